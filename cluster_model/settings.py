@@ -802,7 +802,7 @@ class Conflict:
 def is_of_coordinators(setting: Setting) -> bool:
     """Return whether a setting is about groups or transactions alone, so that nothing goes by it where there are none."""
     if setting.scope == CONSUMER:
-        return setting.name in OF_GROUPS
+        return setting.name in OF_GROUPS or setting.name == "isolation.level"
     return setting.name.startswith(_BROKER_SIDE_OF_COORDINATORS) or setting.name == "max.block.ms"
 
 

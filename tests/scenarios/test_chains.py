@@ -582,8 +582,85 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("consumer_limited_by_hw=true",),
     ),
+    **{
+        (f"clock-skew[{variant}]", "lost-write", "m0"): (
+            (
+                ("acked", 0, "acked m0: all of the ISR [0, 1, 2] had it"),
+                ("retention-deleted", 0, "deleted its log below offset 1 (retention.ms), with m0"),
+                (
+                    "conclusion",
+                    None,
+                    "clocks were apart: for broker 0 m0 was up to 7200.000s older than it was",
+                ),
+            ),
+            (),
+        )
+        for variant in ("base", "producer")
+    },
+    **{
+        ("follower-fetch[serves-to-log-end]", "read-above-hw", value): (
+            (
+                ("appended", 0, f"{value} at offset {offset}"),
+                (
+                    "read",
+                    2,
+                    f"served near up to offset {offset + 1} (exclusive), when its high watermark was {offset}",
+                ),
+                ("conclusion", None, f"offset {offset} was not committed"),
+            ),
+            ("follower_limited_by_hw=true",),
+        )
+        for offset, value in enumerate(("m0", "m1", "m2"))
+    },
 }
 """What a chain must have, in order, and what was tried and prevents it."""
+
+_WITHOUT_IDEMPOTENCE: Final[Wanted] = (
+    "conclusion",
+    None,
+    "with enable.idempotence=false the leader cannot tell a retry from a new record",
+)
+ALIKE: dict[tuple[str, str], tuple[tuple[Wanted, ...], tuple[str, ...]]] = {
+    ("slow-follower-by-count[leader-dies]", "lost-write"): (
+        (
+            ("acked", 0, "(acks=1) before any follower had it"),
+            ("stopped", 0, "crashed, the only one with"),
+            ("elected-uncleanly", 1, "was elected uncleanly, without"),
+            ("truncated", 0, "truncated to its own high watermark"),
+            ("conclusion", None, "acks=1 does not wait for followers"),
+        ),
+        ("acks=all with min.insync.replicas=2",),
+    ),
+    ("throttled-producer[pipelined]", "duplicate"): (
+        (
+            ("sent", None, "bulk sent"),
+            ("appended", 0, "at offset"),
+            ("appended", 0, "again at offset"),
+            _WITHOUT_IDEMPOTENCE,
+        ),
+        ("enable.idempotence=true",),
+    ),
+    ("throttled-producer[pipelined]", "nonmonotonic-send"): (
+        (
+            ("sent", None, "bulk sent"),
+            ("request-failed", 0, "got no answer"),
+            ("retried", 0, "again, to broker 0"),
+        ),
+        ("enable.idempotence=true", "max.in.flight.requests.per.connection=1"),
+    ),
+    ("throttled-producer[before-kip-219]", "duplicate"): (
+        (
+            ("sent", None, "bulk sent"),
+            ("appended", 0, "at offset"),
+            ("request-failed", 0, "got no answer from broker 0"),
+            ("retried", 0, "again, to broker 0"),
+            ("appended", 0, "again at offset"),
+            _WITHOUT_IDEMPOTENCE,
+        ),
+        ("enable.idempotence=true",),
+    ),
+}
+"""The same of campaigns that have a rule broken by hundreds of records, each in the same way."""
 
 
 def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]:
@@ -600,8 +677,10 @@ def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
     wanted = {key: chain for key, chain in CHAINS.items() if key[0] == name}
     for seed in SEEDS:
         found = findings(name, seed)
-        assert found.keys() == wanted.keys(), f"seed {seed}"
-        for key, (links, prevented) in wanted.items():
+        alike = {key: ALIKE[key[:2]] for key in found if key[:2] in ALIKE}
+        assert {key[:2] for key in alike} == {key for key in ALIKE if key[0] == name}, f"seed {seed}"
+        assert found.keys() - alike.keys() == wanted.keys(), f"seed {seed}"
+        for key, (links, prevented) in (wanted | alike).items():
             finding = found[key]
             missing = first_missing(links, finding.chain)
             assert missing is None, f"seed {seed}, {key}: {missing} is not in its place in {because(finding)}"

@@ -266,7 +266,8 @@ class Moments:
         where = (self._taken, cluster.trace.events[-1])
         struck = {node_of(fault) for fault in faults if fault.fault in STOPPING}
         struck = {broker for broker in struck if not cluster.is_stopping(broker)}
-        down = {node for node, known in cluster.nodes.items() if not known.running}
+        # One that is to join the cluster later has not been started yet, and is not down.
+        down = {node for node, known in cluster.nodes.items() if not known.running and known.incarnation}
         # A rolling restart has one broker down at a time, and does not say which.
         is_rolling = any(fault.fault == "rolling_restart" for fault in faults)
         assert struck <= down, where

@@ -35,7 +35,7 @@ def counted(folder: Path) -> dict[str, Any]:
     first_sent: dict[tuple[str, str], int] = {}
     result: dict[str, Any] = {"sent": 0, "ok": 0, "fail": 0, "info": 0, "acks": [], "latency": [], "read": []}
     seen = set()
-    for line in lines_of(folder):
+    for line in (line for line in lines_of(folder) if line["f"] in ("send", "poll", "txn")):
         name = names[str(line["process"])]
         for micro in line["value"]:
             if micro[0] == "send":
