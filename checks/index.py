@@ -20,6 +20,7 @@ from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
+from harrow.checks.record_fates import RecordFate, record_fates
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.cluster_model.events import (
@@ -143,6 +144,7 @@ class Index:
         self._replays = 0
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
+        self._fates: dict[str, Mapping[int, RecordFate]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._numbers_by_partition: dict[type[Event], _Numbers] = {}
@@ -193,6 +195,10 @@ class Index:
                 name = getattr(line.event, "partition")  # noqa: B009 - not all events have one
                 by_partition.setdefault(name, []).append(line)
         return by_partition.get(partition, ())
+
+    def has(self, *kinds: type[Event]) -> bool:
+        """Return whether anything of some kinds happened at all: rules about what a run does not have cost nothing."""
+        return any(kind.name in self._numbers for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
         """Yield the events of some kinds as the trace has them, each with its line.
@@ -333,6 +339,14 @@ class Index:
         """Return what the last leader has at an offset, None where it has nothing or is not known."""
         values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
         return values[offset] if offset < len(values) else None
+
+    def fates(self, partition: str) -> Mapping[int, RecordFate]:
+        """Return what became of the records of transactions in the last leader's log, by offset."""
+        found = self._fates.get(partition)
+        if found is None:
+            log = self.evidence.replicas.get(partition, {}).get(self.last_leader(partition))
+            found = self._fates[partition] = {} if log is None else record_fates(log)
+        return found
 
     def unread_partitions(self) -> list[str]:
         """Return the partitions of which acked records could not be read back."""

@@ -885,6 +885,12 @@ class Behaviours:
         meaning="a transaction has an epoch of its own (KIP-890)",
         before=(("4.0", False),),
     )
+    transactions_joined_by_epoch: bool = _switch(
+        "With transactions v2 a batch belongs to the transaction that is open in a log if it has its epoch; else the coordinator is asked, "
+        "which says that the one before is still being completed. Off is a mutant: it joins that one, and is committed or aborted with it.",
+        "KAFKA-18575, UnifiedLog.hasOngoingTransaction",
+        meaning="a batch joins the open transaction of its own epoch alone (KAFKA-18575)",
+    )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",

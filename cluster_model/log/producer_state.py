@@ -186,6 +186,17 @@ class ProducerStates:
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
+    def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Return whether what a producer writes belongs to a transaction that is open here (``UnifiedLog.hasOngoingTransaction``).
+
+        With transactions v2 the one that is open may be that of the epoch before, whose marker is on its way.
+        """
+        if producer_id not in self.ongoing_transactions:
+            return False
+        if not self._behaviours.transactions_v2 or not self._behaviours.transactions_joined_by_epoch:
+            return True
+        return self.entries[producer_id].producer_epoch == producer_epoch
+
     def begin_verification(self, producer_id: int) -> int:
         """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
 
