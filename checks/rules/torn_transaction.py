@@ -1,6 +1,7 @@
 """torn-transaction: a transaction took effect in one place and not in another."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from harrow.checks import prevention as preventions
@@ -130,7 +131,13 @@ RULE: Final = Rule(
     source="KIP-98; TransactionCoordinator.scala, TransactionMarkerChannelManager.scala; KIP-890.",
     promise=Promise(
         promised_by=(promise.TRANSACTIONAL,),
-        permissions=promise.BY_LOST_DECISION,
+        permissions=(
+            *promise.BY_LOST_DECISION,
+            *(
+                replace(permission, when="where only a history is known")
+                for permission in promise.BY_ISOLATION
+            ),
+        ),
         releases="since 0.11 (KIP-98); also when requests come late since 4.0 (KIP-890)",
     ),
     find=find,
