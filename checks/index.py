@@ -20,9 +20,9 @@ from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
-from harrow.checks.record_fates import RecordFate, record_fates
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
+from harrow.checks.transaction_fates import TransactionFate, transaction_fates
 from harrow.cluster_model.events import (
     BecameLeader,
     CheckpointReverted,
@@ -144,7 +144,7 @@ class Index:
         self._replays = 0
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
-        self._fates: dict[str, Mapping[int, RecordFate]] = {}
+        self._fates: dict[str, Mapping[int, TransactionFate]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._numbers_by_partition: dict[type[Event], _Numbers] = {}
@@ -340,12 +340,12 @@ class Index:
         values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
         return values[offset] if offset < len(values) else None
 
-    def fates(self, partition: str) -> Mapping[int, RecordFate]:
+    def fates(self, partition: str) -> Mapping[int, TransactionFate]:
         """Return what became of the records of transactions in the last leader's log, by offset."""
         found = self._fates.get(partition)
         if found is None:
             log = self.evidence.replicas.get(partition, {}).get(self.last_leader(partition))
-            found = self._fates[partition] = {} if log is None else record_fates(log)
+            found = self._fates[partition] = {} if log is None else transaction_fates(log)
         return found
 
     def unread_partitions(self) -> list[str]:

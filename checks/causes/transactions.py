@@ -13,7 +13,7 @@ from harrow.checks.causes.story import Story
 from harrow.checks.index import Index
 from harrow.checks.link import cause, link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
-from harrow.checks.record_fates import RecordFate
+from harrow.checks.transaction_fates import TransactionFate
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.topology import TRANSACTION_STATE
@@ -170,7 +170,7 @@ def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
             )
 
 
-def tell_marker(story: Story, partition: str, fate: RecordFate) -> int | None:
+def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | None:
     """Tell which marker decided about a record, and return its line; None where the trace has it not."""
     for number, event in story.index.events(events.TransactionMarkerWritten, partition=partition):
         if event.offset == fate.marker_offset and event.producer_id == fate.producer_id:

@@ -16,9 +16,9 @@ from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import IDEMPOTENCE, REPLICATION, SEQUENCES, TRANSACTIONS, by_behaviour
-from harrow.checks.record_fates import ABORTED, RecordFate, record_fates
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import ABORTED, TransactionFate, transaction_fates
 
 _GAPS_TOLD: Final = 2
 _BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
@@ -36,7 +36,7 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
     offsets: dict[Value, set[int]] = {}
     for broker, values in index.logs.get(partition, {}).items():
         if len(set(values)) != len(values):
-            fates = record_fates(index.evidence.replicas[partition][broker])
+            fates = transaction_fates(index.evidence.replicas[partition][broker])
             _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None), fates)
     known = index.history.partitions.get(partition)
     if known is not None and known.moved:
@@ -46,7 +46,9 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
     return {value: found for found, _, value in sorted(several)}
 
 
-def _collect(offsets: dict[Value, set[int]], pairs: Iterable[Pair], fates: Mapping[int, RecordFate]) -> None:
+def _collect(
+    offsets: dict[Value, set[int]], pairs: Iterable[Pair], fates: Mapping[int, TransactionFate]
+) -> None:
     """Add the offsets of the values that have several in *pairs*."""
     here: dict[Value, set[int]] = {}
     for offset, value in pairs:

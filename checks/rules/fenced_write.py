@@ -14,10 +14,11 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import RecordValue, cause
 from harrow.checks.permission import Promise
-from harrow.checks.record_fates import COMMITTED, RecordFate
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import COMMITTED, TransactionFate
 from harrow.cluster_model import events
+from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 
 @cause("written-after-fence")
@@ -69,7 +70,7 @@ def _fences(index: Index) -> _Fences:
     return fences
 
 
-def _fence_of(fences: _Fences, fate: RecordFate) -> tuple[int, int] | None:
+def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
     """Return the first fence of a record's epoch."""
     of_producer = fences.get(fate.producer_id, [])
     place = bisect_right(of_producer, fate.producer_epoch, key=itemgetter(1))
@@ -93,7 +94,7 @@ def _late(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> 
 
 
 def _finding(index: Index, partition: str, offset: int, number: int, fence: tuple[int, int]) -> Finding:
-    fate: RecordFate = index.fates(partition)[offset]
+    fate: TransactionFate = index.fates(partition)[offset]
     value = index.standing_at(partition, offset)
     story = Story(index, partition)
     copies: list[LogEntry] = [copy for copy in story.copies_at(offset) if copy.number == number]
@@ -131,7 +132,7 @@ RULE: Final = Rule(
     ),
     source="KIP-98; TransactionCoordinator.handleInitProducerId, ProducerAppendInfo.checkProducerEpoch; KIP-890.",
     promise=Promise(
-        promised_by=(promise.TRANSACTIONAL,),
+        promised_by=(TRANSACTIONAL_ID,),
         permissions=promise.BY_LOST_DECISION,
         releases="since 0.11 (KIP-98); in partitions that its own transaction did not have since 3.6 (KIP-890)",
     ),

@@ -16,6 +16,7 @@ from harrow.checks.replay.partition_state import LogTransaction
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import ONGOING, PREPARED
+from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 
 @link("transaction-begun", events.TransactionBegun)
@@ -105,7 +106,7 @@ RULE: Final = Rule(
     ),
     source="KIP-98 (transaction.timeout.ms); KIP-664 (hanging transactions); KIP-890.",
     promise=Promise(
-        promised_by=(promise.TRANSACTION_TIMEOUT,),
+        promised_by=(TRANSACTION_TIMEOUT,),
         permissions=promise.BY_LOST_DECISION,
         releases="also for what comes late since 3.6 (KIP-890)",
     ),

@@ -11,9 +11,10 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import cause
 from harrow.checks.permission import Promise
-from harrow.checks.record_fates import OPEN
 from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import OPEN
 from harrow.cluster_model.events import Flag, Number, Offset
+from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 
 @cause("held-up-at")
@@ -62,7 +63,7 @@ RULE: Final = Rule(
     ),
     source="KIP-98; UnifiedLog.maybeIncrementFirstUnstableOffset.",
     promise=Promise(
-        promised_by=(promise.TRANSACTION_TIMEOUT,),
+        promised_by=(TRANSACTION_TIMEOUT,),
         permissions=promise.BY_LOST_DECISION,
         releases="also for what comes late since 3.6 (KIP-890)",
     ),

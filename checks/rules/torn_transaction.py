@@ -15,9 +15,10 @@ from harrow.checks.history.records import Transaction, Value
 from harrow.checks.index import Index
 from harrow.checks.link import RecordValue, cause
 from harrow.checks.permission import Promise
-from harrow.checks.record_fates import COMMITTED, OPEN, RecordFate
 from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import COMMITTED, OPEN, TransactionFate
 from harrow.cluster_model.events import Flag, PartitionName
+from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 
 class _Part(NamedTuple):
@@ -26,7 +27,7 @@ class _Part(NamedTuple):
     partition: str
     offset: int
     value: Value
-    fate: RecordFate
+    fate: TransactionFate
 
 
 @cause("ended-both-ways")
@@ -130,7 +131,7 @@ RULE: Final = Rule(
     + " In a run the markers in the logs tell: one record of a transaction is committed, another one aborted, or never ended.",
     source="KIP-98; TransactionCoordinator.scala, TransactionMarkerChannelManager.scala; KIP-890.",
     promise=Promise(
-        promised_by=(promise.TRANSACTIONAL,),
+        promised_by=(TRANSACTIONAL_ID,),
         permissions=(
             *promise.BY_LOST_DECISION,
             *(

@@ -19,6 +19,7 @@ from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import PREPARE_COMMIT
+from harrow.cluster_model.settings import TRANSACTIONAL_ID
 from harrow.cluster_model.trace import TraceLine
 
 
@@ -127,7 +128,7 @@ RULE: Final = Rule(
     ),
     source="KIP-98; KIP-890 (KAFKA-14402); TransactionCoordinator.scala.",
     promise=Promise(
-        promised_by=(promise.TRANSACTIONAL,),
+        promised_by=(TRANSACTIONAL_ID,),
         permissions=promise.BY_LOST_DECISION,
         releases="since 0.11 (KIP-98); also when requests come late since 4.0 (KIP-890)",
     ),

@@ -14,7 +14,7 @@ OPEN: Final = "open"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFate:
+class TransactionFate:
     """What became of a record: its transaction's producer and epoch, and the offset of the marker that decided (None while it is `OPEN`).
 
     ``leader_epoch`` is that of the leader that appended it.
@@ -27,12 +27,12 @@ class RecordFate:
     marker_offset: int | None = None
 
 
-def record_fates(log: FinalLog) -> Mapping[int, RecordFate]:
+def transaction_fates(log: FinalLog) -> Mapping[int, TransactionFate]:
     """Return the fates of the records of transactions by offset: of others there is nothing.
 
     A marker decides about everything of its producer that stands before it and has none yet (``ProducerStateManager.completeTxn``).
     """
-    fates: dict[int, RecordFate] = {}
+    fates: dict[int, TransactionFate] = {}
     undecided: dict[int, list[RecordBatch]] = {}
     for batch in log.batches:
         if batch.control_type is not None:
@@ -47,6 +47,8 @@ def record_fates(log: FinalLog) -> Mapping[int, RecordFate]:
     return fates
 
 
-def _note(fates: dict[int, RecordFate], batch: RecordBatch, state: str, marker_offset: int | None) -> None:
-    fate = RecordFate(state, batch.producer_id, batch.producer_epoch, batch.leader_epoch, marker_offset)
+def _note(
+    fates: dict[int, TransactionFate], batch: RecordBatch, state: str, marker_offset: int | None
+) -> None:
+    fate = TransactionFate(state, batch.producer_id, batch.producer_epoch, batch.leader_epoch, marker_offset)
     fates.update(dict.fromkeys((offset for offset, _ in batch.records()), fate))
