@@ -23,7 +23,7 @@ RARE = {
     *("cleaner-ignores-hw", "cleaner-keeps-earliest", "tombstones-go-at-once"),
     # Of transactions, which the swarm does not have.
     *("zombie-producer-accepted", "lso-is-hw", "marker-to-one-partition"),
-    *("coordinator-forgets-prepare-commit", "delayed-end-txn"),
+    *("coordinator-forgets-prepare-commit", "completing-transaction-joined", "delayed-end-txn"),
     # Of groups, which it does not have either.
     "old-generation-commit-accepted",
 }
