@@ -224,12 +224,14 @@ class ProducerSpec:
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
+        open="keys",
     )
     tombstone_every: int = described(
         "With `keys`: every so many-th record has no value, which deletes its key; by default none.",
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
+        open="tombstone_every",
     )
     library: Library = described(_LIBRARY, default=CONFLUENT_KAFKA)
     settings: Settings = described("Settings of this producer.", factory=dict, scope=PRODUCER)

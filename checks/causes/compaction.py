@@ -57,14 +57,14 @@ def _compaction(
 
 
 def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:
-    """Return the latest record of a copy's key that stood in its log when it was removed."""
+    """Return the record of a copy's key for which the cleaner removed it: the latest that it had looked at, and not of the whole log."""
     assert copy.removed is not None
     number = copy.removed.number
     there = [
         other
         for other in _of_key(state, copy.value)
         if other.broker == copy.broker
-        and other.offset > copy.offset
+        and copy.offset < other.offset < copy.removed.to_offset
         and other.number < number <= end_of(other)
     ]
     return max(there, key=lambda other: other.offset, default=None)

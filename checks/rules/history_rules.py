@@ -51,20 +51,27 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
     order = index.orders.of(finding.partition)
     first, end = order.between(*details["offsets"])
-    skipped = [order.values_at[offset][0] for offset in order.offsets[first:end]]
+    # Where one record took another's place, the consumer met what was left of the later one, or of the earlier one.
+    skipped = [order.values_at[offset] for offset in order.offsets[first:end]]
     left = [
-        value for value in skipped if not compaction.was_compacted(index, finding.partition, value, until_us)
+        values
+        for values in skipped
+        if not any(compaction.was_compacted(index, finding.partition, value, until_us) for value in values)
     ]
     if skipped and not left:
         return None
-    if left and all(
-        compaction.is_expired_tombstone(index, finding.partition, value, until_us) for value in left
-    ):
+    expired = [
+        value
+        for values in left
+        for value in values
+        if compaction.is_expired_tombstone(index, finding.partition, value, until_us)
+    ]
+    if left and all(any(value in expired for value in values) for values in left):
         setting = promises.DELETE_RETENTION_MS
-        expired = tombstone_expired.conclude(value=left[0], setting=setting)
+        conclusion = tombstone_expired.conclude(value=expired[0], setting=setting)
         return replace(
             finding,
-            chain=(*finding.chain, expired),
+            chain=(*finding.chain, conclusion),
             permitted_by=setting,
             prevented_by=(KEEPING_TOMBSTONES,),
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 from harrow.checks import promise
+from harrow.checks.causes import compaction
 from harrow.checks.causes.catalogue import by_excuse
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
@@ -119,7 +120,10 @@ def _claims(
 def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
     story = Story(index, partition)
     settled = partition in index.evidence.read_back
-    gone = _gone(claims, None if settled else index.standing_at(partition, offset))
+    standing = None if settled else index.standing_at(partition, offset)
+    if standing is None and not any(claim.brokers for claim in claims):
+        standing = _last(index, partition, offset, claims)
+    gone = _gone(claims, standing)
     causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
@@ -153,11 +157,23 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
     )
 
 
+def _last(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Value | None:
+    """Return the value that stood at an offset last, if it went by compaction alone: nothing took its place."""
+    copies = [
+        copy
+        for claim in claims
+        for copy in index.partition(partition).by_value.get(str(claim.value), ())
+        if copy.offset == offset
+    ]
+    last = max(copies, key=lambda copy: (copy.leader_epoch, copy.number), default=None)
+    return last.value if last is not None and compaction.is_superseded(index, partition, last.value) else None
+
+
 def _gone(claims: list[_Claim], standing: Value | None) -> list[_Claim]:
     """Return the values that have to be explained: all but those that survive at their offset.
 
-    In the logs, that is, or what is *standing* where the logs are not settled; if none is there,
-    what alone consumers have read.
+    In the logs, that is, or what is *standing* where the logs are not settled, or was the last to stand there before it was
+    compacted; if none is there, what alone consumers have read.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
