@@ -112,16 +112,22 @@ def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
     return taken is not None and taken.later is None and taken.was_due
 
 
-def was_compacted(index: Index, partition: str, value: Value, until_us: int) -> bool:
-    """Return whether some log had removed a record by a time for a later one of its key: who reads there meets a hole."""
+def holes(index: Index, partition: str, between: range, until_us: int) -> set[int]:
+    """Return the offsets at which some log had removed a record by a time for a later one of its key: who reads there meets a hole.
+
+    Whichever record that was: another one may have been put there since, and nobody may have heard of the one before.
+    """
     state = index.partition(partition)
-    return any(
-        copy.removed is not None
+    return {
+        copy.offset
+        for copies in state.by_value.values()
+        for copy in copies
+        if copy.offset in between
+        and copy.removed is not None
         and copy.removed.cause == COMPACTION
         and copy.removed.at_us <= until_us
         and later_in_log(state, copy) is not None
-        for copy in state.by_value.get(str(value), ())
-    )
+    }
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:

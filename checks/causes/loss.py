@@ -175,6 +175,9 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
     if taken is None:
         return None
     value, later = taken.copy.value, taken.later
+    if later is not None and later.value in story.index.readable(story.partition):
+        # It is not lost. That it has to be explained at all is because some leader went on without it.
+        return None
     fixes = prevention.by_behaviour(story.evidence, prevention.COMPACTION)
     if later is not None and taken.copy.removed is not None:
         of_later = story.copies(later.value, later.offset)

@@ -51,13 +51,9 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
     order = index.orders.of(finding.partition)
     first, end = order.between(*details["offsets"])
-    # Where one record took another's place, the consumer met what was left of the later one, or of the earlier one.
-    skipped = [order.values_at[offset] for offset in order.offsets[first:end]]
-    left = [
-        values
-        for values in skipped
-        if not any(compaction.was_compacted(index, finding.partition, value, until_us) for value in values)
-    ]
+    skipped = order.offsets[first:end]
+    holes = compaction.holes(index, finding.partition, range(*details["offsets"]), until_us)
+    left = [order.values_at[offset] for offset in skipped if offset not in holes]
     if skipped and not left:
         return None
     expired = [
