@@ -32,8 +32,21 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
     """Return how compaction took a record, of which these are the *copies*, from the leader's log; None if it did not."""
     if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
         return None
-    copy = last_held(index, partition, copies)
+    copy = last_held(index, partition, copies) or _gone_before(index, partition, copies)
     return None if copy is None else _compaction(index, partition, copies, copy)
+
+
+def _gone_before(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+    """Return the copy by whose compaction the last leader never had a record: it has copied what stands for that, and a hole."""
+    state, leader = index.partition(partition), index.last_leader(partition)
+    if any(copy.broker == leader for copy in copies):
+        return None
+    for copy in copies:
+        if copy.removed is not None and copy.removed.cause == COMPACTION:
+            later = later_in_log(state, copy)
+            if later is not None and any(other.broker == leader for other in state.by_value[later.value]):
+                return copy
+    return None
 
 
 def _compaction(

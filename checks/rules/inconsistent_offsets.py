@@ -120,10 +120,8 @@ def _claims(
 def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
     story = Story(index, partition)
     settled = partition in index.evidence.read_back
-    standing = None if settled else index.standing_at(partition, offset)
-    if standing is None and not any(claim.brokers for claim in claims):
-        standing = _last(index, partition, offset, claims)
-    gone = _gone(claims, standing)
+    gone = _gone(claims, None if settled else index.standing_at(partition, offset))
+    gone = _unexplained(index, partition, offset, gone)
     causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
@@ -133,7 +131,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
             tell_place(story, offset, claim.value)
         for send in claim.sends:
             tell_acknowledgement(story, send)
-    if sum(bool(claim.brokers) for claim in claims) > 1:
+    if sum(bool(claim.brokers) for claim in claims) > 1 or not gone:
         # After healing all replicas hold the same; only a replica that forgets excuses it.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
@@ -157,23 +155,35 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
     )
 
 
-def _last(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Value | None:
-    """Return the value that stood at an offset last, if it went by compaction alone: nothing took its place."""
-    copies = [
-        copy
-        for claim in claims
-        for copy in index.partition(partition).by_value.get(str(claim.value), ())
-        if copy.offset == offset
-    ]
-    last = max(copies, key=lambda copy: (copy.leader_epoch, copy.number), default=None)
-    return last.value if last is not None and compaction.is_superseded(index, partition, last.value) else None
+def _unexplained(index: Index, partition: str, offset: int, gone: list[_Claim]) -> list[_Claim]:
+    """Return those of the values that are gone which compaction alone does not explain.
+
+    One of which a later record of its key is left is not lost. Of several such, one took the place of the others: of the last one to
+    stand there nothing has to be said.
+    """
+    lost = [claim for claim in gone if not compaction.is_superseded(index, partition, claim.value)]
+    if lost or len(gone) < 2:
+        return lost
+    by_value = index.partition(partition).by_value
+    last = max(
+        gone,
+        key=lambda claim: max(
+            (
+                (copy.leader_epoch, copy.number)
+                for copy in by_value[str(claim.value)]
+                if copy.offset == offset
+            ),
+            default=(0, 0),
+        ),
+    )
+    return [claim for claim in gone if claim is not last]
 
 
 def _gone(claims: list[_Claim], standing: Value | None) -> list[_Claim]:
     """Return the values that have to be explained: all but those that survive at their offset.
 
-    In the logs, that is, or what is *standing* where the logs are not settled, or was the last to stand there before it was
-    compacted; if none is there, what alone consumers have read.
+    In the logs, that is, or what is *standing* where the logs are not settled; if none is there,
+    what alone consumers have read.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:

@@ -270,18 +270,12 @@ class _Counter:
         probe = _PROBE_BY_ERROR.get(event.error)
         if probe is not None:
             self._hit(probe)
-            if probe == "sequence-refused" and self._is_empty(event.partition):
-                self._hit("first-batch-overtaken")
         elif event.api == "Produce" and event.error == "NOT_LEADER_FOR_PARTITION":
             self._hit("sent-to-former-leader")
 
     def delete_records_answered(self, event: events.DeleteRecordsAnswered) -> None:
         if event.error == errors.NONE:
             self._hit("records-deleted-by-request")
-
-    def _is_empty(self, partition: str) -> bool:
-        """Return whether a partition's leader began with nothing, and nothing has been committed."""
-        return not self._committed.get(partition) and self._last_leader.get(partition, (0, 0))[1] == 0
 
     # Followers and their logs
 

@@ -148,8 +148,6 @@ PROBES: Final[dict[str, str]] = {
     "The first copy was truncated or lost, or the leader did not recognise it: then it is there twice.",
     "sequence-refused": "A leader refused a batch for its sequence number.\n\n"
     "An earlier batch of the producer is missing, or its state is.",
-    "first-batch-overtaken": "A leader whose log has never had a record was sent a batch that is not its producer's first.\n\n"
-    "The first one was refused by a former leader. Taken in this order, it would come after those behind it (KAFKA-15591).",
     "not-enough-replicas": "A leader refused a batch because its ISR was below min.insync.replicas.\n\n"
     "The promise of acks=all is kept by not taking the record.",
     "not-enough-replicas-after-append": "The ISR fell below min.insync.replicas after the append.\n\n"
