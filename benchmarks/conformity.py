@@ -1,21 +1,27 @@
 """Which campaigns came out on real brokers as on the model: a row a campaign, a column a release.
 
 Run ``python -m benchmarks.conformity FILE...`` with what ``harrow conform ... --format json`` has printed, a file each time; of a
-campaign that ran on a release several times the last run counts. The table is that of docs/checked-against-kafka.md.
+campaign that ran on a release several times the last run counts. The table is that of docs/checked-against-kafka.md: reasons that
+nothing was compared are long, and the same for many, so they follow it as a list.
 """
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.markdown import table, text
 
 _KAFKA: Final = "kafka:"
+_RELEASE: Final = "kafka="
+_AGREED: Final = "agreed"
+_NEVER: Final = ""
 
-Cells = dict[tuple[str, str], str]
-"""What came of it, by campaign and release."""
+Cells = dict[tuple[str, str], Mapping[str, Any]]
+"""What came of it, by campaign and release: a comparison, with what was set for it."""
 
 
 def main() -> None:
@@ -27,31 +33,67 @@ def main() -> None:
 
 
 def conformity_table(documents: Iterable[dict[str, Any]]) -> str:
-    """Return the table of some documents, in the order of campaigns by name and of releases by number."""
-    cells: Cells = {}
-    began: dict[tuple[str, str], str] = {}
-    for document in documents:
-        release = document["target"].removeprefix(_KAFKA)
-        for comparison in document["comparisons"]:
-            campaign = " ".join(filter(None, (comparison["campaign"], comparison["variant"])))
-            newest = max((run["began"] or "" for run in comparison["real"]), default="")
-            if newest >= began.get((campaign, release), ""):
-                began[campaign, release] = newest
-                cells[campaign, release] = _cell(comparison)
+    """Return the table of some documents, in the order of campaigns by name and of releases by number, and what there is to say of it."""
+    cells = cells_of(documents)
     campaigns = sorted({campaign for campaign, _ in cells})
     releases = sorted({release for _, release in cells}, key=_by_number)
+    reasons: dict[str, int] = {}
     rows = [
-        (text(campaign), *(cells.get((campaign, release), "") for release in releases))
+        (
+            text(campaign),
+            *(
+                _cell(cells[campaign, release], reasons) if (campaign, release) in cells else ""
+                for release in releases
+            ),
+        )
         for campaign in campaigns
     ]
-    return table(("campaign", *releases), rows)
+    listed = [f"{number}. {text(reason)}" for reason, number in reasons.items()]
+    return "\n".join([*_summary(cells), "", table(("campaign", *releases), rows), "", *listed]).rstrip("\n")
 
 
-def _cell(comparison: dict[str, Any]) -> str:
-    """Return the status, what brokers came to, and how many runs of the model came to the same; else the reasons."""
-    status, reasons = comparison["status"], comparison["reasons"]
-    if reasons:
-        return f"{status}: {text('; '.join(reasons))}"
+def cells_of(documents: Iterable[dict[str, Any]]) -> Cells:
+    """Return what came of each campaign on each release when it ran there last."""
+    cells: Cells = {}
+    for document in documents:
+        release = document["target"].removeprefix(_KAFKA)
+        given = [each for each in document.get("set", ()) if not each.startswith(_RELEASE)]
+        for comparison in document["comparisons"]:
+            campaign = " ".join(filter(None, (comparison["campaign"], comparison["variant"])))
+            known = cells.get((campaign, release))
+            if known is None or _began(comparison) >= _began(known):
+                cells[campaign, release] = {**comparison, "set": given}
+    return cells
+
+
+def _began(comparison: Mapping[str, Any]) -> str:
+    """Return when the last run of a comparison began; of what was never run, before everything."""
+    return max((run["began"] or _NEVER for run in comparison["real"]), default=_NEVER)
+
+
+def _summary(cells: Cells) -> Iterator[str]:
+    statuses = Counter(comparison["status"] for comparison in cells.values())
+    told = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    agreed = {campaign for (campaign, _), found in cells.items() if found["status"] == _AGREED}
+    whole = {cells[key]["campaign"] for key in cells if key[0] in agreed}
+    days = sorted({began[:8] for found in cells.values() if (began := _began(found))})
+    yield (
+        f"{len(cells)} comparisons: {told}. {counted(len(whole), 'campaign')} agreed on at least one release, with variants {len(agreed)}. "
+        f"Began on {', '.join(f'{day[:4]}-{day[4:6]}-{day[6:]}' for day in days) or 'no day'} (UTC)."
+    )
+
+
+def _cell(comparison: Mapping[str, Any], reasons: dict[str, int]) -> str:
+    """Return the status, what brokers came to, and how many runs of the model came to the same; else the numbers of the reasons."""
+    status = comparison["status"]
+    if given := comparison["set"]:
+        status = f"{status} with {text(', '.join(given))}"
+    if comparison["reasons"]:
+        numbers = [
+            str(reasons.setdefault(reason, len(reasons) + 1))
+            for reason in dict.fromkeys(comparison["reasons"])
+        ]
+        return f"{status} [{', '.join(numbers)}]"
     runs = comparison["real"]
     told = dict.fromkeys(f"{run['verdict']} {run['found']}".strip() for run in runs)
     alike = min(run["alike"] for run in runs)

@@ -2,7 +2,8 @@
 
 Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of docs/model.md. With ``--target kafka:RELEASE`` real
 brokers do the same as often, and the table has both. Settings are the defaults, with min.insync.replicas of two. What dies comes back
-after half a minute, but where a case says otherwise.
+after half a minute, but where a case says otherwise. To start real brokers takes longer than to watch a failover, so with ``--strikes N``
+each run has N of them, a minute apart; what is told is of each alone.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cli.commands.brokers import started_brokers
-from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 RELEASES: Final = (("2.4", "zookeeper"), ("3.9", "zookeeper"), ("3.9", "kraft"), ("4.3", "kraft"))
 NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
@@ -33,41 +34,63 @@ CASES: Final = {
     "leader stopped": ("broker_stop: {broker: leader of t-0, restart_after: 30s}",),
     "controller stopped": ("broker_stop: {broker: controller, restart_after: 30s}",),
 }
+_FIRST_MS: Final = 10_000
+_BETWEEN_MS: Final = 60_000
+_HEARTBEAT_MS: Final = 2_000
 
 
-def campaign(release: str, metadata: str, faults: tuple[str, ...], at_ms: int) -> str:
+def campaign(release: str, metadata: str, faults: tuple[str, ...], at_ms: Sequence[int]) -> str:
     """Return a campaign in which a producer writes to one partition of three replicas, on four brokers of which another is controller."""
     steps = "".join(f"\n      - {{{fault}}}" for fault in faults)
+    script = "".join(f"\n  - at: {at}ms\n    do:{steps}" for at in at_ms)
     controller = ", controller: 3" if metadata == "zookeeper" else ""
     return f"""
 name: failover
 kafka: "{release}"
 settings: {{acks: all, min.insync.replicas: 2}}
 cluster: {{brokers: 4, metadata: {metadata}{controller}, topics: [{{name: t, assignment: [[0, 1, 2]]}}]}}
-script:
-  - at: {at_ms}ms
-    do:{steps}
-workload: {{duration: 60s, producers: [{{name: producer-0, rate: 50/s}}]}}
+script:{script}
+workload: {{duration: {len(at_ms) * _BETWEEN_MS}ms, producers: [{{name: producer-0, rate: 50/s}}]}}
 """
 
 
-def plans(release: str, metadata: str, faults: tuple[str, ...], seeds: int) -> Iterator[Plan]:
-    """Yield a plan for each seed: heartbeats come every two seconds, so each strikes at another moment of that."""
-    for seed in range(seeds):
-        text = campaign(release, metadata, faults, 10_000 + seed * 2_000 // seeds)
-        yield load_text(text, "failover.yaml").plans[0]
+def strikes_of(runs: int, strikes: int) -> Iterator[list[int]]:
+    """Yield for each run when it is struck: heartbeats come every two seconds, and no two strikes are at the same moment of that."""
+    for run in range(runs):
+        yield [
+            _FIRST_MS + strike * _BETWEEN_MS + (run * strikes + strike) * _HEARTBEAT_MS // (runs * strikes)
+            for strike in range(strikes)
+        ]
 
 
-def outage_s(result: RunResult) -> float:
-    """Return the longest time without an ack of a run, in seconds.
+def plan_of(release: str, metadata: str, faults: tuple[str, ...], at_ms: Sequence[int]) -> Plan:
+    """Return the plan of a run that is struck at these times."""
+    return load_text(campaign(release, metadata, faults, at_ms), "failover.yaml").plans[0]
+
+
+def outages_s(result: RunResult, at_ms: Sequence[int]) -> list[float]:
+    """Return the longest time without an ack after each strike and before the next, in seconds; of several strikes below a second is none.
 
     Raises:
-        SystemExit: the run came to no end.
+        SystemExit: the run came to no end, or a fault found nothing to strike.
 
     """
     if result.verdict.reasons:
         raise SystemExit("; ".join(result.verdict.reasons))
-    return result.service.longest_us / US_PER_SECOND
+    if len(result.faults) != sum(len(step.actions) for step in result.plan.script):
+        raise SystemExit("a fault found nothing to strike")
+    if len(at_ms) == 1:
+        return [result.service.longest_us / US_PER_SECOND]
+    found = []
+    for strike in at_ms:
+        since_us, until_us = strike * US_PER_MS, (strike + _BETWEEN_MS) * US_PER_MS
+        lengths = [
+            outage.length_us
+            for outage in result.service.outages
+            if outage.end_us > since_us and outage.start_us < until_us
+        ]
+        found.append(max(lengths, default=0) / US_PER_SECOND)
+    return found
 
 
 def cell(lengths: Sequence[float]) -> str:
@@ -81,27 +104,36 @@ def modelled(seeds: int) -> None:
     print(f"| --- |{' ---: |' * len(RELEASES)}")
     for case, faults in CASES.items():
         cells = [
-            cell([outage_s(run_plan(plan, seed)) for seed, plan in enumerate(plans(*release, faults, seeds))])
+            cell(
+                [
+                    length
+                    for seed, at_ms in enumerate(strikes_of(seeds, 1))
+                    for length in outages_s(run_plan(plan_of(*release, faults, at_ms), seed), at_ms)
+                ]
+            )
             for release in RELEASES
         ]
         print(f"| {case} | {' | '.join(cells)} |", flush=True)
 
 
-def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], seeds: int) -> None:
-    """Print the table of a release's brokers and of the model, with the ratio of the medians."""
+def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], runs: int, strikes: int) -> None:
+    """Print the table of a release's brokers and of the model, with the ratio of the medians; what each run came to goes to the other output."""
     brokers = started_brokers(target, None, Console(stderr=True), quiet=False)
     release, metadata = brokers.release.model_release, brokers.metadata
     print(f"| {brokers.release.name} {NAMES[metadata]} | brokers | model | model / brokers |")
     print("| --- | ---: | ---: | ---: |")
     for case, faults in cases.items():
-        given = list(plans(release, metadata, faults, seeds))
-        real = []
-        for seed, plan in enumerate(given):
-            real.append(outage_s(brokers.run(plan, seed, None)))
-            print(f"{case}: {real[-1]:.1f} s", file=sys.stderr, flush=True)
-        model = [outage_s(run_plan(brokers.as_modelled(plan), seed)) for seed, plan in enumerate(given)]
-        ratio = statistics.median(model) / statistics.median(real)
-        print(f"| {case} | {cell(real)} | {cell(model)} | {ratio:.2f} |", flush=True)
+        real: list[float] = []
+        model: list[float] = []
+        for seed, at_ms in enumerate(strikes_of(runs, strikes)):
+            plan = plan_of(release, metadata, faults, at_ms)
+            real += outages_s(brokers.run(plan, seed, None), at_ms)
+            told = ", ".join(f"{length:.1f} s" for length in real[-strikes:])
+            print(f"{case}: {told}", file=sys.stderr, flush=True)
+            model += outages_s(run_plan(brokers.as_modelled(plan), seed), at_ms)
+        medians = statistics.median(model), statistics.median(real)
+        ratio = f"{medians[0] / medians[1]:.2f}" if medians[1] else ""
+        print(f"| {case} | {cell(real)} | {cell(model)} | {ratio} |", flush=True)
 
 
 def main() -> None:
@@ -109,13 +141,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=20)
     parser.add_argument("--target", help="kafka:RELEASE")
+    parser.add_argument("--strikes", type=int, default=1, help="failovers in each run on real brokers")
     parser.add_argument("--case", action="append", choices=CASES, help="this case alone; may be repeated")
     given = parser.parse_args()
     if given.target is None:
         modelled(given.seeds)
     else:
         cases = {case: CASES[case] for case in given.case or CASES}
-        beside_real(given.target, cases, given.seeds)
+        beside_real(given.target, cases, given.seeds, given.strikes)
 
 
 if __name__ == "__main__":

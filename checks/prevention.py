@@ -131,6 +131,9 @@ LEADERSHIP: Final = (
 QUORUM: Final = ("one_vote_per_epoch",)
 """What keeps the quorum of KRaft from having two leaders, and what it has committed."""
 
+SNAPSHOTS: Final = ("snapshot_cuts_shorter_log_only", "snapshot_of_committed_metadata")
+"""What keeps snapshots of the metadata true, and what stands behind them in the log."""
+
 REPLICATION: Final = (
     "follower_truncation",
     "hw_counts_whole_isr",

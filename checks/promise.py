@@ -48,6 +48,7 @@ READ_UNCOMMITTED: Final = "isolation.level=read_uncommitted"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable=true"
 FLUSH_INTERVAL: Final = "log.flush.interval.messages"
 DISK_FAILURE: Final = "disk failure"
+CLOCK_SKEW: Final = "clock skew"
 DELETE_RETENTION_MS: Final = "delete.retention.ms"
 HIGH_WATERMARK: Final = "high watermark"
 LEADER_EPOCH: Final = "leader epoch"
@@ -145,6 +146,10 @@ BY_RETENTION = (
         when="when the record is below the offset that an administrator names, read or not",
     ),
 )
+BY_CLOCK_SKEW = Permission(
+    setting=CLOCK_SKEW,
+    when="when the record is older than retention.ms, or its tombstone than delete.retention.ms, by the clocks of those who wrote and deleted it",
+)
 BY_DELETE_RETENTION = Permission(
     setting=DELETE_RETENTION_MS,
     when="when the record is a tombstone, and the log was compacted that long after it had been written",
@@ -158,6 +163,7 @@ BY_LOSS = (
     *BY_DISK_FAILURES,
     *BY_RETENTION,
     BY_DELETE_RETENTION,
+    BY_CLOCK_SKEW,
 )
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
@@ -181,6 +187,10 @@ BY_CUT_LOG = (
     ),
     replace(
         BY_DELETE_RETENTION, when="when what the consumer was to read next is a tombstone that was removed"
+    ),
+    replace(
+        BY_CLOCK_SKEW,
+        when="when what the consumer was to read next has been deleted as too old, by the clocks of those who wrote and deleted it",
     ),
     Permission(
         setting=f"{AUTO_OFFSET_RESET}=latest",

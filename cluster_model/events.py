@@ -304,6 +304,15 @@ class MessageRuleApplied(Event):
     strike: Strike
 
 
+@event("clock_stepped")
+class ClockStepped(Event):
+    """The clock of a machine has jumped; ``skew_us`` is how far it is ahead of the true time now, behind it where that is negative."""
+
+    process: ProcessName
+    by_us: Number
+    skew_us: Number
+
+
 @event("core_healed")
 class CoreHealed(Event):
     """A sufficient core of the brokers has been healed, the others not."""
@@ -312,6 +321,35 @@ class CoreHealed(Event):
 
 
 # Controller
+
+
+@event("metadata_snapshot_taken")
+class MetadataSnapshotTaken(Event):
+    """A node has written a snapshot of what the metadata log says below an offset; ``epoch`` is that of the last record in it."""
+
+    broker: BrokerId
+    end_offset: Offset
+    epoch: Epoch
+
+
+@event("metadata_snapshot_fetched")
+class MetadataSnapshotFetched(Event):
+    """A node whose log ended at an offset where the leader's had not begun, or parted from it before that, begins anew with a snapshot."""
+
+    broker: BrokerId
+    leader: BrokerId
+    log_end: Offset
+    end_offset: Offset
+    epoch: Epoch
+
+
+@event("metadata_log_start")
+class MetadataLogStarted(Event):
+    """A node has deleted old snapshots, and what its metadata log had below the oldest that is left."""
+
+    broker: BrokerId
+    log_start: Offset
+    leo: Offset
 
 
 @event("controller_elected")
@@ -809,7 +847,7 @@ class FollowerFetched(Event):
 
 @event("fetch_fenced")
 class FetchFenced(Event):
-    """A leader has refused a fetch that carries another leader epoch than its own (KIP-320)."""
+    """A replica has refused a fetch that carries another leader epoch than its own (KIP-320)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -825,6 +863,43 @@ class RequestQueueFull(Event):
 
     broker: BrokerId
     requests: Number
+
+
+@event("client_throttled")
+class ClientThrottled(Event):
+    """A client has exceeded its quota: for so long its broker hears nothing of it, up to 1.1 for so long it gets no answer (KIP-219)."""
+
+    broker: BrokerId
+    client: ClientName
+    api: Text
+    throttle_us: Number
+
+
+@event("replica_throttled")
+class ReplicaThrottled(Event):
+    """A leader has nothing for a follower outside the ISR, for ``leader.replication.throttled.rate`` is exceeded (KIP-73)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    replica: BrokerId
+    offset: Offset
+
+
+@event("follower_throttled")
+class FollowerThrottled(Event):
+    """A follower leaves a partition out of its fetches for now, for ``follower.replication.throttled.rate`` is exceeded (KIP-73)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader: BrokerId
+    offset: Offset
+
+
+@event("replication_throttle")
+class ReplicationThrottleSet(Event):
+    """An administrator has changed at which rate throttled replicas are replicated, in bytes a second; -1 without limit."""
+
+    bytes_per_second: Number
 
 
 @event("fetch_waits")
@@ -860,6 +935,29 @@ class RecordsServed(Event):
     offset: Offset
     end_offset: Offset
     hw: Offset
+
+
+@event("read_replica")
+class ReadReplicaPreferred(Event):
+    """A broker has told a consumer to read a partition from another replica, which stands in its rack (KIP-392)."""
+
+    broker: BrokerId
+    partition: PartitionName
+    client: ClientName
+    replica: BrokerId
+
+
+@event("read_replica_cleared")
+class ReadReplicaCleared(Event):
+    """A consumer no longer reads a partition from the replica that it was told to, and asks its leader again.
+
+    ``reason`` is the error that it got there, ``expired``, ``new leader``, or ``offline`` where its metadata has no such broker.
+    """
+
+    client: ProcessName
+    partition: PartitionName
+    replica: BrokerId
+    reason: Text
 
 
 @event("acknowledged")
@@ -1013,6 +1111,25 @@ class CommittedMetadataCut(Event):
     node: BrokerId
     offset: Offset
     high_watermark: Offset
+
+
+@notice("metadata_snapshot_written")
+class MetadataSnapshotWritten(Event):
+    """The records of a snapshot that a node has taken."""
+
+    node: BrokerId
+    end_offset: Offset
+    epoch: Epoch
+    records: Annotated[tuple[Any, ...], FieldKind.OBJECT]
+
+
+@notice("metadata_snapshot_differs")
+class MetadataSnapshotDiffers(Event):
+    """A snapshot says otherwise than the committed records below its end, all of ``committed`` being so."""
+
+    node: BrokerId
+    end_offset: Offset
+    committed: Offset
 
 
 @notice("clean_shutdown_noted")

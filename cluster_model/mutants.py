@@ -234,6 +234,13 @@ _MUTANTS: Final = (
         source="ReplicaManager.readFromLocalLog",
         noticed_by=("read-above-hw",),
     ),
+    Mutant(
+        name="follower-serves-to-log-end",
+        switch="follower_limited_by_hw",
+        doc="A follower serves consumers up to its LEO.",
+        source="KIP-392, Partition.readRecords",
+        noticed_by=("read-above-hw",),
+    ),
     # What a restart finds
     Mutant(
         name="hw-ahead-of-log",
@@ -435,6 +442,22 @@ _MUTANTS: Final = (
         doc="Two brokers give the same producer ids away: a leader takes what one producer sends for a retry of the other's.",
         source="KIP-730, ProducerIdControlManager",
         noticed_by=("lost-write", "duplicate"),
+    ),
+    Mutant(
+        name="snapshot-cuts-log",
+        switch="snapshot_cuts_shorter_log_only",
+        doc="A controller or broker that starts begins behind its latest snapshot, and has forgotten what its metadata log had there.",
+        source="KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
+        noticed_by=("committed-metadata-kept",),
+        kafka="4.3",
+    ),
+    Mutant(
+        name="snapshot-of-uncommitted",
+        switch="snapshot_of_committed_metadata",
+        doc="The active controller's snapshots have what it has decided and nobody has committed; who begins with one takes it for the truth.",
+        source="KIP-630, KafkaMetadataLog.createNewSnapshot",
+        noticed_by=("metadata-snapshot-committed",),
+        kafka="4.3",
     ),
     Mutant(
         name="two-votes-an-epoch",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -49,11 +49,13 @@ class ProduceResponse:
     """For each partition: error and base offset (-1 when unknown).
 
     ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far as this one knows (KIP-951).
+    For ``throttle_us`` the client is not heard, and has to wait, for it has exceeded its quota (KIP-219).
     """
 
     api: ClassVar[str] = "Produce"
     partitions: dict[str, tuple[str, int]]
     current_leaders: dict[str, tuple[int, int]] = field(default_factory=dict)
+    throttle_us: int = 0
 
 
 @dataclass(slots=True)
@@ -66,7 +68,8 @@ class FetchRequest:
     ``log_starts`` says of partitions where the follower's log begins, where that is not at 0 (KIP-107).
 
     ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch`` (KIP-903), or -1 for a consumer,
-    which has an isolation level. With a session epoch above
+    which has an isolation level, and its ``rack``: "" for none, and None where it knows of no racks, or only a leader is to answer it
+    (versions before 11, KIP-392). With a session epoch above
     0 the partitions are what is new since the request before, and ``forgotten`` those not to be fetched any more (KIP-227).
     """
 
@@ -82,6 +85,7 @@ class FetchRequest:
     last_epochs: dict[str, int] = field(default_factory=dict)
     replica_epoch: int = NO_EPOCH
     log_starts: dict[str, int] = field(default_factory=dict)
+    rack: str | None = None
 
 
 DELETE_TO_HIGH_WATERMARK: Final = -1
@@ -90,13 +94,14 @@ DELETE_TO_HIGH_WATERMARK: Final = -1
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """What a leader answers for one partition; ``hw`` is its high watermark.
+    """What a broker answers for one partition; ``hw`` is its high watermark.
 
     ``diverging`` is which epoch ends where, for a follower whose log has parted from the leader's: then there are no data, and
     the high watermark does not count.
 
     ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1 without one. The leader does
     not know: who gets it finds out. ``current_leader`` is who leads in which epoch, where it is another broker (KIP-951).
+    ``preferred_read_replica`` is where a consumer is to read from instead: then there are no data either (KIP-392).
     """
 
     error: str
@@ -106,19 +111,24 @@ class FetchedPartition:
     corrupt_offset: int = -1
     current_leader: tuple[int, int] | None = None
     log_start_offset: int = 0
+    preferred_read_replica: int | None = None
+    aborted: tuple[tuple[int, int], ...] = ()
+    """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
 
 
 @dataclass(slots=True)
 class FetchResponse:
     """The answer to a Fetch; in a session without the partitions of which there is nothing new to say.
 
-    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again.
+    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again. ``throttle_us`` is as that of a
+    produce; such an answer has nothing else.
     """
 
     api: ClassVar[str] = "Fetch"
     partitions: dict[str, FetchedPartition]
     error: str = errors.NONE
     session_id: int = NO_SESSION
+    throttle_us: int = 0
 
     @property
     def record_bytes(self) -> int:
@@ -183,9 +193,17 @@ class MetadataResponse:
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
-    """An idempotent producer asks for its producer id."""
+    """A producer asks for its producer id.
+
+    One with a transactional id asks its coordinator, which ends what is open of that id and raises its epoch. It says its producer
+    id and epoch where it goes on after an error (KIP-360).
+    """
 
     api: ClassVar[str] = "InitProducerId"
+    transactional_id: str = ""
+    transaction_timeout_us: int = 0
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_EPOCH
 
 
 @dataclass(slots=True)

@@ -13,6 +13,10 @@ LEADER_EPOCH: Final = "leader_epoch"
 ANSWERED_EPOCH: Final = "answered_epoch"
 NO_TRUNCATION: Final = "none"
 
+NEVER: Final = "never"
+WITH_SELECTOR: Final = "with_selector"
+ALWAYS: Final = "always"
+
 TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
 HANGS: Final = "hangs"
@@ -176,6 +180,63 @@ class Behaviours:
         "KAFKA-9338, CachedPartition.reqData",
         meaning="an incremental fetch is held to its leader epoch (KAFKA-9338)",
         before=(("2.5", False),),
+    )
+    follower_fetching: bool = _switch(
+        "A follower serves consumers that know of racks (from the version of Fetch on that names one), up to its own high watermark. Before, "
+        "a leader alone did.",
+        "KIP-392 (KAFKA-8443), ReplicaManager.fetchMessages (fetchOnlyFromLeader)",
+        meaning="consumers may fetch from followers (KIP-392)",
+        before=(("2.4", False),),
+        is_repair=False,
+    )
+    high_watermark_answers_followers: str = _switch(
+        "Whether a leader answers a follower's fetch as soon as its high watermark has moved, though there is nothing to read: never; where "
+        "`replica.selector.class` is set, so that consumers of followers see sooner what is committed; or always, as 2.4.0 and 2.4.1 do, for the "
+        "half of fetches more than before.",
+        "KIP-392, KAFKA-9731, KAFKA-9952, DelayedFetch.tryComplete",
+        meaning="a follower hears of a high watermark with the next data, or when its fetch expires (KAFKA-9952)",
+        latest=NEVER,
+        choices=(NEVER, WITH_SELECTOR, ALWAYS),
+        before=(("2.4", NEVER), ("2.6", WITH_SELECTOR)),
+        is_repair=False,
+    )
+    read_replica_selected_by_leader: bool = _switch(
+        "A leader alone says which replica a consumer is to read from. Before, a follower that had led said so too, going by how far the others "
+        "had been when it did.",
+        "KAFKA-13778, ReplicaManager.findPreferredReadReplica",
+        meaning="a leader alone selects the replica that a consumer reads from (KAFKA-13778)",
+        before=(("2.5", True), ("3.3", False)),
+        is_repair=False,
+    )
+    read_replica_in_isr: bool = _switch(
+        "A leader has a consumer read from a member of the ISR. Before, from any replica that had what it asked for, be it ever so slow.",
+        "KAFKA-14372, ReplicaManager.findPreferredReadReplica",
+        meaning="a consumer is sent to a replica in the ISR alone (KAFKA-14372)",
+        before=(("3.4", False),),
+        is_repair=False,
+    )
+    read_replica_answered_at_once: bool = _switch(
+        "A leader tells a consumer at once which replica to read from. Before, it had the fetch wait for fetch.max.wait.ms first.",
+        "KAFKA-13767, ReplicaManager.fetchMessages",
+        meaning="a consumer is told at once which replica to read from (KAFKA-13767)",
+        before=(("3.2", False),),
+        is_repair=False,
+    )
+    replication_completes_fetches: bool = _switch(
+        "A consumer's fetch that waits at a follower is answered when the follower's high watermark has passed something. Before, when its time "
+        "was over.",
+        "KAFKA-14334, ReplicaFetcherThread.completeDelayedFetchRequests",
+        meaning="a follower answers a consumer that waits when its high watermark rises (KAFKA-14334)",
+        before=(("3.4", False),),
+        is_repair=False,
+    )
+    errors_clear_read_replica: bool = _switch(
+        "A consumer whose fetch from a follower fails goes back to the leader. Before, it did so if its position was out of range there, the "
+        "broker was missing in its metadata, or there was another leader; and after metadata.max.age.ms in any case.",
+        "KAFKA-14379, Fetcher.requestMetadataUpdate",
+        meaning="a consumer leaves a follower that fails it (KAFKA-14379)",
+        before=(("3.4", False),),
+        is_repair=False,
     )
     broker_epoch: bool = _switch(
         "Control requests carry the broker's epoch, and the controller notices a broker that bounced "
@@ -370,6 +431,31 @@ class Behaviours:
         before=(("2.5", False),),
         is_repair=False,
     )
+    throttled_answer_at_once: bool = _switch(
+        "A broker answers a client that has exceeded its quota at once, with nothing where it fetches, and says for how long it will hear "
+        "nothing of it; the client waits as long. Before, the answer itself was kept back: a client whose request.timeout.ms was over "
+        "sent again what the broker had long appended.",
+        "KIP-219 (KAFKA-6028), ClientQuotaManager.throttle, ClusterConnectionStates.throttle",
+        meaning="a client that exceeds its quota is answered at once, and waits (KIP-219)",
+        before=(("2.0", False),),
+        is_repair=False,
+    )
+    fetch_limited_to_quota: bool = _switch(
+        "A consumer gets no more at once than its quota allows in a window. Before, an answer that was larger was never sent: it exceeded "
+        "the quota each time.",
+        "KAFKA-9677, KafkaApis.handleFetchRequest (getMaxValueInQuotaWindow)",
+        meaning="a consumer gets no more at once than its quota allows (KAFKA-9677)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
+    rate_counts_overlapping_sample: bool = _switch(
+        "The rate that a quota is compared with forgets a sample when nothing has been recorded to it for a whole window. Before, when it had "
+        "begun a whole window ago, so that the rate jumped.",
+        "SampledStat.purgeObsoleteSamples (lastEventMs)",
+        meaning="a quota's window keeps a sample that overlaps it",
+        before=(("3.8", False),),
+        is_repair=False,
+    )
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",
@@ -412,6 +498,11 @@ class Behaviours:
         "Consumers read below the high watermark only. Off is a mutant.",
         "ReplicaManager.readFromLocalLog",
         meaning="consumers read below the high watermark only",
+    )
+    follower_limited_by_hw: bool = _switch(
+        "A follower serves consumers below its own high watermark only. Off is a mutant: it serves them up to the end of its log.",
+        "KIP-392, Partition.readRecords (FetchHighWatermark)",
+        meaning="a follower serves consumers below its own high watermark only (KIP-392)",
     )
     hw_never_falls: bool = _switch(
         "The leader's high watermark never falls, not even while it does not know its followers' LEOs. Off is a mutant.",
@@ -475,6 +566,16 @@ class Behaviours:
         meaning="a leader that is elected again learns anew how far its followers are",
         latest=False,
         safe=True,
+    )
+    isr_lag_counts_messages: bool = _switch(
+        "A follower leaves the ISR when it is more than replica.lag.max.messages behind, however quickly it catches up, or when it has sent no "
+        "fetch for replica.lag.time.max.ms, which is how often a leader looks. Since 0.9 it leaves when it has not been caught up for that time. Up to "
+        "0.8: before all releases that have a profile.",
+        "KIP-16 (KAFKA-1546), Partition.getOutOfSyncReplicas",
+        meaning="a follower leaves the ISR for the time that it is behind, not for a number of records (KIP-16)",
+        latest=False,
+        before=(("0.9", True),),
+        is_repair=False,
     )
     isr_shrink_waits_for_write: bool = _switch(
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "
@@ -629,6 +730,17 @@ class Behaviours:
         "In KRaft a voter votes once in an epoch. Off is a mutant: it votes for everyone whose log goes as far as its own.",
         "KIP-595, KafkaRaftClient.handleVoteRequest (QuorumState.votedKey)",
         meaning="a voter votes once in an epoch (KIP-595)",
+    )
+    snapshot_cuts_shorter_log_only: bool = _switch(
+        "In KRaft a node that starts begins anew behind its latest snapshot only where its log does not go that far. Off is a mutant: it always "
+        "does, and has forgotten what it has told the leader that it has.",
+        "KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
+        meaning="a node that starts keeps what its metadata log has behind its latest snapshot (KIP-630)",
+    )
+    snapshot_of_committed_metadata: bool = _switch(
+        "In KRaft a snapshot has what is committed. Off is a mutant: that of the active controller has what it goes by, which is ahead of that.",
+        "KIP-630, KafkaMetadataLog.createNewSnapshot; MetadataLoader.handleCommit",
+        meaning="a snapshot of the metadata has what is committed, and nothing else (KIP-630)",
     )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "

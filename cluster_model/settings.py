@@ -30,6 +30,12 @@ CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
 """Kafka's null."""
+NO_SELECTOR: Final = "none"
+"""The same of a class."""
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""Has a consumer read from a replica in its own rack (KIP-392)."""
+NO_TEXT: Final = ""
+"""Kafka's null of a setting that is a name."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -41,7 +47,10 @@ class Setting:
     """One setting of one kind of process.
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds``, ``choice`` or ``ratio``: a number from 0 to 1, kept as it is written.
+    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text`` (a name,
+    `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
+    `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which nobody would
+    read it.
     """
 
     name: str
@@ -53,6 +62,7 @@ class Setting:
     maximum: int = LONG_MAX
     choices: tuple[str, ...] = ()
     since: str = "0.10.2"
+    needs: str = ""
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -74,6 +84,8 @@ DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
 """What ``cleanup.policy`` may be: a list in any order, of which these are all."""
+ALL_REPLICAS: Final = "*"
+"""What stands for every replica of a topic where replicas are listed."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
@@ -84,6 +96,9 @@ _CATALOGUE: Final = (
             "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX),
     Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
             "How long a follower may be behind the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
+    Setting("replica.lag.max.messages", BROKER, "int", _always(4_000),
+            "Up to 0.8, as `behaviours` may have it: how many records a follower may be behind the leader's LEO before it leaves the ISR "
+            "(removed by KIP-16).", minimum=1, needs="isr_lag_counts_messages"),
     Setting("replica.fetch.wait.max.ms", BROKER, "ms", _always(500),
             "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
     Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
@@ -114,6 +129,15 @@ _CATALOGUE: Final = (
             "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
     Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
             "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1),
+    Setting("log.message.timestamp.before.max.ms", BROKER, "ms", _always(LONG_MAX),
+            "How much earlier than a leader's clock a record's timestamp may be; the leader refuses an earlier one (INVALID_TIMESTAMP, "
+            "KIP-937).", since="3.6"),
+    Setting("log.message.timestamp.after.max.ms", BROKER, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
+            "How much later than a leader's clock a record's timestamp may be; the leader refuses a later one (KIP-937, KIP-1030).",
+            since="3.6"),
+    Setting("log.message.timestamp.difference.max.ms", BROKER, "ms", _always(LONG_MAX),
+            "Up to 3.9: how far a record's timestamp may be from a leader's clock in either direction, where the two settings after it are "
+            "as by default."),
     Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
             "What becomes of old records: retention deletes them, compaction removes those that are not the latest of their key, or "
             "both.", choices=CLEANUP_POLICIES),
@@ -155,6 +179,16 @@ _CATALOGUE: Final = (
             "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
+    Setting("metadata.log.max.record.bytes.between.snapshots", BROKER, "int", _always(20_971_520),
+            "In KRaft: how much a node takes over of the metadata log before it writes a snapshot.", minimum=1, since="3.0"),
+    Setting("metadata.log.max.snapshot.interval.ms", BROKER, "ms", _always(3_600_000),
+            "In KRaft: how long after its start, or its last one, a node writes a snapshot in any case; 0 for no limit (KIP-876).",
+            since="3.4"),
+    Setting("metadata.max.retention.bytes", BROKER, "int", (("0.10.2", -1), ("3.4", 104_857_600)),
+            "In KRaft: how large metadata log and snapshots together get before the oldest snapshot goes, and the log up to the next one; "
+            "-1 for no limit.", minimum=-1, since="3.0"),
+    Setting("metadata.max.retention.ms", BROKER, "ms", _always(604_800_000),
+            "In KRaft: how old a snapshot gets that is not the only one; -1 for no limit.", minimum=-1, since="3.0"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
             "Whether the controller gives preferred leaders their leadership back by itself."),
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
@@ -174,12 +208,47 @@ _CATALOGUE: Final = (
     Setting("control.plane.listener.name", BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
             "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2"),
+    Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
+            "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
+            "in the rack that client.rack names, if the leader is in another. Racks are those of cluster.brokers (broker.rack).",
+            choices=(NO_SELECTOR, RACK_AWARE_SELECTOR), since="2.4"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
             "How often a broker that stops asks the controller, the first time included.", maximum=INT_MAX),
     Setting("controlled.shutdown.retry.backoff.ms", BROKER, "ms", _always(5_000),
             "How long a broker that stops waits after each time that it has asked in vain."),
+    Setting("offsets.topic.num.partitions", BROKER, "int", _always(50),
+            "How many partitions __consumer_offsets has, and so how many brokers may coordinate groups.", minimum=1, maximum=10_000),
+    Setting("offsets.topic.replication.factor", BROKER, "int", _always(3),
+            "How many replicas __consumer_offsets has.", minimum=1, maximum=INT_MAX),
+    Setting("offsets.topic.segment.bytes", BROKER, "int", _always(100 << 20),
+            "segment.bytes of __consumer_offsets.", minimum=14, maximum=INT_MAX),
+    Setting("transaction.state.log.num.partitions", BROKER, "int", _always(50),
+            "How many partitions __transaction_state has, and so how many brokers may coordinate transactions (KIP-98).", minimum=1,
+            maximum=10_000, since="0.11"),
+    Setting("transaction.state.log.replication.factor", BROKER, "int", _always(3),
+            "How many replicas __transaction_state has.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.state.log.min.isr", BROKER, "int", _always(2),
+            "min.insync.replicas of __transaction_state.", minimum=1, maximum=INT_MAX, since="0.11"),
+    Setting("transaction.state.log.segment.bytes", BROKER, "int", _always(100 << 20),
+            "segment.bytes of __transaction_state.", minimum=14, maximum=INT_MAX, since="0.11"),
+    Setting("quota.window.num", BROKER, "int", _always(11),
+            "How many samples a broker keeps of what a client sends and fetches, the present one included.", minimum=1,
+            maximum=INT_MAX),
+    Setting("quota.window.size.seconds", BROKER, "seconds", _always(1),
+            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+    Setting("replication.quota.window.num", BROKER, "int", _always(11),
+            "How many samples a broker keeps of what is replicated of throttled partitions (KIP-73).", minimum=1,
+            maximum=INT_MAX),
+    Setting("replication.quota.window.size.seconds", BROKER, "seconds", _always(1),
+            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+    Setting("leader.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
+            "How many bytes a second a broker sends to followers outside the ISR, of the partitions that "
+            "leader.replication.throttled.replicas lists (KIP-73).", minimum=1),
+    Setting("follower.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
+            "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
+            "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -197,6 +266,12 @@ _CATALOGUE: Final = (
             "log.retention.ms, for one topic.", minimum=-1),
     Setting("retention.bytes", TOPIC, "int", _always(-1),
             "log.retention.bytes, for one topic.", minimum=-1),
+    Setting("message.timestamp.before.max.ms", TOPIC, "ms", _always(LONG_MAX),
+            "log.message.timestamp.before.max.ms, for one topic (KIP-937).", since="3.6"),
+    Setting("message.timestamp.after.max.ms", TOPIC, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
+            "log.message.timestamp.after.max.ms, for one topic (KIP-937).", since="3.6"),
+    Setting("message.timestamp.difference.max.ms", TOPIC, "ms", _always(LONG_MAX),
+            "log.message.timestamp.difference.max.ms, for one topic."),
     Setting("cleanup.policy", TOPIC, "choice", _always(DELETE),
             "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES),
     Setting("min.cleanable.dirty.ratio", TOPIC, "ratio", _always("0.5"),
@@ -207,6 +282,11 @@ _CATALOGUE: Final = (
             "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3"),
     Setting("delete.retention.ms", TOPIC, "ms", _always(86_400_000),
             "log.cleaner.delete.retention.ms, for one topic."),
+    Setting("leader.replication.throttled.replicas", TOPIC, "replicas", _always(""),
+            "Which leaders leader.replication.throttled.rate holds back: the numbers of partitions, each with its broker, such as "
+            "0:1,1:2, or * for all (KIP-73)."),
+    Setting("follower.replication.throttled.replicas", TOPIC, "replicas", _always(""),
+            "Which followers follower.replication.throttled.rate holds back, written the same way (KIP-73)."),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
@@ -258,6 +338,9 @@ _CATALOGUE: Final = (
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", CONSUMER, "ms", _always(1_000),
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+    Setting("client.rack", CONSUMER, "text", _always(NO_TEXT),
+            "The rack that a consumer stands in, for brokers with a replica.selector.class (KIP-392); by default it is in none.",
+            since="2.4"),
 )  # fmt: skip
 
 SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
@@ -353,6 +436,7 @@ class BrokerConfig:
     unclean_leader_election: bool = _setting("unclean.leader.election.enable")
     min_insync_replicas: int = _setting("min.insync.replicas")
     replica_lag_time_max_us: int = _setting("replica.lag.time.max.ms")
+    replica_lag_max_messages: int = _setting("replica.lag.max.messages")
     replica_fetch_wait_max_us: int = _setting("replica.fetch.wait.max.ms")
     replica_fetch_max_bytes: int = _setting("replica.fetch.max.bytes")
     fetch_session_slots: int = _setting("max.incremental.fetch.session.cache.slots")
@@ -367,6 +451,9 @@ class BrokerConfig:
     retention_us: int = _setting("log.retention.ms")
     retention_bytes: int = _setting("log.retention.bytes")
     retention_check_interval_us: int = _setting("log.retention.check.interval.ms")
+    timestamp_before_max_us: int = _setting("log.message.timestamp.before.max.ms")
+    timestamp_after_max_us: int = _setting("log.message.timestamp.after.max.ms")
+    timestamp_difference_max_us: int = _setting("log.message.timestamp.difference.max.ms")
     cleanup_policy: str = _setting("log.cleanup.policy")
     cleaner_backoff_us: int = _setting("log.cleaner.backoff.ms")
     min_cleanable_ratio: str = _setting("log.cleaner.min.cleanable.ratio")
@@ -383,6 +470,10 @@ class BrokerConfig:
     quorum_election_backoff_max_us: int = _setting("controller.quorum.election.backoff.max.ms")
     quorum_fetch_timeout_us: int = _setting("controller.quorum.fetch.timeout.ms")
     quorum_request_timeout_us: int = _setting("controller.quorum.request.timeout.ms")
+    metadata_snapshot_bytes: int = _setting("metadata.log.max.record.bytes.between.snapshots")
+    metadata_snapshot_interval_us: int = _setting("metadata.log.max.snapshot.interval.ms")
+    metadata_retention_bytes: int = _setting("metadata.max.retention.bytes")
+    metadata_retention_us: int = _setting("metadata.max.retention.ms")
     auto_leader_rebalance: bool = _setting("auto.leader.rebalance.enable")
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")
@@ -391,9 +482,23 @@ class BrokerConfig:
     io_threads: int = _setting("num.io.threads")
     queued_requests_max: int = _setting("queued.max.requests")
     control_plane_listener: str = _setting("control.plane.listener.name")
+    replica_selector: str = _setting("replica.selector.class")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")
     controlled_shutdown_retry_backoff_us: int = _setting("controlled.shutdown.retry.backoff.ms")
+    quota_samples: int = _setting("quota.window.num")
+    quota_sample_us: int = _setting("quota.window.size.seconds")
+    replication_quota_samples: int = _setting("replication.quota.window.num")
+    replication_quota_sample_us: int = _setting("replication.quota.window.size.seconds")
+    leader_throttled_rate: int = _setting("leader.replication.throttled.rate")
+    follower_throttled_rate: int = _setting("follower.replication.throttled.rate")
+    offsets_topic_partitions: int = _setting("offsets.topic.num.partitions")
+    offsets_topic_replication_factor: int = _setting("offsets.topic.replication.factor")
+    offsets_topic_segment_bytes: int = _setting("offsets.topic.segment.bytes")
+    transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")
+    transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
+    transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
+    transaction_topic_segment_bytes: int = _setting("transaction.state.log.segment.bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,11 +516,15 @@ class TopicConfig:
     segment_us: int
     retention_us: int
     retention_bytes: int
+    timestamp_before_max_us: int
+    timestamp_after_max_us: int
     compacts: bool
     min_cleanable_ratio: float
     min_compaction_lag_us: int
     max_compaction_lag_us: int
     delete_retention_us: int
+    leader_throttled_replicas: str
+    follower_throttled_replicas: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -451,6 +560,7 @@ class ConsumerConfig:
     metadata_max_age_us: int = _setting("metadata.max.age.ms")
     reconnect_backoff_us: int = _setting("reconnect.backoff.ms")
     reconnect_backoff_max_us: int
+    client_rack: str = _setting("client.rack")
 
 
 def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
@@ -464,6 +574,10 @@ def _us(milliseconds: int) -> int:
     return min(milliseconds, LONG_MAX // US_PER_SECOND) * US_PER_MS
 
 
+NO_LIMIT_US: Final = _us(LONG_MAX)
+"""What Kafka's largest time, which stands for no limit, comes to."""
+
+
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
     def us(name: str, default_us: int) -> int:
         return _us(int(given[name])) if name in given else default_us
@@ -472,6 +586,9 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
     deletes, compacts = DELETE in policies, COMPACT in policies
     segment_us = us("segment.ms", broker.segment_us)
     max_lag_us = us("max.compaction.lag.ms", broker.max_compaction_lag_us)
+    before_us = us("message.timestamp.before.max.ms", broker.timestamp_before_max_us)
+    after_us = us("message.timestamp.after.max.ms", broker.timestamp_after_max_us)
+    difference_us = us("message.timestamp.difference.max.ms", broker.timestamp_difference_max_us)
     return TopicConfig(
         unclean_leader_election=bool(
             given.get("unclean.leader.election.enable", broker.unclean_leader_election)
@@ -484,11 +601,16 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         segment_us=min(segment_us, max_lag_us) if compacts else segment_us,
         retention_us=us("retention.ms", broker.retention_us) if deletes else -1,
         retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
+        # What is as by default gives way to the older setting (``LogConfig.messageTimestampBeforeMaxMs``).
+        timestamp_before_max_us=difference_us if before_us == NO_LIMIT_US else before_us,
+        timestamp_after_max_us=difference_us if after_us == NO_LIMIT_US else after_us,
         compacts=compacts,
         min_cleanable_ratio=float(given.get("min.cleanable.dirty.ratio", broker.min_cleanable_ratio)),
         min_compaction_lag_us=us("min.compaction.lag.ms", broker.min_compaction_lag_us),
         max_compaction_lag_us=max_lag_us,
         delete_retention_us=us("delete.retention.ms", broker.delete_retention_us),
+        leader_throttled_replicas=str(given.get("leader.replication.throttled.replicas", "")),
+        follower_throttled_replicas=str(given.get("follower.replication.throttled.replicas", "")),
     )
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from harrow.cluster_model.fields import (
+    Bandwidth,
     BrokerId,
+    Client,
     ClientName,
     Count,
     Duration,
@@ -56,6 +58,13 @@ class BrokerSpec:
 
     id: int = described("The broker's id.", minimum=0, maximum=BROKER_ID_MAX)
     rack: str | None = described("The rack that it stands in.", default=None)
+    joins_us: DurationOrNever = described(
+        "When it is started for the first time, and joins the cluster; `never` for when the script says so (`add_broker`). By default it is "
+        "there from the beginning. No topic is created on one that comes later.",
+        default=0,
+        key="joins",
+        counts_if_set=True,
+    )
     settings: Settings = described("Settings of this broker.", factory=dict, scope=BROKER)
 
 
@@ -120,6 +129,20 @@ class DiskSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSpec:
+    """How much a client may send, and fetch, of each broker in a second; a broker makes one wait that has more.
+
+    What counts are the batches in requests and answers.
+    """
+
+    client: Client | None = described(
+        "The name of a client; by default every client that has no quota of its own.", default=None
+    )
+    producer_byte_rate: Bandwidth | None = described("How much it may send.", default=None)
+    consumer_byte_rate: Bandwidth | None = described("How much it may fetch.", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """The servers."""
 
@@ -175,11 +198,23 @@ class ClusterSpec:
         key="kraft.combined",
         shrinks=False,
     )
+    quotas: tuple[QuotaSpec, ...] = described(
+        "Quotas of clients; by default none has any.", default=(), counts_if_set=True
+    )
     settings: Mapping[str, Value] = described("What all brokers get.", factory=dict, key="")
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return all partitions, topic by topic."""
-        return tuple(name for topic in self.topics for name in topic.partition_names())
+        """Return all partitions that clients have, topic by topic: those of internal topics are left out."""
+        return tuple(
+            name
+            for topic in self.topics
+            if topic.name not in INTERNAL_TOPICS
+            for name in topic.partition_names()
+        )
+
+    def initial_brokers(self) -> tuple[BrokerSpec, ...]:
+        """Return the brokers that are there from the beginning."""
+        return tuple(broker for broker in self.brokers if broker.joins_us == 0)
 
     def zookeeper_ids(self) -> tuple[int, ...]:
         """Return the node ids of the ZooKeeper servers."""
@@ -188,8 +223,29 @@ class ClusterSpec:
     def controller_ids(self) -> tuple[int, ...]:
         """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers."""
         if self.combined:
-            return tuple(broker.id for broker in self.brokers)[: self.voters]
+            return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
         return tuple(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.voters))
+
+
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+"""The topics in which the coordinators of groups and of transactions keep what they know (``Topic.java``)."""
+
+
+def is_internal(partition: str) -> bool:
+    """Return whether a partition is one of an internal topic: no client of the workload writes to it or reads it unasked."""
+    return partition.startswith("__") and partition.rpartition("-")[0] in INTERNAL_TOPICS
+
+
+class Coordinated:
+    """A client that may need a coordinator, and with it an internal topic."""
+
+    __slots__ = ()
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the internal topics that brokers create for its sake."""
+        raise NotImplementedError(type(self).__name__)
 
 
 KEYS_MAX: Final = 1_000_000

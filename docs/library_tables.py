@@ -40,7 +40,10 @@ WHY: Final[dict[str, str]] = {
     "failed-broker-set": "in KRaft a smaller ISR leaves the leader epoch as it is: the variant `kraft`",
     "compaction-above-hw": "from 3.1 on nothing is compacted that is not committed (KAFKA-13194)",
     "fetch-session-forgets-epoch": "from 2.5 on sessions keep the epoch (KAFKA-9338)",
+    "follower-fetch": "from 3.4 on a consumer is sent to a replica in the ISR alone (KAFKA-14372): before, as in the variant `sent-back`",
     "forgotten-isr-member": "from 2.7 on who may have joined the ISR counts (KIP-497)",
+    "clock-skew": "from 4.0 on timestamps of more than an hour ahead are refused (KIP-1030): the variant `producer-refused`",
+    "metadata-snapshot": "about KRaft: with ZooKeeper nobody has a metadata log",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
     "log-dir-failure": "from 1.0 on a broker survives it (KIP-112), so the variant `kafka-0.11` waits in vain for the broker's end",
     "log-truncation-not-allowed": "from 0.11 on followers truncate by leader epochs (KIP-101), and from 2.0.1 on they may (KAFKA-7414)",
@@ -49,6 +52,11 @@ WHY: Final[dict[str, str]] = {
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
+    "starved-consumer": "from 2.5 on a consumer gets no more at once than its quota allows (KAFKA-9677); the variants tell that of 2.8, and of 1.1",
+    "throttled-producer": (
+        "from 2.0 on who exceeds a quota is answered at once (KIP-219), from 3.0 on producers are idempotent by default (KIP-679)"
+    ),
+    "throttled-reassignment": "in KRaft a reassignment that changes no leader leaves the leader epoch as it is",
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
     "zookeeper-majority-lost": "about ZooKeeper",
     "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",

@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from harrow.cluster_model.fields import BrokerId, Count, Partition, Producer, Skip, Topic, described
+from harrow.cluster_model.fields import (
+    Bandwidth,
+    BrokerId,
+    Count,
+    Partition,
+    Producer,
+    Skip,
+    Topic,
+    described,
+)
 from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.topology import PARTITIONS_MAX
@@ -129,6 +138,52 @@ class CancelReassignment(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddBroker(Action):
+    """A broker of the campaign is started for the first time, and joins the cluster (`cluster.brokers.joins`).
+
+    It has no partitions before some are reassigned to it, or a topic gets new ones.
+    """
+
+    name: ClassVar[str] = "add_broker"
+    whole: ClassVar[str] = "broker"
+
+    broker: BrokerId = described("Which broker.")
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.add_broker(self.broker)
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleReplication(Action):
+    """An administrator sets the rate of throttled replicas on all brokers (kafka-reassign-partitions --throttle, KIP-73).
+
+    That is `leader.replication.throttled.rate` and `follower.replication.throttled.rate`. Which replicas are throttled topics say:
+    `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas`.
+    """
+
+    name: ClassVar[str] = "throttle_replication"
+    whole: ClassVar[str] = "rate"
+
+    rate: Bandwidth = described("How much each broker sends, and how much it fetches.")
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.throttle_replication(self.rate)
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnthrottleReplication(Action):
+    """An administrator has throttled replicas replicated as fast as can be again (kafka-reassign-partitions --verify)."""
+
+    name: ClassVar[str] = "unthrottle_replication"
+
+    def take(self, operator: Operator) -> list[str]:
+        operator.throttle_replication(None)
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecords(Action):
     """An administrator has the oldest records of a partition deleted (kafka-delete-records, DeleteRecords).
 
@@ -198,7 +253,7 @@ ACTIONS: Final[Registry[str, type[Action]]] = Registry(
     (action.name, action)
     for action in (
         *(Send, RestartProducer, ElectPreferredLeaders, ReassignPartition, CancelReassignment),
-        *(DeleteRecords, AddPartitions, Expect, Wait),
+        *(AddBroker, ThrottleReplication, UnthrottleReplication, DeleteRecords, AddPartitions, Expect, Wait),
     )
 )
 """Action classes by the name that a campaign uses."""

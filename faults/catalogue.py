@@ -10,6 +10,7 @@ from harrow.faults.brokers.broker_slow import BrokerSlow
 from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.brokers.rolling_restart import RollingRestart
 from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
+from harrow.faults.clocks.clock_skew import ClockSkew
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
@@ -47,6 +48,7 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         DiskFull,
         DiskSlow,
         StaleCheckpoint,
+        ClockSkew,
         ControllerFailover,
         SessionExpiry,
         NetworkAckLoss,

@@ -62,6 +62,9 @@ class ClientApplication(Protocol):
     def resume(self) -> None:
         """Let it go on (SIGCONT), and all that were left behind."""
 
+    def step_clock(self, by_us: int) -> None:
+        """Have the clock of its machine jump."""
+
     def can_be_left_behind(self) -> bool:
         """Return whether a second process of it can run beside the first."""
 
@@ -109,6 +112,9 @@ class Environment(BrokerProcesses, Protocol):
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Undo one `slow_disk`."""
+
+    def step_clock(self, end: int | str, by_us: int) -> None:
+        """Have the clock of a broker's or a client's machine jump, forward or, by less than nothing, backward."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         """Return whether a broker's disk has a record at an offset of a partition, or any."""

@@ -28,7 +28,15 @@ from harrow.cluster_model.settings import (
 )
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ZOOKEEPER, ConsumerSpec, ProducerSpec
-from harrow.faults.actions import AddPartitions, CancelReassignment, DeleteRecords, ReassignPartition, Send
+from harrow.faults.actions import (
+    AddPartitions,
+    CancelReassignment,
+    DeleteRecords,
+    ReassignPartition,
+    Send,
+    ThrottleReplication,
+    UnthrottleReplication,
+)
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -90,7 +98,10 @@ OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
 NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
+NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
+NO_THROTTLE: Final = "replication is not throttled on real brokers"
 NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
+_THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
@@ -98,10 +109,9 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+    Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
-"""What is not done to the files of real brokers."""
-_FIRST_WITH_EPOCHS: Final = (2, 1)
-"""Since KIP-320 a broker compares the leader epoch of a request with its own."""
+"""What is not done to the files and the clocks of real brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +158,9 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > 1:
         yield "brokers have one log directory here"
-    given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
-    if any(settings.get(_CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
-        yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
+    if len(plan.cluster.initial_brokers()) < len(plan.cluster.brokers):
+        yield NO_BROKERS_ADDED
+    yield from _obstacles_of_settings(plan)
     if plan.core is not None:
         yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():
@@ -200,9 +210,22 @@ def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
     )
 
 
+def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
+    given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
+    if any(settings.get(_CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
+        yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
+    if plan.cluster.quotas:
+        yield "clients have no quotas on real brokers"
+    if any(name in settings for settings in given for name in _THROTTLES):
+        # Brokers take them from dynamic configurations alone.
+        yield NO_THROTTLE
+
+
 def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
     if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
         yield NO_REASSIGNMENT
+    if any(isinstance(action, (ThrottleReplication, UnthrottleReplication)) for action in actions_of(plan)):
+        yield NO_THROTTLE
     if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
         yield NO_PARTITIONS_ADDED
     if any(isinstance(action, DeleteRecords) for action in actions_of(plan)):
@@ -239,8 +262,6 @@ def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
     }
     for column in sorted(asked & reach.unseen):
         yield f"{column} of a replica cannot be seen"
-    if version_of(reach.release.name) < _FIRST_WITH_EPOCHS and "leader_epoch" in asked:
-        yield "which leader epoch a replica knows cannot be seen before 2.1"
 
 
 def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:

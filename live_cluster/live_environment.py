@@ -163,6 +163,9 @@ class LiveEnvironment:
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
+    def step_clock(self, end: int | str, by_us: int) -> None:
+        """Do nothing: what `started_reach` lacks is skipped."""
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (offset or 0) < self._cluster.logs[broker].leo(partition)
 

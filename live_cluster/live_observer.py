@@ -119,8 +119,10 @@ class LiveObserver:
         return None if offsets is None else SeenReplica(self, partition, broker, offsets)
 
     def leader_epoch(self, partition: str, broker: int) -> int:
-        """Return the leader epoch that a broker has taken part in last."""
-        return self._watches[broker].leader_epoch(partition)
+        """Return the leader epoch that a broker has taken part in last: up to 2.0 no request tells, but its log does."""
+        return max(
+            self._watches[broker].leader_epoch(partition), self._cluster.logged_epoch(broker, partition)
+        )
 
     def led_by(self, broker: int) -> frozenset[str]:
         """Return the partitions that a broker leads: as it says itself, else as the control plane does."""

@@ -22,7 +22,13 @@ from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.feasible import NO_PARTITIONS_ADDED, NO_REASSIGNMENT, NO_RECORDS_DELETED
+from harrow.live_cluster.feasible import (
+    NO_BROKERS_ADDED,
+    NO_PARTITIONS_ADDED,
+    NO_REASSIGNMENT,
+    NO_RECORDS_DELETED,
+    NO_THROTTLE,
+)
 from harrow.live_cluster.happenings import Happenings, WallClock
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
@@ -188,6 +194,24 @@ class LiveTarget:
 
         """
         raise CannotDoError(NO_PARTITIONS_ADDED)
+
+    def add_broker(self, broker: int) -> None:
+        """Refuse: real brokers are all there from the beginning.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_BROKERS_ADDED)
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Refuse: throttles are set on no real broker.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_THROTTLE)
 
     def partition_names(self) -> Sequence[str]:
         return self._cluster.spec.partition_names()

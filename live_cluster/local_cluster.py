@@ -11,7 +11,7 @@ from uuid import UUID
 from kafka.protocol.metadata import MetadataRequest
 
 from harrow.cluster_model.controller.assignment import topic_assignments
-from harrow.cluster_model.settings import Value
+from harrow.cluster_model.settings import NO_LISTENER, NO_SELECTOR, Value
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.faults.fault import process_name
@@ -203,7 +203,11 @@ class LocalCluster:
         }
         if broker.rack is not None:
             own["broker.rack"] = broker.rack
-        given = {**self.spec.settings, **broker.settings}
+        given = {
+            name: value
+            for name, value in {**self.spec.settings, **broker.settings}.items()
+            if (name, value) not in _NULLS
+        }
         return {**own, **(given if self.control.keeps_registrations else _without_zookeeper(given))}
 
     def _is_alive(self, broker: int) -> bool:
@@ -234,6 +238,10 @@ class LocalCluster:
             if time.monotonic() > until_s:
                 raise ClusterError(f"waited {self._patience_s:.0f} s in vain for {what}")
             time.sleep(_LOOK_S)
+
+
+_NULLS: Final = (("replica.selector.class", NO_SELECTOR), ("control.plane.listener.name", NO_LISTENER))
+"""What a file of properties says by leaving it out."""
 
 
 def broker_folder(folder: Path, broker: int) -> Path:

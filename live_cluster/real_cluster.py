@@ -136,6 +136,9 @@ class RealCluster(Protocol):
     def refusals(self) -> Iterable[tuple[int, RefusalLine]]:
         """Return the truncations that brokers have refused since this was asked last, as far as their logs can be read."""
 
+    def logged_epoch(self, broker: int, partition: str) -> int:
+        """Return the leader epoch that a broker says in its log that it takes part in; -1 where it does not, or no log is at hand."""
+
     def resignations(self) -> Iterable[tuple[int, int]]:
         """Return which controllers have resigned, from which epoch, since this was asked last, as far as can be read."""
 

@@ -35,6 +35,7 @@ class Deed(StrEnum):
     SLOW_DISK = "slow_disk"
     DAMAGE_BATCH = "damage_batch"
     REVERT_CHECKPOINT = "revert_checkpoint"
+    STEP_CLOCK = "step_clock"
     EXPIRE_SESSION = "expire_session"
     DELETE_CONTROLLER = "delete_controller"
     RULE_MESSAGES = "rule_messages"
@@ -140,6 +141,9 @@ class _Stage:
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: there is none without a `slow_disk`."""
 
+    def step_clock(self, end: int | str, by_us: int) -> None:
+        self._do(Deed.STEP_CLOCK, end)
+
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return True
 
@@ -239,6 +243,9 @@ class _StageClient:
 
     def resume(self) -> None:
         """Do nothing: what pauses a client resumes it."""
+
+    def step_clock(self, by_us: int) -> None:
+        """Do nothing: the stage notes it."""
 
     def can_be_left_behind(self) -> bool:
         return True

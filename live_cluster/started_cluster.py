@@ -119,6 +119,9 @@ class StartedCluster:
         for broker, log in self._broker_logs.items():
             yield from ((broker, refusal) for refusal in log.refusals())
 
+    def logged_epoch(self, broker: int, partition: str) -> int:
+        return self._broker_logs[broker].leader_epoch(partition)
+
     def resignations(self) -> Iterator[tuple[int, int]]:
         for controller, log in self._controller_logs.items():
             yield from ((controller, epoch) for epoch in log.resignations())

@@ -18,6 +18,7 @@ from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
 T = TypeVar("T")
 
 _START_S: Final = 60.0
+_NO_EPOCH: Final = -1
 _NOWHERE: Final = ("127.0.0.1", 1)
 """An address whose port is not given away (tcpmux), so that connections to it are refused at once."""
 
@@ -28,6 +29,27 @@ _SILENT.propagate = False
 
 class ZooKeeperError(LiveError):
     """ZooKeeper does not answer."""
+
+
+class ControllerTermsSeen:
+    """Who is controller, of which epoch, as two znodes have it.
+
+    Up to 2.1 a broker writes that it is controller before it raises the epoch; both are one transaction since (KAFKA-6082). So a controller
+    with the epoch of the one before it is none yet.
+    """
+
+    def __init__(self, set_controller: Callable[[int | None, int], None]) -> None:
+        self._set_controller = set_controller
+        self._controller: int | None = None
+        self._epoch = _NO_EPOCH
+
+    def look(self, controller: int | None, epoch: int) -> None:
+        """Tell of a term that has begun, or of one that is over."""
+        is_another = controller not in (None, self._controller)
+        if is_another and epoch <= self._epoch:
+            return
+        self._controller, self._epoch = controller, epoch
+        self._set_controller(controller, epoch)
 
 
 class ZooKeeperState:
@@ -61,10 +83,13 @@ class ZooKeeperState:
         """Have *seen* told what is so now, and of each change."""
         client = self._client
 
-        def controller_is(data: bytes | None, _: Any) -> None:
-            epoch = self._read(zk.CONTROLLER_EPOCH)
-            controller = None if data is None else int(json.loads(data)["brokerid"])
-            seen.set_controller(controller, -1 if epoch is None else int(epoch))
+        terms = ControllerTermsSeen(seen.set_controller)
+
+        def has_changed(*_: object) -> None:
+            # Of both the one that is there now: what the change was may be over.
+            told, epoch = self._read(zk.CONTROLLER), self._read(zk.CONTROLLER_EPOCH)
+            controller = None if told is None else int(told["brokerid"])
+            terms.look(controller, _NO_EPOCH if epoch is None else int(epoch))
 
         def brokers_are(children: list[str]) -> None:
             brokers = list(map(int, children))
@@ -73,7 +98,8 @@ class ZooKeeperState:
 
         # No children are watched of what is not there; brokers make it where it is missing.
         client.ensure_path(zk.BROKER_IDS)
-        DataWatch(client, zk.CONTROLLER, controller_is)
+        DataWatch(client, zk.CONTROLLER, has_changed)
+        DataWatch(client, zk.CONTROLLER_EPOCH, has_changed)
         ChildrenWatch(client, zk.BROKER_IDS, brokers_are)
         for partition in partitions:
             self._watch_partition(partition, seen)

@@ -67,6 +67,8 @@ def _setting_leaf(setting: Setting) -> Leaf:
         "seconds": {"anyOf": [number, time]},
         "choice": {"enum": _choices_in_yaml(setting)},
         "ratio": {"type": "number", "minimum": 0, "maximum": 1},
+        "text": {"type": "string", "pattern": f"^{literals.SETTING_TEXT_PATTERN}$"},
+        "replicas": {"type": "string", "pattern": f"^{literals.REPLICAS_PATTERN}$"},
     }[setting.kind]
     return Leaf(lambda text: literals.setting_value(setting, text), schema)
 

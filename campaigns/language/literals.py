@@ -60,6 +60,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 RATIO_PATTERN: Final = r"0|1|1\.0{1,6}|0?\.[0-9]{1,6}"
+REPLICAS_PATTERN: Final = r"(\*|[0-9]{1,9}:[0-9]{1,9}(,[0-9]{1,9}:[0-9]{1,9})*)?"
+SETTING_TEXT_PATTERN: Final = "[A-Za-z0-9._-]{1,249}"
 ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
@@ -394,15 +396,35 @@ def setting_value(setting: Setting, text: str) -> Value:
         return choice(setting.choices)(word)
     if setting.kind == "ratio":
         return ratio(text)
+    if setting.kind == "text":
+        return users_name(text)
+    if setting.kind == "replicas":
+        return replicas(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
         text = _in_unit(text, setting.kind)
     return whole_number(setting.minimum, setting.maximum)(text)
+
+
+def users_name(text: str) -> str:
+    """Return a setting that is a name of the user's."""
+    if not (re.fullmatch(SETTING_TEXT_PATTERN, text) and text.isprintable()):
+        raise LiteralError(
+            f"expected letters, digits, `.`, `_` and `-`, at most 249 and no space, not {quoted(text)}"
+        )
+    return text
 
 
 def ratio(text: str) -> str:
     """Return a number from 0 to 1, as it is written: the model gets no rounded one."""
     if not re.fullmatch(RATIO_PATTERN, text):
         raise LiteralError(f"expected a number from 0 to 1 such as 0.5, not {quoted(text)}")
+    return text
+
+
+def replicas(text: str) -> str:
+    """Return a list of partitions' numbers with brokers, as ``ThrottledReplicaListValidator`` takes it."""
+    if not re.fullmatch(REPLICAS_PATTERN, text):
+        raise LiteralError(f'expected a list such as 0:1,0:2 (partition:broker), or "*", not {quoted(text)}')
     return text
 
 

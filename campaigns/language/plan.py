@@ -13,11 +13,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model import topology
+from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import described
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.mutants import Mutant
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
-from harrow.cluster_model.settings import Value
+from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.action import Action
 from harrow.faults.actions import Wait
@@ -410,6 +411,26 @@ class Plan:
     def clients(self) -> tuple[Any, ...]:
         return (*self.producers, *self.consumers, *self.applications)
 
+    def running_cluster(self) -> topology.ClusterSpec:
+        """Return the servers with the internal topics that brokers create when clients first look for a coordinator.
+
+        Here they are there from the beginning. One that the campaign has among its topics is as it says.
+        """
+        cluster = self.cluster
+        needed = [
+            name
+            for client in self.clients()
+            if isinstance(client, topology.Coordinated)
+            for name in client.internal_topics()
+        ]
+        if not needed:
+            return cluster
+        known = {topic.name for topic in cluster.topics}
+        config = broker_config(self.kafka, cluster.settings)
+        missing = (name for name in dict.fromkeys(needed) if name not in known)
+        created = tuple(internal_topic(name, config) for name in missing)
+        return replace(cluster, topics=(*cluster.topics, *created))
+
     def behaviour_switches(self) -> Behaviours:
         """Return the release's behaviours with the campaign's switches applied."""
         switches: dict[str, Any] = dict(self.behaviours)
@@ -460,7 +481,7 @@ _WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})
 
 def _unset(value: Any) -> frozenset[str]:
     """Return the fields that do not count in the digest of a value, for they are as by default."""
-    if not isinstance(value, (Plan, Injection, Swarm)):
+    if not isinstance(value, (Plan, Injection, Swarm, topology.ClusterSpec, topology.BrokerSpec)):
         return frozenset()
     counted = markers.counted_if_set(type(value))
     return frozenset(name for name, default in counted.items() if getattr(value, name) == default)

@@ -110,7 +110,7 @@ def _merged(
         numbers.append(number)
     events += told[position:]
     numbers += [len(trace)] * (len(told) - position)
-    replicas = partition_assignments(plan.cluster)
+    replicas = partition_assignments(plan.running_cluster())
     return RunEvents(plan=plan, replicas=replicas, events=events, numbers=numbers)
 
 

@@ -21,6 +21,7 @@ _BEGAN: Final[Mapping[str, str]] = {
     reasons.MEMBER_PAUSED: "{broker}, a member of the ISR, was paused",
     reasons.MEMBER_BEHIND: "{broker}, a member of the ISR, was behind",
     reasons.UNAWARE: "{broker} did not know yet that it led",
+    reasons.THROTTLED: "{broker} throttled its producers, which had exceeded their quota",
     reasons.UNREACHABLE: "no request reached its leader, {broker}",
     reasons.ANSWER_LOST: "an answer of {broker} was lost",
     reasons.UNKNOWN: "the trace does not say why",

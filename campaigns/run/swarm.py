@@ -146,13 +146,14 @@ class _Drawing:
                 BrokerSpec(id=number, rack=f"rack-{number % racks}" if racks > 0 else None)
                 for number in range(count)
             )
+        initial = [broker for broker in brokers if broker.joins_us == 0]
         partitions = self._between("partitions", swarm.partitions, 0)
         factor = self._between("replication_factor", swarm.replication_factor, 0)
         topics = tuple(
             replace(
                 topic,
                 partitions=partitions or topic.partitions,
-                replication_factor=min(factor or topic.replication_factor, len(brokers)),
+                replication_factor=min(factor or topic.replication_factor, len(initial)),
                 assignment=() if partitions or factor or swarm.brokers else topic.assignment,
             )
             for topic in cluster.topics

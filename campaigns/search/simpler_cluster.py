@@ -8,7 +8,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.search.timeline import timeline, values_of, with_actions, with_timeline, with_values
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, fields_of, with_fields
-from harrow.cluster_model.settings import Value, conflicts
+from harrow.cluster_model.settings import SETTINGS, Value, conflicts
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import NetworkSpec
 
@@ -64,7 +64,7 @@ def with_fewer_replicas(plan: Plan) -> Iterator[Plan]:
     """Yield plans without one of the brokers, or without one replica of every partition."""
     cluster = plan.cluster
     for broker in reversed(cluster.brokers):
-        if len(cluster.brokers) > 1:
+        if any(other is not broker for other in cluster.initial_brokers()):
             rest = tuple(other for other in cluster.brokers if other.id != broker.id)
             moments = [m for m in timeline(plan) if broker.id not in values_of(m.action, _BROKERS)]
             controller = None if cluster.controller == broker.id else cluster.controller
@@ -77,7 +77,7 @@ def _without_replica(plan: Plan, broker: int) -> Plan:
     topics = []
     for topic in plan.cluster.topics:
         if not topic.assignment:
-            count = min(topic.replication_factor, len(plan.cluster.brokers))
+            count = min(topic.replication_factor, len(plan.cluster.initial_brokers()))
             topics.append(replace(topic, replication_factor=count))
             continue
         rows = tuple(tuple(replica for replica in row if replica != broker) for row in topic.assignment)
@@ -135,7 +135,9 @@ def with_fewer_settings(plan: Plan) -> Iterator[Plan]:
     for name in sorted(names, key=lambda name: (name == _ACKS, name)):
         yield from _without_settings(plan, {name})
     for switch in sorted(plan.behaviours):
-        yield replace(plan, behaviours=_without(plan.behaviours, {switch}))
+        needing = {setting.name for setting in SETTINGS.values() if setting.needs == switch}
+        without = replace(plan, behaviours=_without(plan.behaviours, {switch}))
+        yield from _without_settings(without, needing) if needing & names else (without,)
 
 
 def with_defaults(spec: S) -> Iterator[S]:

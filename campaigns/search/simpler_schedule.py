@@ -38,7 +38,19 @@ HEALED: Final = "The cluster is healed."
 
 
 def with_fewer_clients(plan: Plan) -> Iterator[Plan]:
-    """Yield plans without consumers, without producers that do nothing, and with one producer for all."""
+    """Yield plans without consumers, without producers that do nothing, and with one producer for all.
+
+    A quota goes with its client.
+    """
+    for fewer in _with_fewer_clients(plan):
+        names = {client.name for client in fewer.clients()}
+        quotas = tuple(
+            quota for quota in fewer.cluster.quotas if quota.client is None or quota.client in names
+        )
+        yield replace(fewer, cluster=replace(fewer.cluster, quotas=quotas))
+
+
+def _with_fewer_clients(plan: Plan) -> Iterator[Plan]:
     if plan.consumers:
         yield replace(plan, consumers=())
         for consumer in plan.consumers:
@@ -56,9 +68,14 @@ def with_fewer_clients(plan: Plan) -> Iterator[Plan]:
 
 def _sent_by(plan: Plan, name: str, other: str) -> Plan:
     clients = (kinds.ClientMarker, kinds.EndpointMarker)
-    return with_actions(
+    sent = with_actions(
         plan, lambda action: with_values(action, clients, lambda value: other if value == name else value)
     )
+    quotas = plan.cluster.quotas
+    if any(quota.client == other for quota in quotas):
+        return sent
+    quotas = tuple(replace(quota, client=other) if quota.client == name else quota for quota in quotas)
+    return replace(sent, cluster=replace(sent.cluster, quotas=quotas))
 
 
 def with_plain_values(plan: Plan) -> Iterator[Plan]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.language.units import fields_text, value_text
+from harrow.campaigns.language.units import duration_text, fields_text, value_text
 from harrow.campaigns.story.faults_in_force import struck_fault
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
 from harrow.checks.causes.story import words
@@ -180,6 +180,11 @@ def _controller_changed(event: events.ControllerChanged, _context: EventContext)
     return f"has {broker_lane(event.controller)} as controller (controller epoch {event.controller_epoch})"
 
 
+def _clock_stepped(event: events.ClockStepped, _context: EventContext) -> str:
+    direction = "forward" if event.by_us > 0 else "back"
+    return f"the clock of {lane_of(event.process)} jumps {direction} by {duration_text(abs(event.by_us))}"
+
+
 def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> str:
     actions = {"hold": "held", "drop": "dropped", "delay": "delayed", "duplicate": "doubled"}
     message = f"{event.api} {event.kind} from {lane_of(event.sender)} to {lane_of(event.receiver)}"
@@ -264,6 +269,13 @@ def _offset_reset(event: events.OffsetReset, at: EventContext) -> str:
 def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
     gone = f", without {_records(at.gone)}" if at.gone else ""
     return f"STARTED its log{at.of} ANEW at offset {event.offset}, where its leader's begins; it ended at {event.leo}{gone}"
+
+
+def _replication_throttle_set(event: events.ReplicationThrottleSet, _context: EventContext) -> str:
+    rate = "is UNTHROTTLED"
+    if event.bytes_per_second >= 0:
+        rate = f"is THROTTLED to {event.bytes_per_second} bytes a second on each broker"
+    return f"what is replicated of throttled partitions {rate}"
 
 
 def _log_cleaned(event: events.LogCleaned, at: EventContext) -> str:
@@ -362,6 +374,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.FaultStruck, "fault", _fault_struck),
     Phrase(events.FaultEnded, "fault", lambda event, _: f"{_fault(event)} is over"),
     Phrase(events.Healed, "fault", "all is healed"),
+    Phrase(events.ClockStepped, "fault", _clock_stepped, "clock", lane=FAULTS),
     Phrase(events.CoreHealed, "fault", "healed brokers {brokers} alone"),
     Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
     Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),
@@ -369,6 +382,26 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.EnsembleServerSuspended, "controller", "serves nobody: it has no majority any more"),
     Phrase(events.ControllerElected, "controller", "became CONTROLLER (controller epoch {controller_epoch})"),
     Phrase(events.ControllerResigned, "controller", "is no longer controller"),
+    Phrase(
+        events.MetadataSnapshotTaken,
+        "controller",
+        "wrote a SNAPSHOT of the metadata up to {end_offset} (epoch {epoch})",
+        "metadata snapshot",
+        routine=True,
+    ),
+    Phrase(
+        events.MetadataSnapshotFetched,
+        "controller",
+        "begins anew with a metadata SNAPSHOT up to {end_offset}; its log ended at {log_end}",
+        "fetched metadata snapshot",
+        to="leader",
+    ),
+    Phrase(
+        events.MetadataLogStarted,
+        "controller",
+        "deleted its metadata log below {log_start}",
+        "metadata log start",
+    ),
     Phrase(
         events.ControllerChanged,
         "controller",
@@ -519,6 +552,37 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
         routine=True,
     ),
     Phrase(
+        events.ClientThrottled,
+        "request",
+        lambda event, _: (
+            f"THROTTLES {event.client} for {duration_text(event.throttle_us)} ({event.api}): it has exceeded its quota"
+        ),
+        "throttled request",
+        lane="broker",
+        to="client",
+    ),
+    Phrase(
+        events.ReplicaThrottled,
+        "request",
+        "has nothing for {replica}{on} from offset {offset} on: leader.replication.throttled.rate is exceeded",
+        "throttled fetch",
+        to="replica",
+        routine=True,
+    ),
+    Phrase(
+        events.FollowerThrottled,
+        "request",
+        "does not fetch{which} from offset {offset} on: follower.replication.throttled.rate is exceeded",
+        "throttled partition",
+        routine=True,
+    ),
+    Phrase(
+        events.ReplicationThrottleSet,
+        "fault",
+        _replication_throttle_set,
+        lane=FAULTS,
+    ),
+    Phrase(
         events.FetchDelayed,
         "request",
         lambda event, _: f"put {_fetch(event)} into purgatory",
@@ -539,6 +603,21 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
         "consumer fetch",
         to="client",
         routine=lambda event, _: event.end_offset <= event.offset,
+    ),
+    Phrase(
+        events.ReadReplicaPreferred,
+        "read",
+        "told {client} to read{which} from {replica}",
+        "preferred read replica",
+        to="client",
+    ),
+    Phrase(
+        events.ReadReplicaCleared,
+        "read",
+        "no longer reads{which} from {replica}: {reason}",
+        "cleared read replica",
+        lane="client",
+        to="replica",
     ),
     Phrase(events.BatchAcknowledged, "ack", _acknowledged, "ack", to="sender"),
     Phrase(

@@ -42,6 +42,8 @@ _TELLING: Final = frozenset(
         kinds.LogStartedAnew,
         kinds.LogCleaned,
         kinds.OffsetReset,
+        kinds.ReadReplicaPreferred,
+        kinds.ReadReplicaCleared,
         kinds.CorruptBatchFetched,
         kinds.CheckpointReverted,
         kinds.LogDirFailed,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes.story import brokers
+from harrow.checks.causes.story import brokers, seconds
 from harrow.checks.link import Link, RecordValue, cause
 from harrow.checks.permission import Permission
 from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Text
@@ -114,6 +114,18 @@ def disk_loss_in_isr() -> str:
 def retention_passed(*, value: RecordValue, setting: Text) -> str:
     """A record was kept for as long as was promised, and deleted before anybody had read it."""
     return f"{setting} promised no more: {value} was deleted before a consumer had read it"
+
+
+@cause("deleted-by-wrong-clock")
+def deleted_by_wrong_clock(*, value: RecordValue, broker: BrokerId, lead_us: Number) -> str:
+    """A record was as old as retention asks for by clocks that were not right."""
+    return f"clocks were apart: for broker {broker} {value} was up to {seconds(lead_us)} older than it was, and so past retention.ms"
+
+
+@cause("tombstone-expired-by-wrong-clock")
+def tombstone_expired_by_wrong_clock(*, value: RecordValue, lead_us: Number) -> str:
+    """A tombstone had stood long enough by clocks that were not right."""
+    return f"clocks were apart: {value} was taken for up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
 
 
 @cause("deleted-by-request")

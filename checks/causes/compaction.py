@@ -9,6 +9,7 @@ what a broker gives as its reason is not believed.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harrow.checks.causes.clocks import lead_us
 from harrow.checks.causes.retention import deletion_of, end_of, last_held
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
@@ -19,13 +20,15 @@ from harrow.checks.replay.partition_state import COMPACTION, LogEntry, Partition
 class Compaction:
     """A record went from a log that counts: for which later record of its key, if there was one.
 
-    ``was_due``: it is a tombstone without a later record, and had stood for as long as ``delete.retention.ms`` promises.
+    ``was_due``: it is a tombstone without a later record, and had stood for as long as ``delete.retention.ms`` promises. Where that was so by clocks alone
+    that were not right, ``lead_us`` is how much older they made it.
     """
 
     copy: LogEntry
     later: LogEntry | None
     is_tombstone: bool
     was_due: bool
+    lead_us: int = 0
 
 
 def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> Compaction | None:
@@ -61,12 +64,11 @@ def _compaction(
     config = index.evidence.partitions[partition].on_broker.get(copy.broker)
     # A follower takes over what its leader has noted of tombstones, so the time counts from the first copy.
     age_us = removed.at_us - min(other.at_us for other in copies)
-    return Compaction(
-        copy,
-        later_in_log(state, copy),
-        is_tombstone,
-        is_tombstone and config is not None and age_us >= config.delete_retention_us,
-    )
+    lead = lead_us(index, copy.broker, removed.number)
+    retention_us = None if config is None or not is_tombstone else config.delete_retention_us
+    was_due = retention_us is not None and age_us + lead >= retention_us
+    is_by_clock = was_due and retention_us is not None and age_us < retention_us
+    return Compaction(copy, later_in_log(state, copy), is_tombstone, was_due, lead if is_by_clock else 0)
 
 
 def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:

@@ -449,6 +449,12 @@ def out_of_range(*, client: events.ClientName, leader_epoch: events.Epoch, setti
     )
 
 
+@link("out-of-range-at-follower")
+def out_of_range_at_follower(*, client: events.ClientName, setting: events.Text) -> str:
+    """A follower's answer came to a consumer that no longer read from it, and so sent it elsewhere."""
+    return f"told {client}, which had left it meanwhile, that its position was out of range: it follows ({setting})"
+
+
 def _again(again: bool) -> str:
     return " again" if again else ""
 

@@ -22,6 +22,7 @@ from harrow.checks.link import Link
 from harrow.checks.promise import (
     ACKS_0,
     ACKS_1,
+    CLOCK_SKEW,
     DELETE_RETENTION_MS,
     DISK_FAILURE,
     FLUSH_INTERVAL,
@@ -152,6 +153,11 @@ def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Caus
     deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
     if deletion is None:
         return None
+    if deletion.setting == CLOCK_SKEW:
+        apart = catalogue.deleted_by_wrong_clock.conclude(
+            value=value, broker=deletion.broker, lead_us=deletion.lead_us
+        )
+        return Cause((apart,), CLOCK_SKEW)
     if deletion.setting == DELETE_RECORDS and deletion.was_due:
         return Cause((catalogue.deleted_by_request.conclude(value=value),), DELETE_RECORDS)
     if deletion.setting == DELETE_RECORDS:
@@ -200,6 +206,9 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
     if not taken.was_due:
         early = catalogue.tombstone_removed_too_early.conclude(value=value, setting=DELETE_RETENTION_MS)
         return Cause((early,), None, fixes)
+    if taken.lead_us:
+        apart = catalogue.tombstone_expired_by_wrong_clock.conclude(value=value, lead_us=taken.lead_us)
+        return Cause((apart,), CLOCK_SKEW)
     expired = catalogue.tombstone_expired.conclude(value=value, setting=DELETE_RETENTION_MS)
     return Cause((expired,), DELETE_RETENTION_MS, (prevention.KEEPING_TOMBSTONES,))
 

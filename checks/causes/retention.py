@@ -9,9 +9,11 @@ how large the log was afterwards; the reason that a broker gives is not believed
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harrow.checks.causes.clocks import lead_us
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
+from harrow.checks.promise import CLOCK_SKEW
 from harrow.checks.replay.partition_state import RETENTION, LogEntry
 from harrow.cluster_model.events import BecameLeader, DeleteRecordsObeyed, LeaderElected, LogStartRaised
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
@@ -27,10 +29,15 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether that promised no more."""
+    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether that promised no more.
+
+    ``lead_us`` is by how much older the record was by clocks that were not right; where it was due by them alone, the setting is `CLOCK_SKEW`.
+    """
 
     setting: str
     was_due: bool
+    broker: int = -1
+    lead_us: int = 0
 
 
 def deletion_of(
@@ -62,6 +69,9 @@ def deletion_of(
     }
     by_size = due[RETENTION_BYTES] and (removed.reason == RETENTION_BYTES or not due[RETENTION_MS])
     setting = RETENTION_BYTES if by_size else RETENTION_MS
+    lead = lead_us(index, copy.broker, removed.number)
+    if not any(due.values()) and 0 <= config.retention_us < age_us + lead:
+        return Deletion(CLOCK_SKEW, was_due=True, broker=copy.broker, lead_us=lead)
     if removed.reason == DELETE_RECORDS and not due[setting]:
         setting = DELETE_RECORDS
     return Deletion(setting, due.get(setting, False))

@@ -92,7 +92,8 @@ _OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
     invariants.REGISTRATIONS_KNOWN: ("broker_epoch",),
     invariants.FAILOVER_SHRINKS_ISR: ("failover_takes_out_dead_replicas",),
     invariants.HW_WAITS_FOR_MIN_ISR: ("hw_waits_for_min_isr",),
-    invariants.COMMITTED_METADATA_KEPT: prevention.QUORUM,
+    invariants.COMMITTED_METADATA_KEPT: (*prevention.QUORUM, *prevention.SNAPSHOTS),
+    invariants.METADATA_SNAPSHOT_COMMITTED: prevention.SNAPSHOTS,
     invariants.UNCLEAN_REPLICA_NOT_ELECTED: ("eligible_leader_replicas", "unclean_shutdown_leaves_elr"),
 }
 """The invariants of which logs tell nothing (who is obeyed, what controllers know), and what keeps them."""
@@ -307,6 +308,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
         promised_by=(promise.HIGH_WATERMARK,), releases="since 3.7 (KAFKA-15583)"
     ),
     invariants.COMMITTED_METADATA_KEPT: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.METADATA_SNAPSHOT_COMMITTED: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
     invariants.UNCLEAN_REPLICA_NOT_ELECTED: Promise(
         promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 4.1 (KIP-966)"
     ),

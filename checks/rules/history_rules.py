@@ -11,7 +11,7 @@ from typing import Final
 from harrow.checks import promise as promises
 from harrow.checks.causes import compaction
 from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records, tombstone_expired
-from harrow.checks.causes.links import led_without, out_of_range
+from harrow.checks.causes.links import led_without, out_of_range, out_of_range_at_follower
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
@@ -34,11 +34,14 @@ from harrow.checks.rule import Rule
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
 from harrow.cluster_model.events import (
+    BecameFollower,
     BecameLeader,
     CorruptBatchFetched,
     LeaderElected,
     LogStartRaised,
     OffsetReset,
+    ReadReplicaCleared,
+    ReadReplicaPreferred,
     RequestRejected,
 )
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
@@ -216,7 +219,31 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
                 setting=AUTO_OFFSET_RESET,
             )
             return Cause((elsewhere,), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+        if _was_left(story, consumer, event.broker, number, until_us):
+            left = out_of_range_at_follower(
+                event.at_us, event.broker, client=consumer, setting=AUTO_OFFSET_RESET
+            )
+            return Cause((left,), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
     return None
+
+
+def _was_left(story: Story, consumer: str, broker: int, refused: int, until_us: int) -> bool:
+    """Return whether a follower refused a position, and its consumer took that for the leader's word (``Fetcher``).
+
+    One that still reads from there asks its leader instead (KIP-392). One that has left meanwhile, for another leader, say, has a reset.
+    """
+    role: TraceLine[BecameLeader | BecameFollower] | None
+    role = story.last(BecameLeader, BecameFollower, before=refused, broker=broker)
+    if role is None or isinstance(role.event, BecameLeader):
+        return False
+    for number, reset in story.events(OffsetReset):
+        if number > refused and reset.at_us <= until_us and reset.client == consumer:
+            known: TraceLine[ReadReplicaPreferred | ReadReplicaCleared] | None
+            known = story.last(ReadReplicaPreferred, ReadReplicaCleared, before=number, client=consumer)
+            return known is not None and not (
+                isinstance(known.event, ReadReplicaPreferred) and known.event.replica == broker
+            )
+    return False
 
 
 def _by_producer(index: Index, finding: Finding) -> Finding:

@@ -41,15 +41,20 @@ def read_before_replication(
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a consumer with the broker's high watermark at that moment.
 
-    As the trace tells it: the high watermark that a broker names in its answer does not count.
+    As the trace tells it: the high watermark that a broker names in its answer does not count. A follower's own counts, which is never
+    ahead of what is committed, and falls with its log.
     """
     high_watermarks: dict[tuple[int, str], int] = {}
-    for number, event in index.raw_events(events.HighWatermarkSet, events.LogOpened, events.RecordsServed):
+    for number, event in index.raw_events(
+        events.HighWatermarkSet, events.LogOpened, events.LogTruncated, events.RecordsServed
+    ):
         match event:
             case (_, events.HighWatermarkSet.name, broker, partition, hw):
                 high_watermarks[broker, partition] = hw
             case (_, events.LogOpened.name, broker, partition, _, hw):
                 high_watermarks[broker, partition] = hw
+            case (_, events.LogTruncated.name, broker, partition, _, end, _):
+                high_watermarks[broker, partition] = min(high_watermarks.get((broker, partition), 0), end)
             case (at_us, _, broker, partition, client, offset, end, told):
                 hw = high_watermarks.get((broker, partition), 0)
                 if end > hw:

@@ -128,8 +128,8 @@ def find(index: Index) -> Iterator[Finding]:
     core = index.evidence.core
     if core is None or not core.partitions:
         return
-    for partition, settings in index.evidence.partitions.items():
-        lack = demanded_lack(core, partition, settings)
+    for partition in core.partitions:
+        lack = demanded_lack(core, partition, index.evidence.partitions[partition])
         if lack is not None:
             yield _finding(index, core, partition, lack)
 

@@ -32,6 +32,7 @@ FENCED: Final = "leader deposed"
 MEMBER_DOWN: Final = "ISR member down"
 MEMBER_PAUSED: Final = "ISR member paused"
 MEMBER_BEHIND: Final = "ISR member behind"
+THROTTLED: Final = "client throttled"
 UNAWARE: Final = "leader unaware"
 UNREACHABLE: Final = "leader unreachable"
 ANSWER_LOST: Final = "answer lost"
@@ -225,8 +226,9 @@ class Disturbances:
 
     def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
         """Return how far the first batch of an outage came: to the leader, to the ISR, to its answer."""
-        if self._told(outage, leader):
-            return UNAWARE, leader
+        held_up = self._held_up(outage, leader)
+        if held_up is not None:
+            return held_up, leader
         appended = self._during(outage, events.BatchAppended)
         if not appended or appended[0].at_us - outage.start_us > outage.length_us // 2:
             return UNREACHABLE, leader
@@ -250,6 +252,22 @@ class Disturbances:
         if not followers:
             return UNKNOWN, -1
         return MEMBER_BEHIND, max(followers, key=lambda each: (told.get(each, inf), copied.get(each, inf)))
+
+    def _held_up(self, outage: Outage, leader: int) -> str | None:
+        """Return why a leader did not take the first batch: it did not know that it led, or did not hear who sent it."""
+        if self._told(outage, leader):
+            return UNAWARE
+        return THROTTLED if 2 * self._throttled_us(outage, leader) >= outage.length_us else None
+
+    def _throttled_us(self, outage: Outage, leader: int) -> int:
+        """Return for how long of an outage producers that had exceeded their quota were not heard by its leader."""
+        throttled_us, since_us = 0, outage.start_us
+        for throttled in self._events(leader, events.ClientThrottled):
+            begin_us, end_us = throttled.at_us, throttled.at_us + throttled.throttle_us
+            if throttled.api == "Produce" and begin_us < outage.end_us:
+                throttled_us += max(min(end_us, outage.end_us) - max(begin_us, since_us), 0)
+                since_us = max(since_us, end_us)
+        return throttled_us
 
     def _ended(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
         """Return the last change before the ack that can have brought it about."""

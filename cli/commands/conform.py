@@ -192,6 +192,7 @@ def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any
         "schema": _SCHEMA,
         "version": VERSION,
         "target": request.target,
+        "set": list(request.overrides or ()),
         "comparisons": [
             {
                 "campaign": comparison.plan.campaign,

@@ -94,6 +94,8 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
     else:
         for kind, found in measured.shortest.items():
             show(console, *_lines(measured.differing[kind], found))
+        if measured.ended_in is not None:
+            show(console, *_last_requests(measured.ended_in))
         said = AGREED if measured.requests else "nothing compared"
         if measured.differing:
             said = f"{counted(sum(measured.differing.values()), 'sequence')} differ"
@@ -118,6 +120,13 @@ def _lines(count: int, found: "ComparedSequence") -> Iterator[Any]:
     yield indented(f"broker: {last.real}", _INDENT)
 
 
+def _last_requests(ended_in: "ComparedSequence") -> Iterator[Any]:
+    """Yield the sequence in which the broker did not hold out."""
+    yield Text("the last that it was asked:")
+    for exchange in ended_in.exchanges:
+        yield indented(str(exchange.request or exchange.step), _INDENT, DIM)
+
+
 def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
     from harrow.live_cluster.single_requests.recording import recording
 
@@ -133,4 +142,5 @@ def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
             {"count": measured.differing[kind], "kind": kind, "shortest": recording(found)}
             for kind, found in measured.shortest.items()
         ],
+        "ended_in": None if measured.ended_in is None else recording(measured.ended_in),
     }

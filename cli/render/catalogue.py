@@ -372,11 +372,17 @@ def _setting_values(setting: settings.Setting) -> str:
         return ", ".join(setting.choices)
     if setting.kind == "ratio":
         return "a number from 0 to 1"
+    if setting.kind == "text":
+        return "a name"
+    if setting.kind == "replicas":
+        return 'partition:broker, separated by commas, or "*"'
     unit = {"ms": "milliseconds, or a time such as 10s; ", "seconds": "seconds, or a time such as 5m; "}
     return f"{unit.get(setting.kind, '')}{setting.minimum} to {_setting_value(setting.maximum)}"
 
 
 def _setting_value(value: settings.Value) -> str:
+    if value == settings.NO_TEXT:
+        return "none"
     return _LIMITS[value] if isinstance(value, int) and value in _LIMITS else value_text(value)
 
 

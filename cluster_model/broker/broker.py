@@ -6,29 +6,37 @@ requests wait for a thread only while the disk is slow (`request_channel`).
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import Steps
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.broker.request_channel import RequestChannels
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
+from harrow.cluster_model.coordinators.coordinator import Coordinator
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest, FindCoordinatorResponse
 from harrow.cluster_model.events import (
     KILLED,
     SHUT_DOWN,
     BrokerStarted,
+    ClientThrottled,
     ControlRequestObeyed,
     RequestRejected,
 )
 from harrow.cluster_model.log.disk import Disk
-from harrow.cluster_model.protocol import NO_EPOCH, ControlRequest, ControlResponse
+from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER, ControlRequest, ControlResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.topology import CONSUMER_OFFSETS
 
 _CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What changes partitions, or waits for who does (``ReplicaManager.replicaStateChangeLock``)."""
@@ -46,8 +54,11 @@ class Broker:
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
         control_plane: ControlPlane,
+        racks: Mapping[int, str] = MappingProxyType({}),
+        quotas: ClientQuotas | None = None,
     ) -> None:
         self.id = broker
+        self._quotas = quotas
         self._host = host
         self._config = config
         self._behaviours = behaviours
@@ -63,7 +74,7 @@ class Broker:
         self._channels: RequestChannels | None = None
         # What the metadata log says, while what it has said before waits for appends; the first of them is under way.
         self._deltas: deque[MetadataDelta] = deque()
-        self.metadata = MetadataCache()
+        self.metadata = MetadataCache(racks)
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
         self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(
@@ -74,10 +85,13 @@ class Broker:
             topic_config,
             behaviours,
             self._lifecycle.alter_partition_manager,
-            self.respond,
+            self.respond if quotas is None else self._respond_within_quota,
             self.metadata,
+            None if quotas is None else quotas.fetch,
         )
         self.replicas.on_unblocked = self._queue_again
+        self._coordinators: dict[str, Coordinator] = {}
+        self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: dict[str, Callable[[Message], None]] = {
             "Produce": self.replicas.handle_produce,
@@ -86,6 +100,7 @@ class Broker:
             "ListOffsets": self.replicas.handle_list_offsets,
             "Metadata": self._handle_metadata,
             "InitProducerId": self._handle_init_producer_id,
+            "FindCoordinator": self._handle_find_coordinator,
             "LeaderAndIsr": self._handle_control,
             "UpdateMetadata": self._handle_control,
             "StopReplica": self._handle_control,
@@ -230,6 +245,11 @@ class Broker:
             else:
                 self._queue(message, self._channels)
 
+    def clock_stepped(self, by_us: int) -> None:
+        """The machine's clock has jumped: whatever goes by it is as much older, or younger, than it was."""
+        self._host.skew_us += by_us
+        self.replicas.clock_stepped(by_us)
+
     def disk_slowed(self) -> None:
         """Have requests wait for threads from now on, for threads wait for the disk."""
         if self._channels is None:
@@ -284,6 +304,52 @@ class Broker:
         if body is not None:
             self._host.send_response(connection, message[1], body)
         connection.muted = False
+        if connection.throttle_us:
+            self._mute(connection)
+        if connection.waiting and not connection.draining:
+            self._handle_waiting(connection)
+
+    # Quotas
+
+    def _respond_within_quota(self, message: Message, body: Any) -> None:
+        """Answer a produce or a fetch; who has exceeded its quota is throttled.
+
+        From KIP-219 on that client is answered at once, told how long, and not heard meanwhile. Before, its answer waited, and it was
+        not heard until it had that.
+        """
+        connection, _, request = message
+        throttle_us = self._throttle_us(connection.client.name, request, body)
+        if not throttle_us:
+            self.respond(message, body)
+            return
+        self._host.emit(ClientThrottled, self.id, connection.client.name, request.api, throttle_us)
+        if self._behaviours.throttled_answer_at_once:
+            connection.throttle_us = throttle_us
+            if body is not None:
+                body.throttle_us = throttle_us
+            self.respond(message, body)
+        else:
+            if body is not None:
+                body.throttle_us = 0
+            self._host.set_timer(throttle_us, self._respond_late, (message, body))
+
+    def _throttle_us(self, client: str, request: Any, body: Any) -> int:
+        if request.api == "Produce" and self._quotas is not None and self._quotas.produce is not None:
+            return self._quotas.produce.record(client, request.record_bytes)
+        throttle_us: int = 0 if body is None or request.api != "Fetch" else body.throttle_us
+        return throttle_us
+
+    def _respond_late(self, answer: tuple[Message, Any]) -> None:
+        self.respond(*answer)
+
+    def _mute(self, connection: Connection) -> None:
+        """Hear nothing of a client for a while (``SocketServer``, ``ThrottledChannel``)."""
+        throttle_us, connection.throttle_us = connection.throttle_us, 0
+        connection.muted = True
+        self._host.set_timer(throttle_us, self._unmute, connection)
+
+    def _unmute(self, connection: Connection) -> None:
+        connection.muted = False
         if connection.waiting and not connection.draining:
             self._handle_waiting(connection)
 
@@ -304,6 +370,30 @@ class Broker:
 
     def _handle_init_producer_id(self, message: Message) -> None:
         self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+
+    def _handle_find_coordinator(self, message: Message) -> None:
+        """Say who leads the partition of an internal topic that a key belongs to, as far as this broker knows."""
+        request: FindCoordinatorRequest = message[2]
+        config = self._config
+        count = (
+            config.offsets_topic_partitions
+            if request.topic == CONSUMER_OFFSETS
+            else config.transaction_topic_partitions
+        )
+        leader = self.metadata.live_leader(f"{request.topic}-{partition_for(request.key, count)}")
+        error = errors.COORDINATOR_NOT_AVAILABLE if leader == NO_LEADER else errors.NONE
+        self.respond(message, FindCoordinatorResponse(error, leader))
+
+    def _coordinator_changed(self, partition: Partition, is_leader: bool) -> None:
+        """Have a coordinator begin to coordinate what a partition says, or leave that to another broker."""
+        topic, _, number = partition.name.rpartition("-")
+        coordinator = self._coordinators.get(topic)
+        if coordinator is None:
+            return
+        if is_leader:
+            coordinator.elected(int(number), partition.leader_epoch)
+        else:
+            coordinator.resigned(int(number))
 
     def _handle_controlled_shutdown(self, message: Message) -> None:
         self._lifecycle.handle_controlled_shutdown(message[2], lambda answer: self.respond(message, answer))

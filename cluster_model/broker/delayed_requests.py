@@ -5,7 +5,7 @@ After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecord
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.fetch_session import FetchSession
@@ -17,7 +17,10 @@ from harrow.cluster_model.sim.host import Host
 
 @dataclass(slots=True, eq=False)
 class DelayedFetch:
-    """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire."""
+    """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire.
+
+    Of a partition that ``is_withheld`` from its follower there is nothing to read, however much there is.
+    """
 
     message: Message
     since_us: int
@@ -25,8 +28,11 @@ class DelayedFetch:
     partitions: Mapping[str, Partition]
     complete: Callable[["DelayedFetch", bool], None]
     watch: Callable[["DelayedFetch"], None]
+    is_withheld: Callable[[str, int], bool] | None = None
     deadline_us: int = field(init=False)
     completed: bool = False
+    # The partitions that a consumer is to read from another replica: whatever happens to them, it is told when its time is over.
+    redirected: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         request: FetchRequest = self.message[2]
@@ -38,17 +44,21 @@ class DelayedFetch:
         return self.since_us, self.message[0].id
 
     def try_complete(self, name: str) -> bool:
-        """Answer if there is something to read of a partition, or it is no longer led here."""
+        """Answer if there is something to read of a partition, or it is no longer served here."""
         request: FetchRequest = self.message[2]
+        if name in self.redirected:
+            return False
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
         partition, cached = self.partitions[name], self.session.partitions[name]
         if (
             (
                 partition.readable_end(isolation) > cached.offset
                 and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                and not (self.is_withheld is not None and self.is_withheld(name, request.replica_id))
             )
-            or partition.check_epoch(cached.leader_epoch) != errors.NONE
+            or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
+            or (partition.answers_by_hw and partition.owes_high_watermark(request.replica_id))
         ):
             self._complete(expired=False)
             return True
@@ -111,13 +121,16 @@ class PendingAck:
 
 @dataclass(slots=True, eq=False)
 class DelayedProduce:
-    """An acks=all produce that waits for the high watermark."""
+    """An acks=all append that waits for the high watermark: a producer's, or that of a coordinator on this broker.
 
-    message: Message
+    ``complete`` is given the *context*, which is whatever it has to know of who waits.
+    """
+
+    context: Any
     deadline_us: int
     acks: dict[str, PendingAck]
     partitions: Mapping[str, Partition]
-    complete: Callable[[Message, dict[str, PendingAck]], None]
+    complete: Callable[[Any, dict[str, PendingAck]], None]
     completed: bool = False
 
     def try_complete(self) -> bool:
@@ -133,7 +146,7 @@ class DelayedProduce:
                     done = False
         if done:
             self.completed = True
-            self.complete(self.message, self.acks)
+            self.complete(self.context, self.acks)
         return done
 
     def expire(self) -> None:
@@ -142,7 +155,7 @@ class DelayedProduce:
             if ack.pending:
                 ack.error = errors.REQUEST_TIMED_OUT
         self.completed = True
-        self.complete(self.message, self.acks)
+        self.complete(self.context, self.acks)
 
 
 @dataclass(slots=True, eq=False)

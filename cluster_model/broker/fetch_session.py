@@ -65,6 +65,7 @@ class CachedPartition:
             or fetched.hw != self.hw
             or fetched.log_start_offset != self.log_start_offset
             or fetched.diverging is not None
+            or fetched.preferred_read_replica is not None
         )
         self.log_start_offset = fetched.log_start_offset
         self.hw = UNKNOWN_HIGH_WATERMARK if fetched.error != errors.NONE else fetched.hw
@@ -214,6 +215,18 @@ class FetchWatchers:
         if woken:
             _wait_on(woken)
 
+    def note(self, partition: str) -> None:
+        """Something happened to a partition that the next fetches are to look at; those that wait are not answered for it."""
+        watching = self._watchers.pop(partition, None)
+        if not watching:
+            return
+        for session in watching:
+            if session.idle is not None:
+                session.idle.wake()
+            session.news[partition] = None
+            if session.delayed is not None:
+                self.watch(session, (partition,))
+
     def wake(self, partition: str) -> None:
         """Have no fetch of a partition repeat itself: the next one may have to wait before it is handled."""
         for session in self._watchers.get(partition, ()):
@@ -301,6 +314,10 @@ class FetchSessionCache:
         """Close what is a session of the connection alone."""
         if self._bound_to_connection:
             self.remove(connection_id)
+
+    def forget(self, session: FetchSession, connection: Connection) -> None:
+        """Close a session that a fetch on a connection has opened, for its answer does not say so."""
+        self.remove(connection.id if self._bound_to_connection else session.id)
 
     def remove(self, key: int) -> None:
         """Close a session, if there is one."""

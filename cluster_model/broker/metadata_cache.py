@@ -1,6 +1,7 @@
 """What a broker knows of the cluster: who is alive, who leads what (``MetadataCache.scala``)."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
@@ -11,20 +12,34 @@ from harrow.cluster_model.protocol import (
     MetadataResponse,
     UpdateMetadataRequest,
 )
+from harrow.cluster_model.topology import is_internal
 
 
 class MetadataCache:
     """Filled by the controller's UpdateMetadata, asked by clients."""
 
-    __slots__ = ("active_brokers", "controller", "live_brokers", "partitions")
+    __slots__ = ("active_brokers", "controller", "internal_partitions", "live_brokers", "partitions", "racks")
 
-    def __init__(self) -> None:
+    def __init__(self, racks: Mapping[int, str] = MappingProxyType({})) -> None:
+        self.racks = racks
+        """Where brokers stand, of those that say so (``broker.rack``)."""
         self.live_brokers: tuple[int, ...] = ()
         self.controller = NO_NODE
         """The controller that has sent an UpdateMetadata last."""
         # In KRaft those that may join ISRs, with their broker epochs.
         self.active_brokers: Mapping[int, int] | None = None
         self.partitions: dict[str, tuple[int, int]] = {}
+        self.internal_partitions: dict[str, tuple[int, int]] = {}
+        """Those of internal topics, for which no client of the workload asks."""
+
+    def leader_and_epoch(self, partition: str) -> tuple[int, int] | None:
+        """Return who leads a partition in which epoch, whoever has asked for it; None of one that is not known."""
+        return self.partitions.get(partition) or self.internal_partitions.get(partition)
+
+    def live_leader(self, partition: str) -> int:
+        """Return the leader of a partition that is alive, `NO_LEADER` while there is none."""
+        leader, _ = self.leader_and_epoch(partition) or (NO_LEADER, NO_EPOCH)
+        return leader if leader in self.live_brokers else NO_LEADER
 
     def may_join_isr(self, broker: int, broker_epoch: int) -> bool:
         """Return whether a broker may join ISRs: it is registered, not fenced, and does not shut down.
@@ -50,7 +65,8 @@ class MetadataCache:
     ) -> None:
         self.live_brokers = live_brokers
         for name, state in states.items():
-            self.partitions[name] = (state.leader_and_isr.leader, state.leader_and_isr.leader_epoch)
+            known = self.internal_partitions if is_internal(name) else self.partitions
+            known[name] = (state.leader_and_isr.leader, state.leader_and_isr.leader_epoch)
 
     def response(self) -> MetadataResponse:
         """Answer a client; a leader that is not alive is no leader (LEADER_NOT_AVAILABLE)."""

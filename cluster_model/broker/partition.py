@@ -13,6 +13,7 @@ from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
 from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import NO_LIMIT_US
 from harrow.cluster_model.sim.host import Host
 
 EXPAND: Final = "expand"
@@ -41,6 +42,11 @@ class Partition:
     unclean_leader_election: bool
     # The partitions of this broker for which requests wait, for their ISR is being written.
     isr_writes: dict[str, None] = field(default_factory=dict)
+    lag_max_messages: int = 0
+    """What counts with `isr_lag_counts_messages` alone."""
+    timestamp_before_max_us: int = NO_LIMIT_US
+    timestamp_after_max_us: int = NO_LIMIT_US
+    limits_timestamps: bool = field(init=False)
     log: UnifiedLog = field(init=False)
     controller_epoch: int = 0
     leader: int = protocol.NO_LEADER
@@ -57,11 +63,16 @@ class Partition:
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
     blocked: list[Callable[[], None]] = field(default_factory=list)
+    answers_by_hw: bool = False
+    """Whether followers that wait are answered when the high watermark has moved."""
+    is_deleted: bool = False
+    """Whether there is no replica here any more."""
     is_offline: bool = False
     """Whether the log directory has failed. Such a partition neither leads nor follows until the broker starts anew."""
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
+        self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
 
     @property
     def is_known(self) -> bool:
@@ -85,6 +96,7 @@ class Partition:
 
     def give_up(self) -> None:
         """Be a replica no longer: neither lead nor follow."""
+        self.is_deleted = True
         self.pending_isr = None
         self.leader = protocol.NO_LEADER
         self.isr = self.maximal_isr = ()
@@ -178,6 +190,8 @@ class Partition:
         is smaller than ``min.insync.replicas``.
         """
         refused = self._refusal(acks)
+        if refused is None and self.limits_timestamps and self._has_invalid_timestamp(batch):
+            refused = AppendResult(errors.INVALID_TIMESTAMP, None, -1)
         if refused is not None:
             return refused, False
         # Whatever comes of it: who appends has the sessions look at the partition again.
@@ -205,9 +219,15 @@ class Partition:
 
     def may_append(self, batch: RecordBatch, acks: int) -> bool:
         """Return whether a producer's batch would be written: neither refused nor there already."""
-        return self._refusal(acks) is None and (
-            self.log.outcome_without_append(batch, self.leader_epoch) is None
+        is_refused = self._refusal(acks) is not None or (
+            self.limits_timestamps and self._has_invalid_timestamp(batch)
         )
+        return not is_refused and (self.log.outcome_without_append(batch, self.leader_epoch) is None)
+
+    def _has_invalid_timestamp(self, batch: RecordBatch) -> bool:
+        """Return whether the latest record of a batch is too old or too new by this broker's clock (``LogValidator.validateTimestamp``)."""
+        age_us = self.host.clock.now_us + self.host.skew_us - batch.max_timestamp_us
+        return age_us > self.timestamp_before_max_us or -age_us > self.timestamp_after_max_us
 
     def _refusal(self, acks: int) -> AppendResult | None:
         """Return why no producer's batch is taken now, None if one may be."""
@@ -297,8 +317,10 @@ class Partition:
 
     def append_as_follower(
         self, batches: tuple[RecordBatch, ...], leader_hw: int, leader_log_start: int = 0
-    ) -> None:
+    ) -> bool:
         """Append what was fetched, and take over the leader's HW as far as the own log goes, and its log start.
+
+        Return whether consumers may read more, or less, than before.
 
         After ``appendRecordsToFollowerOrFutureReplica``.
 
@@ -328,9 +350,12 @@ class Partition:
             )
         if batches:
             self.logs.appended(self.name)
-        self._update_hw(leader_hw)
+        hw_moved = self._update_hw(leader_hw)
         if leader_log_start and self.behaviours.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)
+        behaviours = self.behaviours
+        limited = behaviours.follower_limited_by_hw and behaviours.consumer_limited_by_hw
+        return hw_moved or (bool(batches) and not limited)
 
     def _begins_with(self, batch: RecordBatch) -> bool:
         """Return whether a log without records begins in the middle of a batch: it has to begin with that one (KAFKA-6975).
@@ -383,6 +408,7 @@ class Partition:
         if replica is None:
             return False
         previous_leo = replica.log_end_offset
+        replica.last_sent_hw = self.log.high_watermark
         replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
         replica.broker_epoch = broker_epoch
         if log_start is not None:
@@ -394,6 +420,11 @@ class Partition:
     def is_replica(self, broker: int) -> bool:
         """Return whether the leader knows a follower: in KRaft one that is being added may be faster than its leader."""
         return broker in self.remote_replicas
+
+    def owes_high_watermark(self, broker: int) -> bool:
+        """Return whether the high watermark has moved since a follower's last fetch came (``lastSentHighWatermark``)."""
+        replica = self.remote_replicas.get(broker)
+        return replica is not None and self.log.high_watermark > replica.last_sent_hw
 
     def follower_failed(self, broker: int) -> None:
         """Note a follower's fetch outside the log, or in another leader epoch."""
@@ -458,6 +489,8 @@ class Partition:
             return False
         if self.isr_write_in_flight:
             return True
+        if self.behaviours.isr_lag_counts_messages:
+            return self._shrink_isr_by_messages()
         leo, replicas = self.log.log_end_offset, self.remote_replicas
         # A member may be a replica no longer (``isFollowerOutOfSync``): a reassignment takes it out of the replicas first.
         gone = [b for b in self.isr if b != self.broker and b not in replicas]
@@ -468,6 +501,20 @@ class Partition:
             if dropped:
                 self._start_isr_change(tuple(b for b in self.isr if b not in dropped), SHRINK)
         return bool(behind or gone)
+
+    def _shrink_isr_by_messages(self) -> bool:
+        """Drop the followers that are too many records behind, and those that fetch no more (Kafka 0.8, ``getOutOfSyncReplicas``).
+
+        A follower that fetches is never too late for the time alone.
+        """
+        leo, fetched_since_us = self.log.log_end_offset, self.host.clock.now_us - self.lag_time_max_us
+        members = [self.remote_replicas[b] for b in self.isr if b in self.remote_replicas]
+        gone = [b for b in self.isr if b != self.broker and b not in self.remote_replicas]
+        stuck = [r.broker for r in members if r.fetched_us < fetched_since_us]
+        slow = [r.broker for r in members if 0 <= r.log_end_offset < leo - self.lag_max_messages]
+        if gone or stuck or slow:
+            self._start_isr_change(tuple(b for b in self.isr if b not in (*gone, *stuck, *slow)), SHRINK)
+        return len(self.isr) > 1
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
         if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:
@@ -534,6 +581,23 @@ class Partition:
             return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
         return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
 
+    def check_fetch(self, current_leader_epoch: int, request: protocol.FetchRequest) -> str:
+        """Return the error for a fetch: a consumer that knows of racks is served by followers as well (KIP-392).
+
+        The leader epoch counts there too (``Partition.readRecords`` with ``fetchOnlyFromLeader=false``).
+        """
+        error = self.check_epoch(current_leader_epoch)
+        if (
+            error == errors.NOT_LEADER_FOR_PARTITION
+            and request.rack is not None
+            and self._serves_as_follower()
+        ):
+            return errors.NONE
+        return error
+
+    def _serves_as_follower(self) -> bool:
+        return self.behaviours.follower_fetching and not self.is_deleted
+
     def _not_leader(self) -> str:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
 
@@ -565,8 +629,10 @@ class Partition:
         return self.log.is_hole(offset, self.readable_end(isolation))
 
     def readable_end(self, isolation: int) -> int:
-        """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers."""
+        """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers, those of this replica."""
         if isolation == protocol.LOG_END or not self.behaviours.consumer_limited_by_hw:
+            return self.log.log_end_offset
+        if self.leader != self.broker and not self.behaviours.follower_limited_by_hw:
             return self.log.log_end_offset
         return (
             self.log.last_stable_offset if isolation == protocol.READ_COMMITTED else self.log.high_watermark

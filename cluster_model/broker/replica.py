@@ -19,6 +19,8 @@ class Replica:
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
+    # The leader's high watermark when the last fetch came: up to there the follower has been told (KIP-392, 2.4 and 2.5).
+    last_sent_hw: int = 0
     # The life of its broker in which it has fetched last, where fetches say that (KIP-903).
     broker_epoch: int = NO_EPOCH
     # While each fetch of this session is one from the leader's LEO, without saying so.
@@ -29,6 +31,12 @@ class Replica:
         """When the replica was last caught up."""
         session = self.session
         return self.last_caught_up_us if session is None else session.last_fetch_us
+
+    @property
+    def fetched_us(self) -> int:
+        """When its last fetch came."""
+        session = self.session
+        return self.last_fetch_us if session is None else session.last_fetch_us
 
     def follow_session(self, session: FetchSession) -> None:
         """Count each fetch of a session from now on as one from the LEO that the last one had reached."""
@@ -57,7 +65,13 @@ class Replica:
             self.log_start_offset = UNKNOWN_OFFSET
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
+            self.last_sent_hw = 0
             self.broker_epoch = NO_EPOCH
+
+    def clock_stepped(self, by_us: int) -> None:
+        """Have it fetched and been caught up so much longer ago, for the leader's clock has jumped ahead by that."""
+        self.last_fetch_us -= by_us
+        self.last_caught_up_us -= by_us
 
     def forget_fetches(self) -> None:
         """Know no position any more, as after a fetch that failed; when it was last caught up stays."""

@@ -5,14 +5,22 @@ a time; a partition is truncated before it is fetched (KIP-101, KIP-279), or whe
 their logs have parted (KIP-595).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks
 from harrow.cluster_model.broker.partition import KafkaStorageError, Partition
+from harrow.cluster_model.broker.rate import NO_LIMIT
+from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.events import CorruptBatchFetched, FetcherFailed, TruncationRefused
+from harrow.cluster_model.events import (
+    CorruptBatchFetched,
+    FetcherFailed,
+    FollowerThrottled,
+    TruncationRefused,
+)
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,
@@ -31,7 +39,8 @@ REPLICATION_LISTENER = "replication"
 class FetchState:
     """A partition being fetched: from where, since when again, and the leader epoch that requests carry (KIP-320).
 
-    ``corrupt_offset`` is that of the last batch which came with a wrong CRC.
+    ``corrupt_offset`` is that of the last batch which came with a wrong CRC. ``lag`` is how far the log ends below the leader's high
+    watermark, -1 before the first answer.
     """
 
     partition: Partition
@@ -40,6 +49,7 @@ class FetchState:
     truncating: bool
     delayed_until_us: int = 0
     corrupt_offset: int = -1
+    lag: int = -1
 
 
 class ReplicaFetcher:
@@ -54,8 +64,15 @@ class ReplicaFetcher:
         behaviours: Behaviours,
         broker_epoch: int,
         append_locks: AppendLocks,
+        on_replicated: Callable[[str], None] = lambda _: None,
+        on_truncated: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """*on_replicated* is called when an answer has moved what consumers may read, *on_truncated* when a log has been cut."""
         self._append_locks = append_locks
+        self._on_replicated = on_replicated
+        self._on_truncated = on_truncated
+        # Of which partitions an answer has moved that, until all of it has been dealt with.
+        self._replicated: list[str] = []
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -70,6 +87,10 @@ class ReplicaFetcher:
         # Those of them that are not fetched now: until they are truncated, or left alone for a while after an error.
         self._truncating: dict[str, FetchState] = {}
         self._delayed: dict[str, FetchState] = {}
+        # Those that wait for the throttle of their broker.
+        self._throttled: dict[str, FetchState] = {}
+        self.quota: ReplicationQuotaManager | None = None
+        """What all fetchers of the broker have together, once a partition is throttled."""
         self._session = FetchSessionHandler()
         self._busy = False
         # The answer of which the records wait for the disk.
@@ -113,6 +134,7 @@ class ReplicaFetcher:
         self._client.stop_repeating()
         self._truncating.pop(name, None)
         self._delayed.pop(name, None)
+        self._throttled.pop(name, None)
         self._session.remove(name)
         return True
 
@@ -121,6 +143,7 @@ class ReplicaFetcher:
         self._states.clear()
         self._truncating.clear()
         self._delayed.clear()
+        self._throttled.clear()
         self._session = FetchSessionHandler()
         self._writing = None
         self._client.close()
@@ -139,6 +162,8 @@ class ReplicaFetcher:
                 self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
             else:
                 epochs[state.partition.name] = (state.leader_epoch, latest)
+        if self.quota is not None:
+            self._hold_back(self.quota)
         if epochs:
             self._busy = True
             request = protocol.OffsetsForLeaderEpochRequest(self._broker, epochs)
@@ -150,10 +175,27 @@ class ReplicaFetcher:
             )
             fetch.replica_epoch = self._broker_epoch
             # Unless something else is to be asked next.
-            is_all = not self._truncating and not self._delayed
+            is_all = not self._truncating and not self._delayed and not self._throttled
             self._client.send(fetch, self._fetched, None, self._session.repetition(fetch) if is_all else None)
         else:
-            self._wait_until(min(s.delayed_until_us for s in self._delayed.values()))
+            until_us = [state.delayed_until_us for state in self._delayed.values()]
+            if self._throttled:
+                # "No active partitions" (``AbstractFetcherThread.maybeFetch``).
+                until_us.append(self._host.clock.now_us + self._config.replica_fetch_backoff_us)
+            self._wait_until(min(until_us))
+
+    def _hold_back(self, quota: ReplicationQuotaManager) -> None:
+        """Leave throttled partitions that lag behind out of fetches while the quota is exceeded (``shouldFollowerThrottle``)."""
+        for name, state in self._states.items():
+            if state.truncating or name in self._delayed:
+                continue
+            if state.lag != 0 and quota.is_throttled(name) and quota.is_exceeded:
+                if name not in self._throttled:
+                    self._throttled[name] = state
+                    self._session.remove(name)
+                    self._host.emit(FollowerThrottled, self._broker, name, self._leader, state.fetch_offset)
+            elif self._throttled.pop(name, None) is not None:
+                self._ask_for(state)
 
     def _end_delays(self) -> None:
         now_us = self._host.clock.now_us
@@ -164,7 +206,9 @@ class ReplicaFetcher:
                     self._ask_for(state)
 
     def _ask_for(self, state: FetchState) -> None:
-        """Have the next fetch ask for a partition where it is now."""
+        """Have the next fetch ask for a partition where it is now, unless it is throttled."""
+        if state.partition.name in self._throttled:
+            return
         log = state.partition.log
         last_epoch = log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
         log_start = log.log_start_offset if self._behaviours.log_start_follows_leader else 0
@@ -228,6 +272,7 @@ class ReplicaFetcher:
             # one and ask again (KIP-279), or fetch from there (KIP-595).
             if state.truncating:
                 state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
+                self._on_truncated(state.partition.name)
             else:
                 self._truncate_to(state, min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         else:
@@ -236,6 +281,7 @@ class ReplicaFetcher:
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
         state.partition.truncate_to(offset, reason)
+        self._on_truncated(state.partition.name)
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
         self._truncating.pop(state.partition.name, None)
@@ -293,19 +339,30 @@ class ReplicaFetcher:
                     self._append(state, fetched)
                 else:
                     self._handle_error(state, fetched.error)
+            if self._replicated:
+                replicated, self._replicated = self._replicated, []
+                for name in replicated:
+                    self._on_replicated(name)
         self._work()
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
         partition = state.partition
         log_start = partition.log.log_start_offset
         try:
-            partition.append_as_follower(fetched.batches, fetched.hw, fetched.log_start_offset)
+            readable_moved = partition.append_as_follower(
+                fetched.batches, fetched.hw, fetched.log_start_offset
+            )
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
         except KafkaStorageError:
             # The partition is failed, and with its log directory about to go offline.
             self._forget(partition.name)
         else:
+            if readable_moved:
+                self._replicated.append(partition.name)
+            state.lag = max(fetched.hw - partition.log.log_end_offset, 0)
+            if self.quota is not None:
+                self.quota.record(partition.name, sum([batch.size_bytes for batch in fetched.batches]))
             if fetched.batches or partition.log.log_start_offset != log_start:
                 state.fetch_offset = partition.log.log_end_offset
                 self._ask_for(state)
@@ -387,6 +444,7 @@ class ReplicaFetcher:
                 self._delayed.pop(name, None)
                 if start_offset > state.partition.log.log_end_offset:
                     state.partition.truncate_fully_and_start_at(start_offset)
+                    self._on_truncated(name)
                 state.fetch_offset = state.partition.log.log_end_offset
                 self._ask_for(state)
         self._work()
@@ -415,14 +473,25 @@ class ReplicaFetcherManager:
     """The fetchers of one broker, by leader."""
 
     def __init__(
-        self, broker: int, host: Host, config: BrokerConfig, behaviours: Behaviours, append_locks: AppendLocks
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        append_locks: AppendLocks,
+        on_replicated: Callable[[str], None],
+        on_truncated: Callable[[str], None],
     ) -> None:
         self._append_locks = append_locks
+        self._on_replicated = on_replicated
+        self._on_truncated = on_truncated
         self._broker = broker
         self._host = host
         self._config = config
         self._behaviours = behaviours
         self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._quota: ReplicationQuotaManager | None = None
+        self._throttled_rate = config.follower_throttled_rate
         self.broker_epoch = protocol.NO_EPOCH
         """What fetches say of the life of this broker (KIP-903); -1 where they say nothing."""
 
@@ -445,7 +514,10 @@ class ReplicaFetcherManager:
                 self._behaviours,
                 self.broker_epoch,
                 self._append_locks,
+                self._on_replicated,
+                self._on_truncated,
             )
+            fetcher.quota = self._quota
             self._fetchers[partition.leader] = fetcher
         fetcher.add(partition)
 
@@ -453,6 +525,23 @@ class ReplicaFetcherManager:
         """Stop following a partition."""
         for fetcher in self._fetchers.values():
             fetcher.remove(name)
+
+    def mark_throttled(self, topic: str, replicas: str) -> None:
+        """Note which followers of a topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
+        if self._quota is None:
+            self._quota = ReplicationQuotaManager(
+                self._broker, self._host.clock, self._config, self._behaviours
+            )
+            self._quota.bound = self._throttled_rate
+            for fetcher in self._fetchers.values():
+                fetcher.quota = self._quota
+        self._quota.mark_throttled(topic, replicas)
+
+    def throttle(self, rate: int | None) -> None:
+        """Have throttled partitions fetched at another rate, None for without limit."""
+        self._throttled_rate = NO_LIMIT if rate is None else rate
+        if self._quota is not None:
+            self._quota.bound = self._throttled_rate
 
     def log_start_raised(self, name: str) -> None:
         """Tell the leader of a partition that its log begins later here (KIP-107)."""

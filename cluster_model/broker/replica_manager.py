@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotaManager
 from harrow.cluster_model.broker.delayed_requests import (
     DelayedDeleteRecords,
     DelayedFetch,
@@ -22,16 +23,21 @@ from harrow.cluster_model.broker.fetch_session import (
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.broker.rate import NO_LIMIT
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
+from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
+from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.record_batch import RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
-from harrow.cluster_model.release import HIGH_WATERMARK, LEADER_EPOCH, Behaviours
-from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.release import ALWAYS, HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR, Behaviours
+from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.topology import is_internal
 
 _BOOTSTRAP_MAX_US: Final = 10**9
 """Longer than a cluster needs to start, which it does before time zero."""
@@ -40,6 +46,10 @@ _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
 _LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
+
+
+AppendCompleted = Callable[[dict[str, PendingAck]], None]
+"""Told of each partition the error and the base offset of what was appended."""
 
 
 class ReplicaManager:
@@ -56,6 +66,7 @@ class ReplicaManager:
         alter_partition_manager: AlterPartitionManager,
         respond: Callable[[Message, Any], None],
         metadata: MetadataCache,
+        fetch_quota: ClientQuotaManager | None = None,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -66,6 +77,10 @@ class ReplicaManager:
         self._behaviours = behaviours
         self._respond = respond
         self._metadata = metadata
+        self._fetch_quota = fetch_quota
+        # From the first partition on that is throttled.
+        self._leader_quota: ReplicationQuotaManager | None = None
+        self._leader_throttled_rate = config.leader_throttled_rate
         self.partitions: dict[str, Partition] = {}
         self.controller_epoch = 0
         self._fetch_watchers = FetchWatchers()
@@ -78,13 +93,23 @@ class ReplicaManager:
         )
         # The partitions of which a member of the ISR may be behind, and so out of sync one day.
         self._isr_suspects: dict[str, None] = {}
-        self._isr_shrinking = PeriodicTask(host, config.replica_lag_time_max_us // 2, self._shrink_isrs)
+        looks_twice = not behaviours.isr_lag_counts_messages
+        self._isr_shrinking = PeriodicTask(
+            host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
+        )
         self._isr_writes: dict[str, None] = {}
         self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
         self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
         self._timers: dict[int, OperationTimer] = {}
         self._alter_partition_manager = alter_partition_manager
-        self._fetchers = ReplicaFetcherManager(broker, host, config, behaviours, self.append_locks)
+        self._fetchers = ReplicaFetcherManager(
+            broker, host, config, behaviours, self.append_locks, self._replicated, self._fetch_watchers.note
+        )
+        self._answers_by_hw = behaviours.high_watermark_answers_followers == ALWAYS or (
+            behaviours.high_watermark_answers_followers == WITH_SELECTOR
+            and config.replica_selector != NO_SELECTOR
+        )
+        self._selects_read_replica = behaviours.follower_fetching and config.replica_selector != NO_SELECTOR
         self.repeats_idle_fetches = True
         """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shutting_down = False
@@ -94,12 +119,26 @@ class ReplicaManager:
         self.on_unblocked: Callable[[Message], None] = self.handle_produce
         """What handles a request to append that has waited for an ISR to be written, while the disk is slow."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
+        self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
+        """Told when a partition of an internal topic is led here in another epoch, or is not led here any more."""
 
     def start(self) -> None:
         """Begin the periodic tasks."""
         self._alter_partition_manager.start()
         self.logs.start()
         self._isr_shrinking.start()
+
+    def clock_stepped(self, by_us: int) -> None:
+        """Have followers been caught up so much longer ago, as the clock has it by which leaders go (``Replica.isCaughtUp``)."""
+        sessions: dict[tuple[int, int], FetchSession] = {}
+        for partition in self.partitions.values():
+            for replica in partition.remote_replicas.values():
+                replica.clock_stepped(by_us)
+                if replica.session is not None:
+                    sessions[replica.broker, replica.session.id] = replica.session
+        for session in sessions.values():
+            session.last_fetch_us -= by_us
+        self.logs.clock_stepped()
 
     @property
     def hangs(self) -> bool:
@@ -129,7 +168,7 @@ class ReplicaManager:
         request: protocol.ProduceRequest = message[2]
         if self._blocked(request.batches, self.handle_produce, message):
             return
-        acks = {name: self._append(name, request) for name in request.batches}
+        acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
         self._answer_produce(message, acks)
         # Followers are woken after this request has its place in the purgatory: what
         # they fetch now may complete it.
@@ -148,11 +187,11 @@ class ReplicaManager:
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
                     yield from locks.write(name)
-                acks[name] = self._append(name, request)
+                acks[name] = self._append(name, batch, request.acks)
                 locks.end_append(name)
                 self._fetch_watchers.check(name)
             else:
-                acks[name] = self._append(name, request)
+                acks[name] = self._append(name, batch, request.acks)
         self._answer_produce(message, acks)
 
     def _answer_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
@@ -167,12 +206,33 @@ class ReplicaManager:
         else:
             self._complete_produce(message, acks)
 
-    def _append(self, name: str, request: protocol.ProduceRequest) -> PendingAck:
+    def append_records(
+        self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCompleted
+    ) -> None:
+        """Append for a coordinator on this broker; *on_complete* is given what came of each partition (``appendRecords``).
+
+        With *acks* of -1 that is when the high watermark has passed the records, or the time is over. A slow disk does not
+        hold these appends up.
+        """
+        if self._blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
+            return
+        pending = {name: self._append(name, batch, acks) for name, batch in batches.items()}
+        if acks == -1 and any(ack.pending for ack in pending.values()):
+            deadline_us = self._host.clock.now_us + timeout_us
+            delayed = DelayedProduce(on_complete, deadline_us, pending, self.partitions, _complete_append)
+            if not delayed.try_complete():
+                self._produce_purgatory.watch(delayed, list(pending))
+                OperationTimer(self._host).watch(delayed)
+        else:
+            on_complete(pending)
+        for name in batches:
+            self._fetch_watchers.check(name)
+
+    def _append(self, name: str, batch: RecordBatch, acks: int) -> PendingAck:
         partition = self.partitions.get(name)
-        batch = request.batches[name]
         if partition is None:
             return PendingAck(self._error_without_replica(name), -1, -1)
-        result, hw_rose = partition.append_as_leader(batch, request.acks)
+        result, hw_rose = partition.append_as_leader(batch, acks)
         if result.duplicate:
             self._host.emit(
                 events.BatchDeduplicated,
@@ -186,7 +246,7 @@ class ReplicaManager:
             self._produce_purgatory.check(name)
             self._delete_purgatory.check(name)
         self._suspect_isr(name)
-        required_offset = result.base_offset + len(batch.values)
+        required_offset = result.base_offset + record_count(batch.values)
         if result.duplicate and not self._behaviours.duplicate_waits_for_hw:
             required_offset = 0
         return PendingAck(result.error, result.base_offset, required_offset)
@@ -259,7 +319,10 @@ class ReplicaManager:
             self.partitions,
             self._complete_fetch,
             self._watch_fetch,
+            None if self._leader_quota is None else self._is_withheld,
         )
+        if request.rack and self._selects_read_replica:
+            delayed.redirected = self._names_read_elsewhere(session, request.rack)
         # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
         # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
         if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
@@ -278,85 +341,236 @@ class ReplicaManager:
         if session.idle is None:
             self._watch_fetch(delayed)
 
+    def _names_read_elsewhere(self, session: FetchSession, rack: str) -> tuple[str, ...]:
+        """Return the partitions of a fetch that waits which a consumer is to read from another replica."""
+        return tuple(
+            name
+            for name in session.news
+            if self._read_replica(self.partitions[name], session.partitions[name].offset, rack) is not None
+        )
+
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
-        """Return whether there is data to read, or an error to report."""
+        """Return whether there is data to read, an error to report, or another replica to read from."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for name in session.news:
             cached = session.partitions[name]
             partition = self.partitions.get(name)
+            if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
+                return True
+            if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
+                if self._behaviours.read_replica_answered_at_once:
+                    return True
+                continue
             if (
-                partition is None
-                or partition.check_epoch(cached.leader_epoch) != errors.NONE
-                or (
+                (
                     cached.offset < partition.readable_end(isolation)
                     and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                    and not (self._leader_quota is not None and self._is_withheld(name, request.replica_id))
                 )
                 or not partition.has_offset(cached.offset)
                 or (
                     cached.last_epoch != protocol.NO_EPOCH
                     and partition.is_at_odds(cached.offset, cached.last_epoch)
                 )
+                or (self._answers_by_hw and partition.owes_high_watermark(request.replica_id))
             ):
                 return True
         return False
 
     def _read(self, message: Message, session: FetchSession) -> protocol.FetchResponse:
         """Read what there is of every partition with news, or say why it cannot be read."""
+        request: protocol.FetchRequest = message[2]
+        if request.replica_id < 0 and self._fetch_quota is not None:
+            return self._read_within_quota(message, session, self._fetch_quota)
         answer: dict[str, protocol.FetchedPartition] = {}
         for name in session.news:
             cached = session.partitions[name]
-            fetched = self._read_partition(name, cached, message)
+            fetched = self._read_partition(name, cached, message, request.max_bytes)
+            if request.replica_id < 0 and fetched.batches:
+                self._served(name, cached, message, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
+        if self._leader_quota is not None and request.replica_id >= 0:
+            for name, fetched in answer.items():
+                self._leader_quota.record(name, sum([batch.size_bytes for batch in fetched.batches]))
         return protocol.FetchResponse(answer, errors.NONE, session.id)
 
+    def _read_within_quota(
+        self, message: Message, session: FetchSession, quota: ClientQuotaManager
+    ) -> protocol.FetchResponse:
+        """Read as much as a consumer may have at once; one that has exceeded its quota gets nothing of it yet.
+
+        Before KIP-219 it gets that, but later. An answer without records does not count, where Kafka counts its few bytes.
+        """
+        request: protocol.FetchRequest = message[2]
+        client = message[0].client.name
+        left, size_bytes = quota.largest_answer(client), 0
+        found: dict[str, protocol.FetchedPartition] = {}
+        for name in session.news:
+            fetched = self._read_partition(
+                name, session.partitions[name], message, min(request.max_bytes, left)
+            )
+            bytes_here = sum([batch.size_bytes for batch in fetched.batches])
+            if bytes_here > left and size_bytes:
+                # Only the first batch of all comes whatever its size (KIP-74).
+                fetched.batches, fetched.corrupt_offset, bytes_here = (), -1, 0
+            left -= bytes_here
+            size_bytes += bytes_here
+            found[name] = fetched
+        throttle_us = quota.record(client, size_bytes) if size_bytes else 0
+        if throttle_us and self._behaviours.throttled_answer_at_once:
+            quota.unrecord(client, size_bytes)
+            if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
+                return protocol.FetchResponse({}, errors.NONE, session.id, throttle_us)
+            self._sessions.forget(session, message[0])
+            return protocol.FetchResponse({}, throttle_us=throttle_us)
+        answer: dict[str, protocol.FetchedPartition] = {}
+        for name, fetched in found.items():
+            cached = session.partitions[name]
+            if fetched.batches:
+                self._served(name, cached, message, fetched)
+            if cached.update_response_data(fetched):
+                answer[name] = fetched
+        return protocol.FetchResponse(answer, errors.NONE, session.id, throttle_us)
+
+    def _served(
+        self, name: str, cached: CachedPartition, message: Message, fetched: protocol.FetchedPartition
+    ) -> None:
+        client, end_offset = message[0].client.name, fetched.batches[-1].next_offset
+        self._host.emit(
+            events.RecordsServed, self._broker, name, client, cached.offset, end_offset, fetched.hw
+        )
+
+    def _is_withheld(self, name: str, follower: int) -> bool:
+        """Return whether a follower gets nothing of a partition now (``shouldLeaderThrottle``): never a consumer, or one in the ISR."""
+        quota = self._leader_quota
+        return (
+            quota is not None
+            and follower >= 0
+            and follower not in self.partitions[name].isr
+            and quota.is_throttled(name)
+            and quota.is_exceeded
+        )
+
+    def _holds_back(self, name: str, follower: int, offset: int) -> bool:
+        if not self._is_withheld(name, follower):
+            return False
+        self._host.emit(events.ReplicaThrottled, self._broker, name, follower, offset)
+        return True
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Have throttled partitions replicated at another rate, None for without limit: an administrator has said so."""
+        self._leader_throttled_rate = NO_LIMIT if rate is None else rate
+        if self._leader_quota is not None:
+            self._leader_quota.bound = self._leader_throttled_rate
+        self._fetchers.throttle(rate)
+
+    def _mark_throttled(self, name: str, topic_config: TopicConfig) -> None:
+        """Note which replicas of a partition's topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
+        topic = name.rpartition("-")[0]
+        if topic_config.leader_throttled_replicas:
+            if self._leader_quota is None:
+                self._leader_quota = ReplicationQuotaManager(
+                    self._broker, self._host.clock, self._config, self._behaviours
+                )
+                self._leader_quota.bound = self._leader_throttled_rate
+            self._leader_quota.mark_throttled(topic, topic_config.leader_throttled_replicas)
+        if topic_config.follower_throttled_replicas:
+            self._fetchers.mark_throttled(topic, topic_config.follower_throttled_replicas)
+
     def _read_partition(
-        self, name: str, cached: CachedPartition, message: Message
+        self, name: str, cached: CachedPartition, message: Message, max_bytes: int
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
-        offset, epoch = cached.offset, cached.leader_epoch
+        offset, client = cached.offset, message[0].client.name
         diverging: tuple[int, int] | None = None
-        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         partition = self.partitions.get(name)
-        error = self._error_without_replica(name) if partition is None else partition.check_epoch(epoch)
-        if partition is not None and error == errors.NONE and not _is_known(partition, request.replica_id):
-            error = errors.UNKNOWN_LEADER_EPOCH
-        if partition is not None and error == errors.NONE:
-            if cached.last_epoch != protocol.NO_EPOCH:
-                error, diverging = partition.divergence(offset, cached.last_epoch)
-            if diverging is None and not partition.has_offset(offset):
-                error = errors.OFFSET_OUT_OF_RANGE
-        if partition is None or error != errors.NONE:
-            sender = message[0].client.name
-            self._reject("Fetch", name, sender, error)
-            if partition is not None and error in _BY_EPOCH:
-                known = partition.leader_epoch
-                self._host.emit(events.FetchFenced, self._broker, name, sender, offset, known, epoch)
-            return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
+        if partition is None:
+            return self._refused(name, cached, client, self._error_without_replica(name))
+        error = partition.check_fetch(cached.leader_epoch, request)
+        if error == errors.NONE:
+            if request.rack:
+                elsewhere = self._read_replica(partition, offset, request.rack)
+                if elsewhere is not None:
+                    return self._redirected(partition, client, elsewhere)
+            error, diverging = self._position_error(partition, cached, request.replica_id)
+        if error != errors.NONE:
+            return self._refused(name, cached, client, error)
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
             return protocol.FetchedPartition(
                 errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
             )
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         readable_end = partition.readable_end(isolation)
-        if offset >= readable_end:
+        if offset >= readable_end or (
+            self._leader_quota is not None and self._holds_back(name, request.replica_id, offset)
+        ):
             return protocol.FetchedPartition(
                 errors.NONE, log.high_watermark, log_start_offset=log.log_start_offset
             )
-        batches = log.read(offset, readable_end, request.max_bytes)
-        if batches and isolation != protocol.LOG_END:
-            client, end_offset = message[0].client.name, batches[-1].next_offset
-            self._host.emit(
-                events.RecordsServed, self._broker, name, client, offset, end_offset, log.high_watermark
-            )
-        corrupt_offset = log.corrupt_offset(offset, readable_end, request.max_bytes)
+        batches = log.read(offset, readable_end, max_bytes)
+        corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
         return protocol.FetchedPartition(
             errors.NONE,
             log.high_watermark,
             batches,
             corrupt_offset=corrupt_offset,
             log_start_offset=log.log_start_offset,
+        )
+
+    def _position_error(
+        self, partition: Partition, cached: CachedPartition, replica: int
+    ) -> tuple[str, tuple[int, int] | None]:
+        """Return the error for where a fetch begins, and where a follower's log has parted from this one."""
+        diverging: tuple[int, int] | None = None
+        error = errors.NONE if _is_known(partition, replica) else errors.UNKNOWN_LEADER_EPOCH
+        if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
+            error, diverging = partition.divergence(cached.offset, cached.last_epoch)
+        if error == errors.NONE and diverging is None and not partition.has_offset(cached.offset):
+            error = errors.OFFSET_OUT_OF_RANGE
+        return error, diverging
+
+    def _refused(
+        self, name: str, cached: CachedPartition, sender: str, error: str
+    ) -> protocol.FetchedPartition:
+        """Return the answer to a fetch that gets an error."""
+        self._reject("Fetch", name, sender, error)
+        partition = self.partitions.get(name)
+        if partition is not None and error in _BY_EPOCH:
+            self._host.emit(
+                events.FetchFenced,
+                *(self._broker, name, sender, cached.offset, partition.leader_epoch, cached.leader_epoch),
+            )
+        return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
+
+    def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
+        """Return which other replica a consumer in a rack is to read from, None for this one (``findPreferredReadReplica``)."""
+        if not self._selects_read_replica or (
+            partition.leader != self._broker and self._behaviours.read_replica_selected_by_leader
+        ):
+            return None
+        return preferred_read_replica(partition, offset, rack, self._metadata)
+
+    def _may_redirect(self, partition: Partition, offset: int, rack: str) -> bool:
+        """Return whether a consumer that has read everything may be sent elsewhere, although nothing happens here.
+
+        That is so while another replica in its rack is dead, say. A follower knows no more of the others than when it led.
+        """
+        if partition.leader != self._broker:
+            return self._read_replica(partition, offset, rack) is not None
+        return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
+
+    def _redirected(self, partition: Partition, client: str, replica: int) -> protocol.FetchedPartition:
+        """Return the answer to a consumer that is to read from another replica."""
+        log = partition.log
+        self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
+        return protocol.FetchedPartition(
+            errors.NONE,
+            log.high_watermark,
+            log_start_offset=log.log_start_offset,
+            preferred_read_replica=replica,
         )
 
     def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
@@ -416,7 +630,8 @@ class ReplicaManager:
                     partition.readable_end(isolation) <= cached.offset
                     or (partition.log.compacts and partition.is_hole(cached.offset, isolation))
                 )
-                and partition.check_epoch(cached.leader_epoch) == errors.NONE
+                and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
+                and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
                 and not (
                     cached.last_epoch != protocol.NO_EPOCH
                     and partition.is_at_odds(cached.offset, cached.last_epoch)
@@ -532,6 +747,13 @@ class ReplicaManager:
             return self._error_without_replica(name), NO_OFFSET
         return partition.low_watermark(self._is_alive)
 
+    def _replicated(self, name: str) -> None:
+        """A follower's high watermark has moved: consumers that read from it have something to read (KIP-392)."""
+        if self._behaviours.replication_completes_fetches:
+            self._fetch_watchers.check(name)
+        else:
+            self._fetch_watchers.note(name)
+
     def _log_start_raised(self, name: str) -> None:
         """Have followers, or the leader, hear where a log begins."""
         self._fetch_watchers.check(name)
@@ -619,6 +841,7 @@ class ReplicaManager:
                     self._follow(partition)
                 changed.append(name)
         self._check_waiting(changed)
+        self._tell_coordinators(changed)
         self._respond(message, protocol.ControlResponse(request.api, errors.NONE, offline))
 
     def apply_metadata(
@@ -648,6 +871,14 @@ class ReplicaManager:
                 self._follow_as_published(partition, state)
             changed.append(name)
         self._check_waiting(changed)
+        self._tell_coordinators(changed)
+
+    def _tell_coordinators(self, changed: Collection[str]) -> None:
+        """Have coordinators learn of elections and resignations, once those who wait have been answered (``onLeadershipChange``)."""
+        for name in changed:
+            if is_internal(name):
+                partition = self.partitions[name]
+                self.on_leadership_change(partition, partition.is_leader())
 
     def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         """Follow a leader; in controlled shutdown only while this replica counts (``applyLocalFollowersDelta``)."""
@@ -706,6 +937,7 @@ class ReplicaManager:
             self._fetchers.remove(name)
             partition.give_up()
             self._check_waiting([name])
+            self._tell_coordinators([name])
             self._isr_suspects.pop(name, None)
             del self.partitions[name]
         if self.logs.has(name):
@@ -720,7 +952,8 @@ class ReplicaManager:
         if partition is not None:
             leader, epoch = partition.leader, partition.leader_epoch
         else:
-            leader, epoch = self._metadata.partitions.get(name, (protocol.NO_LEADER, protocol.NO_EPOCH))
+            known = self._metadata.leader_and_epoch(name)
+            leader, epoch = (protocol.NO_LEADER, protocol.NO_EPOCH) if known is None else known
         return None if leader == protocol.NO_LEADER else (leader, epoch)
 
     def _error_without_replica(self, name: str) -> str:
@@ -728,7 +961,7 @@ class ReplicaManager:
 
         A client that asks where it was before a reassignment has to look for its leader.
         """
-        is_known = name in self._metadata.partitions
+        is_known = self._metadata.leader_and_epoch(name) is not None
         return errors.NOT_LEADER_FOR_PARTITION if is_known else errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def _is_newer(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
@@ -748,6 +981,7 @@ class ReplicaManager:
         partition = self.partitions.get(name)
         if partition is None:
             topic_config = self._topic_config(name.rsplit("-", 1)[0])
+            self._mark_throttled(name, topic_config)
             partition = Partition(
                 name,
                 self._broker,
@@ -761,7 +995,11 @@ class ReplicaManager:
                 self._metadata.may_join_isr,
                 topic_config.unclean_leader_election,
                 self._isr_writes,
+                self._config.replica_lag_max_messages,
+                timestamp_before_max_us=topic_config.timestamp_before_max_us,
+                timestamp_after_max_us=topic_config.timestamp_after_max_us,
             )
+            partition.answers_by_hw = self._answers_by_hw
             self.partitions[name] = partition
         return partition
 
@@ -822,6 +1060,10 @@ class ReplicaManager:
 
     def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
         self._host.emit(events.RequestRejected, self._broker, api, partition, sender, error)
+
+
+def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:
+    on_complete(acks)
 
 
 def _is_known(partition: Partition, replica: int) -> bool:

@@ -19,7 +19,7 @@ class ClientMetadata:
     One metadata request at a time, to a broker drawn from those that can be asked now,
     and not more often than once in ``retry.backoff.ms``, from KIP-580 on less and less often while requests fail, or tell
     nothing new. The first answer has to come from one of
-    the *bootstrap* brokers (``bootstrap.servers``), by default of all.
+    the *bootstrap* brokers (``bootstrap.servers``), by default of all. Those that come *later* it knows once it is told of them.
     """
 
     def __init__(
@@ -31,6 +31,7 @@ class ClientMetadata:
         *,
         oldest_fails_first: bool = True,
         bootstrap: tuple[int, ...] = (),
+        later: Collection[int] = (),
     ) -> None:
         self._host = host
         self._config = config
@@ -45,6 +46,8 @@ class ClientMetadata:
         )
         self._failures = 0
         self._answers_without_news = 0
+        self.live_brokers: tuple[int, ...] = ()
+        """The brokers of the last answer."""
         self.leaders: dict[str, int] = {}
         self.leader_epochs: dict[str, int] = {}
         self.connections = {
@@ -60,7 +63,10 @@ class ClientMetadata:
             )
             for broker in brokers
         }
-        self._known = {broker: self.connections[broker] for broker in bootstrap or brokers}
+        self._later = dict.fromkeys(later)
+        self._known = {
+            broker: self.connections[broker] for broker in bootstrap or brokers if broker not in self._later
+        }
 
     def start(self) -> None:
         """Ask for the first time, and again when what is known has become old."""
@@ -119,6 +125,12 @@ class ClientMetadata:
         soonest_us = min(c.usable_at_us for c in self._known.values())
         return max(soonest_us - self._host.clock.now_us, 0)
 
+    def clock_stepped(self, by_us: int) -> None:
+        """Have asked, and lost connections, so much longer ago, as the clock has it that has jumped."""
+        self._next_request_us -= by_us
+        for connection in self.connections.values():
+            connection.clock_stepped(by_us)
+
     def _ask_later(self, now_us: int) -> None:
         if not self._timer_armed:
             self._timer_armed = True
@@ -140,7 +152,8 @@ class ClientMetadata:
             return
         self._failures = 0
         self._answers_without_news += 1
-        self._known = self.connections
+        self._known = self._told_of(response) if self._later else self.connections
+        self.live_brokers = response.brokers
         for partition, (leader, epoch) in response.partitions.items():
             # From KIP-320 on a client ignores metadata that is older than what it has; that
             # is harmless before, for an old leader refuses the client anyway.
@@ -155,6 +168,12 @@ class ClientMetadata:
         if self._wanted or not self.leaders:
             self.request_update()
         self._on_update()
+
+    def _told_of(self, response: MetadataResponse) -> dict[int, NetworkClient]:
+        """Return the brokers that can be asked now that an answer has said which there are."""
+        for broker in response.brokers:
+            self._later.pop(broker, None)
+        return {broker: known for broker, known in self.connections.items() if broker not in self._later}
 
     def _back_off(self, attempts: int) -> None:
         self._next_request_us = self._host.clock.now_us + self._backoff.backoff_us(attempts)

@@ -2,15 +2,23 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
-from harrow.cluster_model.events import CorruptBatchFetched, OffsetReset
+from harrow.cluster_model.events import CorruptBatchFetched, OffsetReset, ReadReplicaCleared
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import ConsumerConfig
 from harrow.cluster_model.sim.host import Host
+
+
+class ReadReplica(NamedTuple):
+    """A follower that a partition is read from, and the leader epoch in which its leader has said so."""
+
+    broker: int
+    leader_epoch: int
+
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -26,6 +34,9 @@ class Consumer:
 
     Partitions that *topics* get later it reads from when it learns of them, with new metadata, from where ``auto.offset.reset`` says:
     with ``latest`` it misses what is there by then (KAFKA-12261). One that subscribes has them assigned by a rebalance then.
+
+    With ``client.rack`` it reads a partition from the replica that its leader prefers for that rack (KIP-392), for
+    ``metadata.max.age.ms``, or until that fails.
 
     One fetch to each broker at a time. ``position`` is the next offset of each partition;
     ``end_seen`` is the high watermark of the last answer. ``sends_leader_epoch`` is KIP-320.
@@ -45,6 +56,8 @@ class Consumer:
         sends_leader_epoch: bool = True,
         skips_corrupt: bool = False,
         topics: Collection[str] = (),
+        errors_clear_read_replica: bool = True,
+        later: Collection[int] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -54,7 +67,14 @@ class Consumer:
         self._sends_leader_epoch = sends_leader_epoch
         self._skips_corrupt = skips_corrupt
         self._topics = frozenset(topics)
-        self._metadata = ClientMetadata(host, brokers, config, self._metadata_updated, bootstrap=bootstrap)
+        # Without a rack it says nothing of racks, so that only leaders answer it.
+        self._rack = config.client_rack or None
+        self._errors_clear_read_replica = errors_clear_read_replica
+        # Which replicas partitions are read from that are not read from their leaders.
+        self._read_replicas: dict[str, ReadReplica] = {}
+        self._metadata = ClientMetadata(
+            host, brokers, config, self._metadata_updated, bootstrap=bootstrap, later=later
+        )
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
         # Of which it has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)
@@ -79,9 +99,19 @@ class Consumer:
         """Ask for metadata; fetching begins with the answer."""
         self._metadata.start()
 
+    def clock_stepped(self, by_us: int) -> None:
+        """The machine's clock has jumped, by which requests time out and backoffs end (``NetworkClient``)."""
+        self._host.skew_us += by_us
+        self._delayed_until_us = {
+            partition: until_us - by_us for partition, until_us in self._delayed_until_us.items()
+        }
+        self._metadata.clock_stepped(by_us)
+
     # Fetching
 
     def _metadata_updated(self) -> None:
+        if self._read_replicas:
+            self._leave_replicas_of_other_leaders()
         for name in self._metadata.new_partitions(self._topics):
             if name not in self.position and self._config.auto_offset_reset in (EARLIEST, LATEST):
                 self._add_partition(name)
@@ -97,7 +127,7 @@ class Consumer:
             self.position[partition] = NO_POSITION
 
     def _fetch(self) -> None:
-        """Send a fetch to every broker that leads something and has none in flight."""
+        """Send a fetch to every broker that something is read from and that has none in flight."""
         waits = self._assign_changed() if self._changed else False
         for leader, session in self._sessions.items():
             if leader in self._fetching:
@@ -108,7 +138,8 @@ class Consumer:
                 continue
             connection = self._metadata.connections[leader]
             if not connection.is_usable():
-                waits = True
+                # Where it is throttled, the end of that is waited for.
+                waits = waits or not connection.is_throttled
                 continue
             self._fetching[leader] = None
             request = session.request(
@@ -116,6 +147,7 @@ class Consumer:
                 self._config.fetch_max_wait_us,
                 self._config.max_partition_fetch_bytes,
             )
+            request.rack = self._rack
             connection.send(request, self._fetched, leader, session.repetition(request))
         if waits:
             self._fetch_later()
@@ -125,7 +157,7 @@ class Consumer:
                 self._metadata.connections[leader].stop_repeating()
 
     def _assign_changed(self) -> bool:
-        """Fetch what has changed of the leader that it has now; return whether something is to be left alone a while."""
+        """Fetch what has changed of the leader that it has now, or of another replica; return whether something is to be left alone a while."""
         now_us = self._host.clock.now_us
         changed, self._changed = self._changed, {}
         waits = False
@@ -145,6 +177,8 @@ class Consumer:
                 elif self.position[partition] == NO_POSITION:
                     waits = not self._ask_for_end(leader, partition) or waits
                     leader = None
+                elif partition in self._read_replicas:
+                    leader = self._select_read_replica(partition, leader)
             before = self._fetched_from.get(partition)
             if before is not None and before != leader:
                 del self._fetched_from[partition]
@@ -174,32 +208,55 @@ class Consumer:
         self._wake_armed = False
         self._fetch()
 
+    def _throttled(self, _: None) -> None:
+        """A broker hears this consumer again."""
+        self._fetch()
+
     def _fetched(self, response: protocol.FetchResponse | None, leader: int) -> None:
         del self._fetching[leader]
         session = self._sessions[leader]
+        if response is not None and response.throttle_us:
+            self._metadata.connections[leader].throttle(response.throttle_us)
+            self._host.set_timer(response.throttle_us, self._throttled)
         if response is None:
-            session.handle_error()
-            self._metadata.request_update()
-            self._delay(session.asked)
+            self._not_answered(session)
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
                 asked = session.asked.get(partition)
                 if asked is None or self.position[partition] != asked[0]:
                     continue
-                if fetched.error == errors.OFFSET_OUT_OF_RANGE:
-                    self._out_of_range(leader, partition)
-                elif fetched.error != errors.NONE:
-                    self._metadata.request_update()
-                    if self._metadata.update_leader(partition, fetched.current_leader):
-                        self._changed[partition] = None
-                    else:
-                        self._delay((partition,))
+                if fetched.error != errors.NONE:
+                    self._refused(leader, partition, fetched)
+                elif fetched.preferred_read_replica is not None:
+                    self._read_from(partition, fetched.preferred_read_replica)
                 else:
                     self._take(partition, fetched)
                     if fetched.corrupt_offset >= 0:
                         self._refuse_corrupt(leader, partition, fetched.corrupt_offset)
             self._schedule_poll()
         self._fetch()
+
+    def _not_answered(self, session: FetchSessionHandler) -> None:
+        session.handle_error()
+        self._metadata.request_update()
+        if self._read_replicas and self._errors_clear_read_replica:
+            for partition in session.asked:
+                self._clear_read_replica(partition, errors.NETWORK_EXCEPTION)
+        self._delay(session.asked)
+
+    def _refused(self, server: int, partition: str, fetched: protocol.FetchedPartition) -> None:
+        error = fetched.error
+        if error == errors.OFFSET_OUT_OF_RANGE:
+            if not self._clear_read_replica(partition, error):
+                self._out_of_range(server, partition)
+            return
+        self._metadata.request_update()
+        if self._read_replicas and self._leaves_read_replica(error):
+            self._clear_read_replica(partition, error)
+        if self._metadata.update_leader(partition, fetched.current_leader):
+            self._changed[partition] = None
+        else:
+            self._delay((partition,))
 
     def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
         """Keep what was fetched for the next polls; the next fetch begins behind it."""
@@ -217,6 +274,61 @@ class Consumer:
                 if offset >= self.position[partition]:
                     self._buffer.append((partition, offset, value))
             self._move_to(partition, batch.next_offset)
+
+    # Reading from followers
+
+    def _read_from(self, partition: str, replica: int) -> None:
+        """Read a partition from the replica that its leader prefers (``updatePreferredReadReplica``), for a while."""
+        known = self._read_replicas.get(partition)
+        if known is None or known.broker != replica:
+            leader_epoch = self._metadata.leader_epochs.get(partition, protocol.NO_EPOCH)
+            chosen = self._read_replicas[partition] = ReadReplica(replica, leader_epoch)
+            lease_us = self._config.metadata_max_age_us + 1
+            self._host.set_timer(lease_us, self._expire_read_replica, (partition, chosen))
+        self._changed[partition] = None
+
+    def _expire_read_replica(self, expiring: tuple[str, "ReadReplica"]) -> None:
+        partition, chosen = expiring
+        if self._read_replicas.get(partition) is chosen:
+            self._clear_read_replica(partition, "expired")
+            self._fetch()
+
+    def _select_read_replica(self, partition: str, leader: int) -> int:
+        """Return where to fetch a partition that has a preferred read replica: there, unless metadata has no such broker (``selectReadReplica``)."""
+        replica = self._read_replicas[partition].broker
+        if replica in self._metadata.live_brokers and replica in self._sessions:
+            return replica
+        self._clear_read_replica(partition, "offline")
+        self._changed.pop(partition, None)
+        if self._errors_clear_read_replica:
+            self._metadata.request_update()
+        return leader
+
+    def _leave_replicas_of_other_leaders(self) -> None:
+        """Go by what a leader says in its own leader epoch alone (``maybeValidatePosition``)."""
+        epochs = self._metadata.leader_epochs
+        for partition, chosen in tuple(self._read_replicas.items()):
+            if epochs.get(partition) != chosen.leader_epoch:
+                self._clear_read_replica(partition, "new leader")
+
+    def _leaves_read_replica(self, error: str) -> bool:
+        """Return whether an error has a consumer leave a follower: from KAFKA-14379 on any that has it ask for metadata.
+
+        With KAFKA_STORAGE_ERROR it always does, for the metadata that it gets then has that replica as offline. One that does not know a
+        leader epoch yet will hear of it.
+        """
+        return error != errors.UNKNOWN_LEADER_EPOCH and (
+            self._errors_clear_read_replica or error == errors.KAFKA_STORAGE_ERROR
+        )
+
+    def _clear_read_replica(self, partition: str, reason: str) -> bool:
+        """Ask the leader again where to read a partition; return whether it was read from another replica."""
+        chosen = self._read_replicas.pop(partition, None)
+        if chosen is None:
+            return False
+        self._host.emit(ReadReplicaCleared, self._host.name, partition, chosen.broker, reason)
+        self._changed[partition] = None
+        return True
 
     def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
         """Stay before a batch with a wrong CRC (``check.crcs``): poll throws, until somebody seeks past it.
@@ -250,6 +362,14 @@ class Consumer:
             self._delay((partition,))
             return
         self._changed[partition] = None
+        if self._rack is not None:
+            # It may be a follower that has refused the position; where to go says the leader.
+            known = self._metadata.leader(partition)
+            if known is None or not self._metadata.connections[known].is_usable():
+                self._metadata.request_update()
+                self._delay((partition,))
+                return
+            leader = known
         self._ask_for_offset(leader, partition, policy)
 
     def _ask_for_end(self, leader: int, partition: str) -> bool:

@@ -31,6 +31,8 @@ class NetworkClient:
     on_disconnect: Callable[[], None] | None = None
     oldest_fails_first: bool = field(default=True, kw_only=True)
     usable_at_us: int = field(default=0, init=False)
+    is_throttled: bool = field(default=False, init=False)
+    """Whether a broker has said that it hears nothing before `usable_at_us`."""
     in_flight: deque[tuple[int, int, OnComplete, Any]] = field(default_factory=deque, init=False)
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
@@ -39,8 +41,14 @@ class NetworkClient:
     _count_repetitions: Callable[[int], None] | None = field(default=None, init=False)
 
     def is_usable(self) -> bool:
-        """Return whether a request may be sent now: connected, or the backoff is over."""
-        return self._connection is not None or self.host.clock.now_us >= self.usable_at_us
+        """Return whether a request may be sent now: connected and not throttled, or the backoff is over."""
+        is_ready = self._connection is not None and not self.is_throttled
+        return is_ready or self.host.clock.now_us >= self.usable_at_us
+
+    def throttle(self, throttle_us: int) -> None:
+        """Count as not ready for a while, for the server hears nothing meanwhile (``ClusterConnectionStates.throttle``, KIP-219)."""
+        self.is_throttled = True
+        self.usable_at_us = max(self.usable_at_us, self.host.clock.now_us + throttle_us)
 
     def is_connected(self) -> bool:
         """Return whether there is a connection, as far as the client knows."""
@@ -159,8 +167,29 @@ class NetworkClient:
             self._connection = None
         self.in_flight.clear()
 
+    def clock_stepped(self, by_us: int) -> None:
+        """Have requests been sent, and the connection been lost, so much longer ago: both go by the machine's clock."""
+        if self._is_idle():
+            self.stop_repeating()
+        if self._failures:
+            self.usable_at_us -= by_us
+        self.in_flight = deque(
+            (number, deadline_us - by_us, on_complete, context)
+            for number, deadline_us, on_complete, context in self.in_flight
+        )
+        if by_us > 0 and self.in_flight:
+            self.host.set_timer(
+                max(self.in_flight[0][1] - self.host.clock.now_us, 0), self._check_stepped_timeouts
+            )
+
+    def _check_stepped_timeouts(self, _: None) -> None:
+        """Look at the oldest request earlier than the timer for all of them does."""
+        if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
+            self.disconnect()
+
     def _fail_in_flight(self) -> None:
         self._connection = None
+        self.is_throttled = False
         backoff_us = min(
             self.backoff_us << min(self._failures, 20), max(self.backoff_us, self.backoff_max_us)
         )

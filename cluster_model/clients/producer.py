@@ -40,6 +40,7 @@ class Producer:
         history: History,
         record_bytes: int,
         topics: Collection[str] = (),
+        later: Collection[int] = (),
     ) -> None:
         self._host = host
         self._process = process
@@ -53,6 +54,7 @@ class Producer:
             config,
             self._metadata_updated,
             oldest_fails_first=behaviours.oldest_request_fails_first,
+            later=later,
         )
         # Of which it writes every partition, those too that they are yet to get.
         self._topics = frozenset(topics)
@@ -71,6 +73,8 @@ class Producer:
         self._asking_for_id = False
         self._wake_at_us: int | None = None
         self._expiry_timer_set = False
+        # By these timers are known that were set before a clock jumped.
+        self._clock_steps = 0
         self._running = False
         self._run_again = False
         self.unfinished = 0
@@ -225,7 +229,7 @@ class Producer:
                 SentAgain, self._host.name, batch.partition, leader, batch.attempts, tuple(batch.values)
             )
         request = protocol.ProduceRequest(
-            self._config.acks, self._config.request_timeout_us, {name: batch.record_batch()}
+            self._config.acks, self._config.request_timeout_us, {name: batch.record_batch(self._host.skew_us)}
         )
         connection = self._metadata.connections[leader]
         if self._config.acks == 0:
@@ -246,6 +250,8 @@ class Producer:
         error, offset = errors.NETWORK_EXCEPTION, -1
         if response is not None:
             error, offset = response.partitions[batch.partition]
+            if response.throttle_us:
+                self._metadata.connections[leader].throttle(response.throttle_us)
         if error != errors.NONE:
             self._host.emit(
                 SendFailed,
@@ -375,7 +381,7 @@ class Producer:
         if pending:
             now_us = self._host.clock.now_us
             expires_us = min(self._expires_at_us(batch) for batch in pending)
-            self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches)
+            self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches, self._clock_steps)
 
     def _is_passed_over(self, name: str) -> bool:
         """Return whether nothing waiting may expire: before KIP-91, behind the only batch in flight."""
@@ -385,7 +391,22 @@ class Producer:
             and not self._behaviours.delivery_timeout
         )
 
-    def _expire_batches(self, _: None) -> None:
+    def clock_stepped(self, by_us: int) -> None:
+        """The machine's clock has jumped, by which batches wait and expire and requests time out (``RecordAccumulator``, ``NetworkClient``).
+
+        Kafka's sender notices with the next answer, or when it looks at its batches the next time.
+        """
+        self._host.skew_us += by_us
+        for name, queue in self._queues.items():
+            for batch in (*self._in_flight[name], *queue):
+                batch.clock_stepped(by_us)
+        self._metadata.clock_stepped(by_us)
+        self._clock_steps += 1
+        self._host.set_timer(0, self._expire_batches, self._clock_steps)
+
+    def _expire_batches(self, clock_steps: int) -> None:
+        if clock_steps != self._clock_steps:
+            return
         now_us = self._host.clock.now_us
         for name, queue in self._queues.items():
             while queue and not self._is_passed_over(name) and self._expires_at_us(queue[0]) <= now_us:

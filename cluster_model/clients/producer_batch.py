@@ -38,8 +38,8 @@ class ProducerBatch:
     def last_sequence(self) -> int:
         return self.base_sequence + len(self.values) - 1
 
-    def record_batch(self) -> RecordBatch:
-        """Return the batch as it goes over the wire."""
+    def record_batch(self, skew_us: int = 0) -> RecordBatch:
+        """Return the batch as it goes over the wire, with timestamps of a clock that is ahead by *skew_us*."""
         has_producer = self.producer_id != NO_PRODUCER_ID
         return RecordBatch(
             tuple(self.values),
@@ -47,9 +47,15 @@ class ProducerBatch:
             self.producer_epoch if has_producer else -1,
             self.base_sequence,
             size_bytes=self.size_bytes,
-            max_timestamp_us=self.max_timestamp_us,
+            max_timestamp_us=self.max_timestamp_us + skew_us,
             keyed=self._keyed() if self.keys else None,
         )
+
+    def clock_stepped(self, by_us: int) -> None:
+        """Have all that has happened to it been so much longer ago, as the clock has it that has jumped."""
+        self.created_us -= by_us
+        self.retry_at_us -= by_us
+        self.max_timestamp_us -= by_us
 
     def _keyed(self) -> KeyedRecords:
         places = range(len(self.values))

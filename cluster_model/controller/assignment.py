@@ -8,8 +8,9 @@ from harrow.cluster_model.topology import ClusterSpec
 
 def topic_assignments(spec: ClusterSpec) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Return the replicas of each topic's partitions: as the topic gives them, else as Kafka assigns them."""
-    brokers = [broker.id for broker in spec.brokers]
-    racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
+    initial = spec.initial_brokers()
+    brokers = [broker.id for broker in initial]
+    racks = {broker.id: broker.rack for broker in initial if broker.rack is not None}
     return {
         topic.name: topic.assignment
         or assign_replicas(brokers, topic.partitions, topic.replication_factor, racks)

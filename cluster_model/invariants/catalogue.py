@@ -26,6 +26,7 @@ FAILOVER_SHRINKS_ISR: Final = "failover-shrinks-isr"
 HW_WAITS_FOR_MIN_ISR: Final = "hw-waits-for-min-isr"
 UNCLEAN_REPLICA_NOT_ELECTED: Final = "unclean-replica-not-elected"
 COMMITTED_METADATA_KEPT: Final = "committed-metadata-kept"
+METADATA_SNAPSHOT_COMMITTED: Final = "metadata-snapshot-committed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +189,14 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "What the quorum has committed in the metadata log stays: no node cuts it off, and nobody becomes the active controller without it."
             ),
             source="KIP-595; KafkaRaftClient (truncateToLatestSnapshot, Truncating to offset below the high watermark).",
+        ),
+        Invariant(
+            name=METADATA_SNAPSHOT_COMMITTED,
+            definition=(
+                "A snapshot of the metadata says what the committed records below its end amount to, and nothing else: who begins with it is where "
+                "one is who has read them all."
+            ),
+            source="KIP-630; KafkaMetadataLog.createNewSnapshot, MetadataImage.write.",
         ),
     )
 }

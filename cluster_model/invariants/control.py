@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harrow.cluster_model import events
+from harrow.cluster_model.controller.control_plane import REASSIGNMENT
 from harrow.cluster_model.invariants import catalogue
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.protocol import LeaderAndIsr
@@ -237,15 +238,18 @@ class UncleanReplicaNotElected:
 
     def _elected(
         self,
-        _at_us: int,
+        at_us: int,
         controller: int,
         partition: str,
         leader: int,
         leader_epoch: int,
         isr: tuple[int, ...],
         unclean: bool,
-        _reason: str,
+        reason: str,
     ) -> None:
+        if reason == REASSIGNMENT:
+            # In KRaft the ISR that a leader writes may complete a reassignment, and with that elect who has just joined.
+            self._isr_written(at_us, controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
         joined = self._joined.get(leader)
         if joined is None or partition in joined:
@@ -271,6 +275,20 @@ class CommittedMetadataKept:
         self._broken_at(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
 
 
+class MetadataSnapshotCommitted:
+    """A snapshot says what is committed."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._broken_at = checks.broken_at
+        checks.trace.subscribe(events.MetadataSnapshotDiffers, self._differs)
+
+    def _differs(self, _at_us: int, node: int, end_offset: int, committed: int) -> None:
+        details = f"its snapshot of the metadata below {end_offset} is not what is committed there"
+        if end_offset > committed:
+            details += f", which ends at {committed}"
+        self._broken_at(catalogue.METADATA_SNAPSHOT_COMMITTED, node, "", -1, -1, details)
+
+
 CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.CONTROLLER_EPOCH_MONOTONIC: ControllerEpochMonotonic,
     catalogue.LEADER_EPOCH_MONOTONIC: LeaderEpochMonotonic,
@@ -280,5 +298,6 @@ CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.FAILOVER_SHRINKS_ISR: FailoverShrinksIsr,
     catalogue.UNCLEAN_REPLICA_NOT_ELECTED: UncleanReplicaNotElected,
     catalogue.COMMITTED_METADATA_KEPT: CommittedMetadataKept,
+    catalogue.METADATA_SNAPSHOT_COMMITTED: MetadataSnapshotCommitted,
 }
 """The checks of controllers and of those who obey them, by invariant."""

@@ -11,12 +11,13 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import LifecycleListener, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
-from harrow.cluster_model.events import CleanShutdownNoted, RegistrationLearned
+from harrow.cluster_model.events import CleanShutdownNoted, MetadataSnapshotFetched, RegistrationLearned
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
-from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
 from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
 from harrow.cluster_model.kraft.records import PartitionRecord
+from harrow.cluster_model.kraft.snapshot_generator import SnapshotGenerator
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
     AlterPartitionRequest,
@@ -87,6 +88,7 @@ class KRaftBrokerLifecycle:
         self._failed_attempts = 0
         self._got_shutdown_response = False
         self._offline: frozenset[str] = frozenset()
+        self._snapshots = SnapshotGenerator(broker, host, log, config, lambda: self._image)
         self._raft = RaftClient(-broker - 2, host, voters, log, quorum_config, self)
         timeout_us = config.controller_socket_timeout_us
         self._channel = NodeToControllerChannel(
@@ -124,6 +126,7 @@ class KRaftBrokerLifecycle:
 
     def start(self) -> None:
         """Follow the metadata log, and register."""
+        self._snapshots.start()
         self._raft.start()
         timeout_us = self._config.initial_registration_timeout_us
         self._gives_up_us = self._host.clock.now_us + timeout_us
@@ -243,21 +246,32 @@ class KRaftBrokerLifecycle:
     # Metadata
 
     def committed(self, high_watermark: int) -> None:
-        """Apply what is committed, and have the broker obey it."""
-        image = self._image
-        changed: dict[str, None] = {}
-        for _, record in self._log.records[image.next_offset : high_watermark]:
-            image.apply(record)
-            if isinstance(record, PartitionRecord):
-                changed[record.partition] = None
+        """Apply what is committed, and have the broker obey it. A snapshot is a change from what the broker had (``MetadataLoader.handleLoadSnapshot``)."""
+        known, before = self._image.partitions, self._image.next_offset
+        image = self._image = self._log.replayed(self._image, high_watermark)
         if self._has_published:
-            self._publish(tuple(changed))
+            if image.partitions is known:
+                records = (record for _, record in self._log.read(before, high_watermark))
+                changed = tuple(
+                    dict.fromkeys(
+                        record.partition for record in records if isinstance(record, PartitionRecord)
+                    )
+                )
+            else:
+                changed = tuple(
+                    name for name, record in image.partitions.items() if _differs(known.get(name), record)
+                )
+            self._publish(changed)
+        self._snapshots.committed(image.next_offset)
 
     def truncated(self, offset: int) -> None:
         """Nothing that was applied is gone."""
 
     def leader_changed(self) -> None:
         """Requests go to whoever leads when they are sent."""
+
+    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+        self._host.emit(MetadataSnapshotFetched, self._broker, leader, log_end, *snapshot.id)
 
     def _publish(self, partitions: Iterable[str]) -> None:
         image = self._image
@@ -339,6 +353,11 @@ class KRaftBrokerLifecycle:
         else:
             # A controller in this process goes on until then (``KafkaRaftServer.shutdown``).
             self._stop_controller(on_closed)
+
+
+def _differs(known: PartitionRecord | None, record: PartitionRecord) -> bool:
+    """Return whether a partition of a snapshot is another one than before (``TopicDelta.localChanges``)."""
+    return known is None or known.partition_epoch != record.partition_epoch
 
 
 def _state_of(known: PartitionRecord) -> LeaderAndIsrPartitionState:

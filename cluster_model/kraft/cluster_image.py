@@ -1,7 +1,8 @@
 """What the records of the metadata log amount to (``MetadataImage.java``, and the controller's own hash maps)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
 
 from harrow.cluster_model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -53,12 +54,42 @@ class ClusterImage:
         # By broker the partitions that have it in their ISR or ELR (BrokersToIsrs.java).
         self._in_isr: dict[int, dict[str, None]] = {}
 
+    @classmethod
+    def of_snapshot(cls, records: Iterable[MetadataRecord], end_offset: int) -> Self:
+        """Return what a snapshot says, which ends before an offset of the log."""
+        image = cls()
+        for record in records:
+            image._replay(record)
+        image.next_offset = end_offset
+        return image
+
+    def write(self) -> tuple[MetadataRecord, ...]:
+        """Return the records of a snapshot: what there is, however it came about (``MetadataImage.write``)."""
+        records: list[MetadataRecord] = [
+            RegisterBrokerRecord(
+                broker, known.incarnation, known.broker_epoch, known.fenced, known.in_controlled_shutdown
+            )
+            for broker, known in self.brokers.items()
+        ]
+        records += [replace(known, altered_by=-1) for known in self.partitions.values()]
+        if self.next_producer_id:
+            records.append(ProducerIdsRecord(self.next_producer_id))
+        return tuple(records)
+
     def apply(self, record: MetadataRecord) -> None:
         """Take over the next record of the log."""
+        self._replay(record)
+        self.next_offset += 1
+
+    def _replay(self, record: MetadataRecord) -> None:
         if isinstance(record, PartitionRecord):
             self._apply_partition(record)
         elif isinstance(record, RegisterBrokerRecord):
-            self._set_broker(record.broker, BrokerRegistration(self.next_offset, record.incarnation))
+            epoch = self.next_offset if record.broker_epoch < 0 else record.broker_epoch
+            self._set_broker(
+                record.broker,
+                BrokerRegistration(epoch, record.incarnation, record.fenced, record.in_controlled_shutdown),
+            )
         elif isinstance(record, BrokerRegistrationChangeRecord):
             known = self.brokers[record.broker]
             self._set_broker(
@@ -69,7 +100,6 @@ class ClusterImage:
             )
         elif isinstance(record, ProducerIdsRecord):
             self.next_producer_id = record.next_producer_id
-        self.next_offset += 1
 
     def _set_broker(self, broker: int, registration: BrokerRegistration) -> None:
         self.brokers[broker] = registration

@@ -31,7 +31,10 @@ class CommittedChanges:
         self._controller = events.NO_CONTROLLER
         self._epoch = 0
         self._decided: dict[tuple[str, int], tuple[bool, str]] = {}
+        # What the records amount to as far as the latest snapshot goes.
+        self._snapshot_image = ClusterImage()
         trace.subscribe(events.ElectionDecided, self._decide)
+        trace.subscribe(events.MetadataSnapshotWritten, self._snapshot_written)
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         known = self._image.partitions.get(partition)
@@ -79,12 +82,36 @@ class CommittedChanges:
         """
         known = len(self._records)
         last = min(known, high_watermark) - 1
-        if last >= 0 and log.records[last] != self._records[last]:
+        if last >= 0 and not self._has_same_record(log, last):
             self._trace.publish(events.CommittedMetadataCut, node, last, known)
             return
-        for epoch, record in log.records[known:high_watermark]:
+        for epoch, record in log.read(known, high_watermark):
             self._records.append((epoch, record))
             self._take(record)
+
+    def _has_same_record(self, log: MetadataLog, offset: int) -> bool:
+        """Return whether a log has the committed record at an offset; one that begins right behind it has its epoch."""
+        if offset >= log.start_offset:
+            return log.read(offset, offset + 1)[0] == self._records[offset]
+        return log.epoch_at(offset) == self._records[offset][0]
+
+    def _snapshot_written(
+        self, _: int, node: int, end_offset: int, epoch: int, records: tuple[MetadataRecord, ...]
+    ) -> None:
+        """Compare a snapshot with what is committed below its end."""
+        committed = len(self._records)
+        if end_offset < self._snapshot_image.next_offset:
+            self._snapshot_image = ClusterImage()
+        image = self._snapshot_image
+        for _, record in self._records[image.next_offset : end_offset]:
+            image.apply(record)
+        is_same = (
+            end_offset <= committed
+            and epoch == self._records[end_offset - 1][0]
+            and frozenset(records) == frozenset(image.write())
+        )
+        if not is_same:
+            self._trace.publish(events.MetadataSnapshotDiffers, node, end_offset, committed)
 
     def _take(self, record: MetadataRecord) -> None:
         image = self._image

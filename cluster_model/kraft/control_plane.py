@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from harrow.cluster_model import events
+from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.controller.control_plane import LifecycleListener
 from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
 from harrow.cluster_model.kraft.committed_changes import CommittedChanges
@@ -60,7 +61,7 @@ class QuorumControlPlane:
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}
         self._lives: dict[int, KRaftBrokerLifecycle] = {}
-        self._changes = CommittedChanges(trace, spec.partition_names())
+        self._changes = CommittedChanges(trace, partition_assignments(spec))
         self._admin = host_of(Process("admin"))
         self._active: tuple[int, int] | None = None
 

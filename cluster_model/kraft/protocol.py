@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.kraft.metadata_log import MetadataSnapshot
 from harrow.cluster_model.kraft.records import MetadataRecord
 from harrow.cluster_model.protocol import AlterPartitionRequest, AlterPartitionResponse
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -96,8 +97,8 @@ class RaftFetchRequest:
 class RaftFetchResponse:
     """Records with the epochs in which they were appended, from the fetch offset on.
 
-    ``diverging`` is the epoch and its end offset where the follower's log is another one. ``leader`` is `NO_NODE` where the
-    receiver knows of none.
+    ``diverging`` is the epoch and its end offset where the follower's log is another one, ``snapshot`` the end offset and epoch of the
+    snapshot that it has to begin with. ``leader`` is `NO_NODE` where the receiver knows of none.
     """
 
     api: ClassVar[str] = "RaftFetch"
@@ -107,9 +108,33 @@ class RaftFetchResponse:
     high_watermark: int = 0
     records: tuple[tuple[int, MetadataRecord], ...] = ()
     diverging: tuple[int, int] | None = None
+    snapshot: tuple[int, int] | None = None
 
 
-QuorumRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | RaftFetchRequest
+@dataclass(slots=True, frozen=True)
+class FetchSnapshotRequest:
+    """A voter or an observer wants the snapshot that the leader has named (KIP-630)."""
+
+    api: ClassVar[str] = "FetchSnapshot"
+    epoch: int
+    replica_id: int
+    snapshot: tuple[int, int]
+
+
+@dataclass(slots=True, frozen=True)
+class FetchSnapshotResponse:
+    """The snapshot. Kafka sends a large one in parts of 8 MiB (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
+
+    api: ClassVar[str] = "FetchSnapshot"
+    error: str
+    epoch: int
+    leader: int
+    snapshot: MetadataSnapshot | None = None
+
+
+QuorumRequest = (
+    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | RaftFetchRequest | FetchSnapshotRequest
+)
 
 
 # Brokers and the active controller

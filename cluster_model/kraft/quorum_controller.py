@@ -16,11 +16,16 @@ from harrow.cluster_model.controller.control_plane import (
     REASSIGNMENT,
     REASSIGNMENT_API,
 )
-from harrow.cluster_model.events import ControlledShutdownBegun, ElectionDecided, RequestRejected
+from harrow.cluster_model.events import (
+    ControlledShutdownBegun,
+    ElectionDecided,
+    MetadataSnapshotFetched,
+    RequestRejected,
+)
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.broker_heartbeats import NO_OFFSET, BrokerHeartbeats
 from harrow.cluster_model.kraft.cluster_image import BrokerRegistration, ClusterImage
-from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
 from harrow.cluster_model.kraft.partition_change import (
     Election,
     LeaderRules,
@@ -35,6 +40,7 @@ from harrow.cluster_model.kraft.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
+from harrow.cluster_model.kraft.snapshot_generator import SnapshotGenerator
 from harrow.cluster_model.protocol import (
     AlterPartition,
     AlterPartitionRequest,
@@ -46,7 +52,7 @@ from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 
-_QUORUM: Final = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "RaftFetch"})
+_QUORUM: Final = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "RaftFetch", "FetchSnapshot"})
 
 Handled = tuple[tuple[MetadataRecord, ...], object]
 """The records that a request makes, and its answer once they are committed."""
@@ -92,6 +98,7 @@ class QuorumController:
             "AlterPartition": self._alter_partitions,
             "AllocateProducerIds": self._allocate_producer_ids,
         }
+        self._snapshots = SnapshotGenerator(node, host, log, config, self._committed_image)
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 
     @property
@@ -105,6 +112,7 @@ class QuorumController:
         return self._image
 
     def start(self) -> None:
+        self._snapshots.start()
         self.raft.start()
 
     def shutdown(self, on_ended: Callable[[], None]) -> None:
@@ -169,10 +177,11 @@ class QuorumController:
             self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
                 self._waiting.pop(0)[1](True)
-            return
-        self._replay(high_watermark)
-        if self.raft.has_committed_own_epoch:
-            self._claim()
+        else:
+            self._replay(high_watermark)
+            if self.raft.has_committed_own_epoch:
+                self._claim()
+        self._snapshots.committed(high_watermark if self.is_active else self._image.next_offset)
 
     def truncated(self, offset: int) -> None:
         """Nothing that was applied is gone: a follower applies only what is committed."""
@@ -181,10 +190,17 @@ class QuorumController:
         if self.is_active:
             self._renounce()
 
+    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+        self._host.emit(MetadataSnapshotFetched, self.node, leader, log_end, *snapshot.id)
+
     def _replay(self, end_offset: int) -> None:
-        image = self._image
-        for _, record in self._log.records[image.next_offset : end_offset]:
-            image.apply(record)
+        self._image = self._log.replayed(self._image, end_offset)
+
+    def _committed_image(self) -> ClusterImage:
+        """Return what is committed amounts to, ahead of which an active controller is (``MetadataLoader``)."""
+        if not self.is_active or not self._behaviours.snapshot_of_committed_metadata:
+            return self._image
+        return self._log.replayed(ClusterImage(), self.raft.high_watermark)
 
     def _claim(self) -> None:
         """Everything before its epoch is committed: become active, and give every broker a whole session."""
@@ -554,7 +570,7 @@ class QuorumController:
                 return errors.INVALID_REQUEST
         if not members <= set(known.replicas):
             return errors.INVALID_REQUEST
-        if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr if member != broker):
+        if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE
 

@@ -1,7 +1,8 @@
 """Raft as Kafka has it: a quorum of voters of which one leads, and followers that fetch (``KafkaRaftClient.java``).
 
 A voter votes once in an epoch, for a candidate whose log goes at least as far as its own. The leader's high watermark is
-what a majority of the voters has fetched, once that reaches into its own epoch. Observers fetch and vote for nobody.
+what a majority of the voters has fetched, once that reaches into its own epoch. Observers fetch and vote for nobody. Who lacks what the
+leader's log no longer has fetches the leader's latest snapshot first (KIP-630).
 Transitions have the names that they have in ``QuorumState.java``.
 """
 
@@ -16,7 +17,7 @@ from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.events import CommittedMetadataCut
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.delayed_raft_fetch import RaftFetchPurgatory
-from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot, OffsetAndEpoch
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
 from harrow.cluster_model.release import Behaviours
@@ -50,7 +51,8 @@ class QuorumConfig:
     """``controller.quorum.*``, in microseconds, and what came with a release.
 
     ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166. A voter that does not go by
-    ``one_vote`` votes for more than one candidate in an epoch.
+    ``one_vote`` votes for more than one candidate in an epoch. A node that does not go by ``keeps_log`` has nothing but its latest snapshot
+    when it starts.
     """
 
     election_timeout_us: int
@@ -61,6 +63,7 @@ class QuorumConfig:
     pre_vote: bool
     tells_high_watermark: bool
     one_vote: bool = True
+    keeps_log: bool = True
 
     @classmethod
     def of(cls, config: BrokerConfig, behaviours: Behaviours) -> Self:
@@ -74,6 +77,7 @@ class QuorumConfig:
             check_quorum=behaviours.check_quorum,
             tells_high_watermark=behaviours.fetch_tells_high_watermark,
             one_vote=behaviours.one_vote_per_epoch,
+            keeps_log=behaviours.snapshot_cuts_shorter_log_only,
         )
 
 
@@ -88,6 +92,9 @@ class RaftListener(Protocol):
 
     def leader_changed(self) -> None:
         """This node knows of another leader, or of none, or of another epoch."""
+
+    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+        """This node's log, which ended at an offset, is gone, and begins behind a snapshot of the leader's."""
 
 
 class RaftClient:
@@ -124,6 +131,7 @@ class RaftClient:
         self._leader_failed = False
         self._has_fetched = False
         self._fetched_from: NetworkClient | None = None
+        self._fetching_snapshot: OffsetAndEpoch | None = None
         # Until when a follower waits for its leader, or another voter for one.
         self._deadline_us: int | None = None
         self._votes: dict[int, bool] = {}
@@ -159,6 +167,9 @@ class RaftClient:
 
     def start(self) -> None:
         """Go on with the leader of before; without one observers look for it, and voters wait for their election timeout."""
+        latest = self.log.latest_snapshot
+        if latest is not None and not self._config.keeps_log:
+            self.log.start_from_snapshot(latest)
         leader = self.log.leader
         if leader in self._peers:
             self._transition_to_follower(self.log.epoch, leader)
@@ -284,6 +295,7 @@ class RaftClient:
         self.role = role
         self.leader = self.log.leader = leader
         self._leader_failed = self._has_fetched = self._is_backing_off = False
+        self._fetching_snapshot = None
         self._turn += 1
         self._votes = {}
         if was_leader:
@@ -413,6 +425,9 @@ class RaftClient:
             asked = others[self._next_voter % len(others)]
             self._next_voter += 1
         log = self.log
+        if self._fetching_snapshot is not None and asked == self.leader:
+            self._fetch_snapshot(asked, self._fetching_snapshot, turn)
+            return
         request = protocol.RaftFetchRequest(
             log.epoch, self.node, log.end_offset, log.last_epoch, self.high_watermark
         )
@@ -431,19 +446,53 @@ class RaftClient:
         if self._fetched_from is not None:
             self._deadline_us = self._fetched_from.sent_us + self._config.fetch_timeout_us
 
+    def _fetch_snapshot(self, asked: int, snapshot: OffsetAndEpoch, turn: int) -> None:
+        request = protocol.FetchSnapshotRequest(self.log.epoch, self.node, snapshot)
+
+        def answered(response: protocol.FetchSnapshotResponse | None, _: Any) -> None:
+            if turn == self._turn:
+                self._snapshot_fetched(asked, response)
+
+        peer = self._fetched_from = self._peers[asked]
+        peer.send(request, answered)
+
+    def _snapshot_fetched(self, asked: int, response: protocol.FetchSnapshotResponse | None) -> None:
+        """Begin anew with a snapshot; where the leader has deleted it meanwhile, it names another one (``handleFetchSnapshotResponse``)."""
+        if response is None or response.error not in (errors.NONE, errors.SNAPSHOT_NOT_FOUND):
+            self._fetch_failed(asked, response)
+            return
+        self._deadline_us = self._host.clock.now_us + self._config.fetch_timeout_us
+        self._fetching_snapshot = None
+        snapshot = response.snapshot
+        if snapshot is not None:
+            log_end = self.log.end_offset
+            self.log.start_from_snapshot(snapshot)
+            self._listener.snapshot_fetched(asked, log_end, snapshot)
+            self._commit(snapshot.end_offset)
+        self._fetch(self._turn)
+
+    def _fetch_failed(
+        self, asked: int, response: protocol.RaftFetchResponse | protocol.FetchSnapshotResponse | None
+    ) -> None:
+        if response is not None and self._maybe_transition(response.epoch, response.leader):
+            return
+        # Every other time a voter that may know of another leader.
+        self._leader_failed = asked == self.leader
+        self._after(RETRY_BACKOFF_US, self._fetch)
+
     def _fetched(self, asked: int, response: protocol.RaftFetchResponse | None) -> None:
         if response is None or response.error != errors.NONE or asked != response.leader:
-            if response is not None and self._maybe_transition(response.epoch, response.leader):
-                return
-            # Every other time a voter that may know of another leader.
-            self._leader_failed = asked == self.leader
-            self._after(RETRY_BACKOFF_US, self._fetch)
+            self._fetch_failed(asked, response)
             return
         if self.role is not Role.FOLLOWER:
             self._transition_to_follower(response.epoch, asked)
             return
         self._deadline_us = self._host.clock.now_us + self._config.fetch_timeout_us
         self._has_fetched, self._leader_failed = True, False
+        if response.snapshot is not None:
+            self._fetching_snapshot = response.snapshot
+            self._fetch(self._turn)
+            return
         if response.diverging is not None:
             offset = self.log.truncate_to_divergence(*response.diverging)
             if offset < self.high_watermark:
@@ -534,6 +583,9 @@ class RaftClient:
         if isinstance(request, protocol.RaftFetchRequest):
             self._handle_fetch(message, request)
             return
+        if isinstance(request, protocol.FetchSnapshotRequest):
+            self._respond(message, self._handle_fetch_snapshot(request))
+            return
         if isinstance(request, protocol.VoteRequest):
             answer: object = self._handle_vote(request)
         elif isinstance(request, protocol.BeginQuorumEpochRequest):
@@ -599,12 +651,16 @@ class RaftClient:
 
     def _handle_fetch(self, message: Message, request: protocol.RaftFetchRequest) -> None:
         """Answer as leader with what follows, or with where the logs part; wait where there is nothing."""
-        if not self.is_leader or request.epoch > self.log.epoch:
-            # Who has heard of a later epoch deposes nobody (validateLeaderOnlyRequest).
-            self._respond(message, self._refusal(errors.NOT_LEADER_FOR_PARTITION))
+        error = self._leader_only_error(request.epoch)
+        if error != errors.NONE:
+            self._respond(message, self._refusal(error))
             return
-        if request.epoch < self.log.epoch:
-            self._respond(message, self._refusal(errors.FENCED_LEADER_EPOCH))
+        snapshot = self.log.snapshot_for(request.fetch_offset, request.last_fetched_epoch)
+        if snapshot is not None:
+            answer = protocol.RaftFetchResponse(
+                errors.NONE, self.log.epoch, self.node, self.high_watermark, snapshot=snapshot.id
+            )
+            self._respond(message, answer)
             return
         diverging = self.log.divergence(request.fetch_offset, request.last_fetched_epoch)
         if diverging is not None:
@@ -626,6 +682,26 @@ class RaftClient:
             lambda: self._fetch_answer(request),
             is_idle=request.high_watermark == self.high_watermark,
         )
+
+    def _leader_only_error(self, epoch: int) -> str:
+        """Return why only another node could answer (``validateLeaderOnlyRequest``): who has heard of a later epoch deposes nobody."""
+        if not self.is_leader or epoch > self.log.epoch:
+            return errors.NOT_LEADER_FOR_PARTITION
+        return errors.FENCED_LEADER_EPOCH if epoch < self.log.epoch else errors.NONE
+
+    def _handle_fetch_snapshot(
+        self, request: protocol.FetchSnapshotRequest
+    ) -> protocol.FetchSnapshotResponse:
+        error = self._leader_only_error(request.epoch)
+        if error != errors.NONE:
+            leader = NO_NODE if self._is_closed else self.leader
+            return protocol.FetchSnapshotResponse(error, self.log.epoch, leader)
+        found = next((known for known in self.log.snapshots if known.id == request.snapshot), None)
+        if found is not None and request.replica_id in self._fetched_us:
+            # A voter that fetches a snapshot is heard of as well (updateCheckQuorumForFollowingVoter).
+            self._fetched_us[request.replica_id] = self._host.clock.now_us
+        error = errors.SNAPSHOT_NOT_FOUND if found is None else errors.NONE
+        return protocol.FetchSnapshotResponse(error, self.log.epoch, self.node, found)
 
     def _has_news(self, request: protocol.RaftFetchRequest) -> bool:
         return request.fetch_offset < self.log.end_offset or (

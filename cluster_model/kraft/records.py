@@ -1,6 +1,7 @@
 """The records of the metadata log, with the fields that matter (metadata/src/main/resources/common/metadata)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from harrow.cluster_model.protocol import ReplicaAssignment
 
@@ -18,11 +19,15 @@ class LeaderChangeMessage:
 class RegisterBrokerRecord:
     """A broker has registered; it is fenced at first. Its offset in the log is the broker epoch.
 
-    ``incarnation`` tells the lives of a broker apart (Kafka draws an id for each).
+    ``incarnation`` tells the lives of a broker apart (Kafka draws an id for each). In a snapshot the record says as well what has become of
+    the broker since, and which offset it had.
     """
 
     broker: int
     incarnation: int
+    broker_epoch: int = -1
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -80,3 +85,18 @@ MetadataRecord = (
     | PartitionRecord
     | ProducerIdsRecord
 )
+
+
+_BATCH_BYTES: Final = 61
+_REPLICA_BYTES: Final = 20
+
+
+def size_in_bytes(record: MetadataRecord) -> int:
+    """Return about what a record takes in the log, in a batch of its own: Kafka has them in batches as well, one for each change."""
+    if isinstance(record, PartitionRecord):
+        return _BATCH_BYTES + 60 + _REPLICA_BYTES * len(record.replicas) + 4 * len(record.isr)
+    if isinstance(record, RegisterBrokerRecord):
+        return _BATCH_BYTES + 140
+    if isinstance(record, LeaderChangeMessage):
+        return _BATCH_BYTES + 60
+    return _BATCH_BYTES + 30

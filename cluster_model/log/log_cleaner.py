@@ -281,10 +281,15 @@ class LogCleaner:
     def stop(self) -> None:
         self._is_stopped = True
 
+    @property
+    def _wall_us(self) -> int:
+        """What the machine's clock shows (``time.milliseconds``)."""
+        return self._host.clock.now_us + self._host.skew_us
+
     def appended(self, partition: str) -> None:
         """A log with ``cleanup.policy=compact`` has grown, or was opened."""
         segments = self._disk.log_file(partition).segments
-        now_us = self._host.clock.now_us
+        now_us = self._wall_us
         for segment in reversed(segments):
             # The one that was active before may have got some of what was appended, too.
             was_known = segment.modified_us > 0
@@ -331,7 +336,7 @@ class LogCleaner:
             return None
         config = self._topics[partition]
         checkpoint = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {}).get(partition)
-        dirty = cleanable(log, file, checkpoint, config, self._host.clock.now_us, self._behaviours)
+        dirty = cleanable(log, file, checkpoint, config, self._wall_us, self._behaviours)
         is_due = dirty.must_be_compacted and dirty.cleanable_bytes > 0
         if is_due or dirty.cleanable_ratio > config.min_cleanable_ratio:
             return dirty
@@ -346,9 +351,7 @@ class LogCleaner:
             return
         log, file = self._logs[partition], self._disk.log_file(partition)
         size_before = file.size_bytes
-        cleaner = Cleaner(
-            log, file, dirty, self._topics[partition], self._host.clock.now_us, self._behaviours
-        )
+        cleaner = Cleaner(log, file, dirty, self._topics[partition], self._wall_us, self._behaviours)
         cleaner.clean()
         self._on_size(partition, size_before)
         begin, end = dirty.first_dirty_offset, dirty.first_uncleanable_offset

@@ -260,7 +260,7 @@ class LogManager:
             self._rolled[partition] = None
             self._host.set_timer(0, self._flush_older_segments, partition)
         if topic.retention_bytes >= 0 and log.is_beyond_retention_bytes(topic):
-            self._plan_retention(partition, log, self._host.clock.now_us)
+            self._plan_retention(partition, log, self._wall_us)
         elif partition not in self._retained_until_us:
             self._plan_retention(partition, log, log.retained_until_us(topic))
 
@@ -308,6 +308,15 @@ class LogManager:
 
     # Retention
 
+    @property
+    def _wall_us(self) -> int:
+        """What the machine's clock shows, by which the age of records is told (``time.milliseconds``)."""
+        return self._host.clock.now_us + self._host.skew_us
+
+    def clock_stepped(self) -> None:
+        """The machine's clock shows another time: something may be old already."""
+        self._plan_retention_check()
+
     def increment_log_start(self, partition: str, offset: int, reason: str = LEADER_LOG_START) -> None:
         """Have a follower's log begin where its leader's does, or a leader's where an administrator wants it (KIP-107)."""
         log = self._logs[partition]
@@ -316,10 +325,10 @@ class LogManager:
             size = self._disk.log_file(partition).size_bytes
             self._host.emit(LogStartRaised, self._broker, partition, log.log_start_offset, reason, size)
             if log.has_segments_below_start():
-                self._plan_retention(partition, log, self._host.clock.now_us)
+                self._plan_retention(partition, log, self._wall_us)
 
     def _plan_retention(self, partition: str, log: UnifiedLog, at_us: int | None) -> None:
-        """Look for old segments of a log at a time, or before; None for never, as long as nothing happens to it."""
+        """Look for old segments of a log at a time of the machine's clock, or before; None for never, as long as nothing happens to it."""
         if at_us is None:
             if log.log_end_offset > log.log_start_offset:
                 self._retained_until_us.setdefault(partition, _NEVER_US)
@@ -335,7 +344,7 @@ class LogManager:
         if began_us is None or not queue:
             return
         now_us = self._host.clock.now_us
-        waited_us = max(queue[0][0], now_us) + 1 - began_us
+        waited_us = max(queue[0][0] - self._host.skew_us, now_us) + 1 - began_us
         at_us = began_us + max(0, -(-waited_us // self._config.retention_check_interval_us)) * (
             self._config.retention_check_interval_us
         )
@@ -351,7 +360,7 @@ class LogManager:
         self._retention_at_us = None
         began_us = self._retention_began_us or 0
         if at_us >= began_us and (at_us - began_us) % self._config.retention_check_interval_us == 0:
-            for partition in self._due_for_retention(at_us):
+            for partition in self._due_for_retention(at_us + self._host.skew_us):
                 log = self._logs.get(partition)
                 if log is not None and self.can_write(partition):
                     self._delete_segments_of(partition, log)
@@ -369,7 +378,7 @@ class LogManager:
         return due
 
     def _delete_segments_of(self, partition: str, log: UnifiedLog) -> None:
-        topic, now_us, high_watermark = self._topics[partition], self._host.clock.now_us, log.high_watermark
+        topic, now_us, high_watermark = self._topics[partition], self._wall_us, log.high_watermark
         size_before = self._disk.size_of(partition)
         deleted = log.delete_old_segments(now_us, topic)
         self._disk.room_changed(partition, size_before)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT_API, ControlPlane
@@ -30,7 +31,7 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.record_deletion import RecordDeletion
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, ClusterSpec
+from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
@@ -106,6 +107,7 @@ class Cluster:
         self._configs = {
             broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
         }
+        self._racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
         self._topic_configs = {
             broker: {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
             for broker, config in self._configs.items()
@@ -119,12 +121,22 @@ class Cluster:
             )
             for broker in spec.brokers
         }
+        # Brokers that have not been started yet. Nobody knows of them.
+        self._absent: dict[int, None] = {}
+        for broker in spec.brokers:
+            if broker.joins_us != 0:
+                self._absent[broker.id] = None
+                self.processes[broker.id].running = False
         self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Those that somebody has asked for since the topics were created.
         self._added: dict[str, None] = {}
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
+        self.without_quota: Collection[str] = ()
+        """Who is no client of the campaign, and is never throttled."""
+        # What an administrator has set last, and None before.
+        self._replication_throttle: tuple[int | None] | None = None
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.nodes = {**self.processes, **self.control_plane.servers}
@@ -156,6 +168,15 @@ class Cluster:
         created = (name for name in self._added if self.assignment(name) is not None)
         return (*self.spec.partition_names(), *created)
 
+    def topic_names(self) -> tuple[str, ...]:
+        """Return the topics that clients have."""
+        return tuple(topic for topic in self.assignments if topic not in INTERNAL_TOPICS)
+
+    def internal_partitions(self) -> tuple[str, ...]:
+        """Return the partitions in which coordinators keep what they know."""
+        topics = (topic for topic in self.spec.topics if topic.name in INTERNAL_TOPICS)
+        return tuple(name for topic in topics for name in topic.partition_names())
+
     def broker_config(self, broker: int) -> BrokerConfig:
         return self._configs[broker]
 
@@ -172,11 +193,14 @@ class Cluster:
     def start(self) -> None:
         """Start the control plane, then the brokers one after the other, and create the topics."""
         self.control_plane.start()
-        order = [broker.id for broker in self.spec.brokers]
+        order = [broker.id for broker in self.spec.initial_brokers()]
         if self.spec.controller is not None:
             order.sort(key=lambda broker: broker != self.spec.controller)
         for position, broker in enumerate(order):
             self.at(self._started_us + position * _START_GAP_US, self._power_on, broker)
+        for broker_spec in self.spec.brokers:
+            if broker_spec.joins_us:
+                self.at(broker_spec.joins_us, self.add_broker, broker_spec.id)
         self.at(self._started_us + US_PER_SECOND, self._create_topics)
         self.simulator.run_until(0)
 
@@ -194,7 +218,14 @@ class Cluster:
             self._topic_configs[broker].__getitem__,
             self.behaviours,
             self.control_plane,
+            self._racks,
+            ClientQuotas.of(
+                *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours),
+                without_quota=self.without_quota,
+            ),
         )
+        if self._replication_throttle is not None:
+            life.replicas.throttle_replication(*self._replication_throttle)
         self.brokers[broker] = life
         self.network.add(process)
         life.start(lambda: self.network.listen(process, life))
@@ -272,6 +303,15 @@ class Cluster:
         if broker in self.disks:
             self.disks[broker].speed_up(write_us)
 
+    def step_clock(self, broker: int, by_us: int) -> None:
+        """Have the clock of a broker's machine jump."""
+        process = self.processes[broker]
+        process.skew_us += by_us
+        self.trace.emit(events.ClockStepped, process.name, by_us, process.skew_us)
+        if process.running:
+            self.network.wake_idle_fetches(process)
+            self.brokers[broker].clock_stepped(by_us)
+
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Have the disk change some bytes of the batch that has an offset."""
         self.disks[broker].log_file(partition).damage(offset)
@@ -341,12 +381,29 @@ class Cluster:
         """Return whether a broker's process has been told to stop, or stops by itself, and still runs."""
         return broker in self._stopping
 
+    def broker_ids(self) -> tuple[int, ...]:
+        """Return the brokers that have ever been started."""
+        return tuple(broker for broker in self.processes if broker not in self._absent)
+
+    def absent_ids(self) -> tuple[int, ...]:
+        """Return the others, which are yet to join."""
+        return tuple(self._absent)
+
+    def add_broker(self, broker: int) -> None:
+        """Start a broker of the campaign for the first time; nothing happens to one that has joined already.
+
+        It registers as others do, and gets nothing before somebody gives it partitions.
+        """
+        if broker in self._absent:
+            del self._absent[broker]
+            self.start_broker(broker)
+
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs."""
+        """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs, or is not there yet."""
         process = self.nodes[broker]
         if broker in self._stopping:
             self._stopping[broker] = True
-        elif not process.running:
+        elif not process.running and broker not in self._absent:
             had_power = process.powered
             process.start()
             self._power_on(broker)
@@ -376,6 +433,13 @@ class Cluster:
         else:
             self.control_plane.alter_partition_reassignment(partition, target)
 
+    def throttle_replication(self, rate: int | None) -> None:
+        """Have an administrator set at which rate each broker replicates what is throttled, None for without limit."""
+        self._replication_throttle = (rate,)
+        self.trace.emit(events.ReplicationThrottleSet, -1 if rate is None else rate)
+        for broker in self.brokers.values():
+            broker.replicas.throttle_replication(rate)
+
     def delete_records(self, partition: str, offset: int) -> None:
         """Have an administrator ask for what is below an offset to be deleted, which a release without KIP-107 does not understand."""
         if self._version < _DELETES_RECORDS_SINCE:
@@ -404,8 +468,7 @@ class Cluster:
         """Have an administrator ask that a topic have so many partitions."""
         created = len(self.assignments.get(topic, ()))
         self._added.update((f"{topic}-{number}", None) for number in range(created, total))
-        racks = {broker.id: broker.rack for broker in self.spec.brokers if broker.rack is not None}
-        self.control_plane.create_partitions(topic, total, racks)
+        self.control_plane.create_partitions(topic, total, self._racks)
 
     def delete_controller_znode(self) -> None:
         """Take its office from the controller: in ZooKeeper, delete ``/controller``."""
@@ -427,6 +490,7 @@ class Cluster:
         self.network.restore_all_but(frozenset(outside))
         for node in (*self.control_plane.servers, *brokers):
             self._revive(node)
+            self._set_clock(node)
 
     def heal(self) -> None:
         """End every fault: links, rules, pauses; start what is down or hangs; drop what is planned."""
@@ -435,6 +499,7 @@ class Cluster:
         self.network.restore_all()
         for node in self.nodes:
             self._revive(node)
+            self._set_clock(node)
 
     def _revive(self, broker: int) -> None:
         """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end.
@@ -450,6 +515,12 @@ class Cluster:
         ):
             self.crash_broker(broker, power_loss=False)
         self.start_broker(broker)
+
+    def _set_clock(self, broker: int) -> None:
+        """Have a broker's clock show the true time again."""
+        process = self.processes.get(broker)
+        if process is not None and process.skew_us:
+            self.step_clock(broker, -process.skew_us)
 
     def _gives_up_too_soon(self, broker: int, life: Broker) -> bool:
         """Return whether a broker would end before it can have registered, although all is well now."""

@@ -77,6 +77,8 @@ class Connection:
     to_client: Direction = field(default_factory=Direction)
     # The server's side: a broker handles one request of a connection at a time.
     muted: bool = False
+    # For how long nothing is heard after the next answer, for the client has exceeded a quota (KIP-219).
+    throttle_us: int = 0
     draining: bool = False
     waiting: deque[Message] = field(default_factory=deque)
     # The only request under way, while it repeats itself. Anything else that is done here wakes it first.

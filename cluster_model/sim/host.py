@@ -22,13 +22,15 @@ from harrow.cluster_model.trace import Clock, Emit, Trace
 class Host:
     """A machine with a process on it."""
 
-    __slots__ = ("choices", "clock", "emit", "name", "publish")
+    __slots__ = ("choices", "clock", "emit", "name", "publish", "skew_us")
 
     clock: Clock
     emit: Emit
     publish: Emit
     choices: Choices
     name: str
+    skew_us: int
+    """How far the machine's clock is ahead of *clock*, by which all timers and delays go: what a record's timestamp and its age go by."""
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back after *delay_us*, unless the process has died by then."""
@@ -92,6 +94,7 @@ class SimulatedHost(Host):
         self.emit = trace.emit
         self.publish = trace.publish
         self.name = process.name
+        self.skew_us = process.skew_us
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         self._simulator.schedule(self._simulator.now_us + delay_us, self._process, callback, argument)

@@ -26,6 +26,8 @@ class Process:
     running: bool = True
     paused: bool = False
     powered: bool = True
+    skew_us: int = 0
+    """How far the clock of its machine is ahead of the true time."""
     backlog: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
 
     def kill(self, *, power_loss: bool = False) -> None:

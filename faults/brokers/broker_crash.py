@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID
 from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
 
 
@@ -54,7 +55,9 @@ class BrokerRestart(Fault):
     broker: Broker = described("Which broker.")
 
     def applies(self, environment: Environment) -> bool:
-        return not environment.is_running(self.broker)
+        # A broker that has not joined yet is not down; servers that are no brokers are all there.
+        has_joined = self.broker >= FIRST_ZOOKEEPER_ID or self.broker in environment.broker_ids()
+        return has_joined and not environment.is_running(self.broker)
 
     def inject(self, environment: Environment) -> None:
         environment.start_broker(self.broker)

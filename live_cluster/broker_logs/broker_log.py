@@ -1,14 +1,15 @@
 """The log of a broker or a controller, followed while that writes it."""
 
 import threading
-from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Final
 
-from harrow.live_cluster.broker_logs.controller_terms import ControllerTerms
+from harrow.live_cluster.broker_logs.controller_terms import STARTS, ControllerTerms
 from harrow.live_cluster.broker_logs.log_lines import (
     CONTROLLER_FAILOVER,
     CauseLine,
+    EpochLine,
     LogReader,
     RefusalLine,
     TruncationLine,
@@ -33,8 +34,11 @@ class BrokerLog:
         self._rest = b""
         self._truncations: dict[str, TruncationLine] = {}
         self._refusals: list[RefusalLine] = []
-        self._causes: list[CauseLine] = []
-        # How many of the causes have explained a change of a partition, where each explains one.
+        self._leader_epochs: dict[str, int] = {}
+        # With their numbers: a cause is older than another.
+        self._causes: list[tuple[int, CauseLine]] = []
+        self._numbers = count(1)
+        # The newest cause that has explained a change of a partition, where each explains one.
         self._explained: dict[str, int] = {}
 
     def truncation_reason(self, partition: str, to_offset: int) -> str:
@@ -52,6 +56,12 @@ class BrokerLog:
             refusals, self._refusals = self._refusals, []
         return refusals
 
+    def leader_epoch(self, partition: str) -> int:
+        """Return the leader epoch that a broker has begun to lead or follow in last, in its present life; -1 where it does not tell."""
+        with self._lock:
+            self._look()
+            return self._leader_epochs.get(partition, -1)
+
     def resignations(self) -> list[int]:
         """Return the controller epochs from which a broker has resigned since this was asked last."""
         with self._lock:
@@ -62,13 +72,13 @@ class BrokerLog:
         """Return why a controller that has changed a partition just now has done so; empty where it does not tell."""
         with self._lock:
             self._look()
-            newest = next((cause for cause in reversed(self._causes) if _may_explain(cause, partition)), None)
-            if newest is None:
-                return ""
-            if not newest.is_summary:
-                return newest.reason
-            explained, self._explained[partition] = self._explained.get(partition, 0), len(self._causes)
-            return newest.reason if len(self._causes) > explained else ""
+            for number, cause in reversed(self._causes):
+                if cause.partitions is None or partition in cause.partitions:
+                    if not cause.explains_one:
+                        return cause.reason
+                    explained, self._explained[partition] = self._explained.get(partition, 0), number
+                    return cause.reason if number > explained else ""
+            return ""
 
     def _look(self) -> None:
         try:
@@ -84,21 +94,17 @@ class BrokerLog:
 
     def _take(self, line: str) -> None:
         self._terms.read(line)
+        if STARTS.search(line) is not None:
+            self._leader_epochs.clear()
         told = self._reader.read(line)
         if isinstance(told, TruncationLine):
             self._truncations[told.partition] = told
         elif isinstance(told, RefusalLine):
             self._refusals.append(told)
+        elif isinstance(told, EpochLine):
+            self._leader_epochs[told.partition] = told.leader_epoch
         elif told is not None:
             if told.reason == CONTROLLER_FAILOVER:
                 # What it did when it was controller before is over.
                 self._causes.clear()
-            self._causes.append(told)
-
-
-ReasonOf = Callable[[str], str]
-"""Returns why the controller has changed a partition just now."""
-
-
-def _may_explain(cause: CauseLine, partition: str) -> bool:
-    return cause.partitions is None or partition in cause.partitions
+            self._causes.append((next(self._numbers), told))

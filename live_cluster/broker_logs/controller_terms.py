@@ -16,7 +16,7 @@ _RENOUNCES: Final = re.compile(
     r"|at epoch (?P<met_at>\d+) in .*Renouncing leadership"
 )
 # KafkaServer.startup. A process that was killed has not resigned, and what it was is over.
-_STARTS: Final = re.compile(r" starting \(kafka\.server\.KafkaServer\)")
+STARTS: Final = re.compile(r" starting \(kafka\.server\.KafkaServer\)")
 
 
 class ControllerTerms:
@@ -35,7 +35,7 @@ class ControllerTerms:
             self._resignations.append(int(renounces["epoch"] or renounces["met_at"]))
         elif (begins := _BEGINS.search(line)) is not None:
             self._controller_epoch = int(begins["epoch"])
-        elif _STARTS.search(line) is not None:
+        elif STARTS.search(line) is not None:
             self._controller_epoch = None
         elif self._controller_epoch is not None and _ENDS.search(line) is not None:
             self._resignations.append(self._controller_epoch)

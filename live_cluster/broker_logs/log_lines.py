@@ -45,15 +45,23 @@ class RefusalLine:
 class CauseLine:
     """A controller does something that may elect leaders: of any partition, or of these alone.
 
-    It explains what follows up to the next one, or, where ``is_summary``, one change of each partition.
+    It explains what follows up to the next one, or, where it ``explains_one``, one change of each of them.
     """
 
     reason: str
     partitions: frozenset[str] | None = None
-    is_summary: bool = False
+    explains_one: bool = False
 
 
-LogLine = TruncationLine | RefusalLine | CauseLine
+@dataclass(frozen=True, slots=True)
+class EpochLine:
+    """A broker has begun to lead, or to follow, in a leader epoch."""
+
+    partition: str
+    leader_epoch: int
+
+
+LogLine = TruncationLine | RefusalLine | CauseLine | EpochLine
 
 _PARTITION: Final = r"(?P<partition>[a-zA-Z0-9._-]+-\d+)"
 
@@ -96,7 +104,17 @@ _REFUSED: Final = re.compile(
     re.IGNORECASE,
 )
 
-# KafkaController; the controller of KRaft says what it did at the end of ReplicationControlManager.generateLeaderAndIsrUpdates.
+# ReplicaManager.becomeLeaderOrFollower and makeLeaders, makeFollowers, of the state change logger at TRACE: an order, and that it has been obeyed.
+_ORDER: Final = re.compile(
+    r"eceived LeaderAndIsr request PartitionState\(.*?leaderEpoch=(?P<epoch>\d+),.*"
+    r"correlation id (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+ for partition (?P<partitions>\S+)"
+)
+_OBEYED: Final = re.compile(
+    r"ompleted LeaderAndIsr request correlationId (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+"
+    r" for the become-(?:leader|follower) transition for partition (?P<partitions>\S+)"
+)
+
+# KafkaController.
 _CAUSES: Final = (
     (re.compile(r"Broker failure callback for "), BROKER_FAILURE),
     (re.compile(r"New broker startup callback for "), BROKER_STARTUP),
@@ -112,10 +130,15 @@ _PREFERRED: Final = re.compile(
     r"(?: triggered by .*)? \("
 )
 _NAMED: Final = re.compile(r"\[(?P<topic>[^,\]]+),(?P<number>\d+)\]|(?P<name>[a-zA-Z0-9._-]+-\d+)")
-_KRAFT_CAUSES: Final = (
-    (re.compile(r"handleBrokerFenced: changing \d+ partition"), BROKER_FAILURE),
-    (re.compile(r"handleBrokerUnfenced: changing \d+ partition"), BROKER_STARTUP),
-    (re.compile(r"enterControlledShutdown\[\d+\]: changing \d+ partition"), CONTROLLED_SHUTDOWN),
+# ReplicationControlManager.generateLeaderAndIsrUpdates, of KRaft. It tells how many partitions it changes, and which where its logger is at DEBUG,
+# as harrow has it (log4j.properties): a number alone would be taken for the cause of a later change of a partition that it was not about.
+_KRAFT_CAUSES: Final = tuple(
+    (re.compile(rf"{context}: changing partition\(s\): (?P<partitions>.*?) \("), reason)
+    for context, reason in (
+        ("handleBrokerFenced", BROKER_FAILURE),
+        ("handleBrokerUnfenced", BROKER_STARTUP),
+        (r"enterControlledShutdown\[\d+\]", CONTROLLED_SHUTDOWN),
+    )
 )
 
 
@@ -128,12 +151,26 @@ class LogReader:
     def __init__(self, default_reason: str) -> None:
         self._default_reason = default_reason
         self._reasons: dict[str, str] = {}
+        # By controller, number of the request, and partition.
+        self._orders: dict[tuple[str, str, str], int] = {}
 
     def read(self, line: str) -> LogLine | None:
         """Return what a line tells; None where it is about something else."""
+        if "LeaderAndIsr request" in line:
+            return self._epoch(line)
         if "runcat" in line or "fetch offset" in line or "unknown offset" in line:
             return self._truncation(line)
         return _cause(line)
+
+    def _epoch(self, line: str) -> EpochLine | None:
+        if (order := _ORDER.search(line)) is not None:
+            (partition,) = _named(order)
+            self._orders[order["controller"], order["id"], partition] = int(order["epoch"])
+        elif (obeyed := _OBEYED.search(line)) is not None:
+            (partition,) = _named(obeyed)
+            epoch = self._orders.pop((obeyed["controller"], obeyed["id"], partition), None)
+            return None if epoch is None else EpochLine(partition, epoch)
+        return None
 
     def _truncation(self, line: str) -> LogLine | None:
         if (refused := _REFUSED.search(line)) is not None:
@@ -162,12 +199,16 @@ def _cause(line: str) -> CauseLine | None:
         if pattern.search(line) is not None:
             return CauseLine(reason)
     for pattern, reason in _KRAFT_CAUSES:
-        if pattern.search(line) is not None:
-            return CauseLine(reason, is_summary=True)
+        if (changed := pattern.search(line)) is not None:
+            return CauseLine(reason, _named(changed), explains_one=True)
     if (preferred := _PREFERRED.search(line)) is not None:
-        named = (
-            found["name"] or f"{found['topic']}-{found['number']}"
-            for found in _NAMED.finditer(preferred["partitions"])
-        )
-        return CauseLine(PREFERRED_LEADER, frozenset(named))
+        return CauseLine(PREFERRED_LEADER, _named(preferred))
     return None
+
+
+def _named(line: re.Match[str]) -> frozenset[str]:
+    """Return the partitions that a line names, as either of the two kinds of controllers writes them."""
+    return frozenset(
+        found["name"] or f"{found['topic']}-{found['number']}"
+        for found in _NAMED.finditer(line["partitions"])
+    )

@@ -1,12 +1,14 @@
 """A sequence on two brokers, up to the first answer in which they differ, and the shortest sequence in which they do."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from harrow.cluster_model.protocol import FetchRequest
-from harrow.live_cluster.single_requests.answers import Answer
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer
 from harrow.live_cluster.single_requests.broker_driver import BrokerDriver, PartitionStates, SingleRequest
 from harrow.live_cluster.single_requests.controllers.driver import RequestToController
 from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
@@ -54,6 +56,14 @@ class ComparedSequence:
         return tuple(exchange.step for exchange in self.exchanges)
 
 
+class SequenceEndedError(LiveError):
+    """What is real did not hold out, which says nothing of the model; ``sequence`` is what led there, the step without an answer included."""
+
+    def __init__(self, error: LiveError, exchanges: Iterable[Exchange], last: Exchange) -> None:
+        super().__init__(str(error))
+        self.sequence = ComparedSequence((*exchanges, last))
+
+
 class _Side:
     """One of the two brokers, with what it draws taken out of its answers."""
 
@@ -91,22 +101,50 @@ class _Side:
 
 
 def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDriver) -> ComparedSequence:
-    """Take the steps on both brokers, which are new, up to the first difference."""
+    """Take the steps on both brokers, which are new, up to the first difference.
+
+    Raises:
+        SequenceEndedError: the real broker does not hold out.
+
+    """
     resolution = Resolution(model)
     ours, theirs = _Side(model), _Side(real)
     exchanges: list[Exchange] = []
     for step in steps:
         if isinstance(step, FollowerStep):
             modelled = ours.elect(step)
-            exchanges.append(Exchange(step, None, modelled, theirs.elect(step, modelled)))
+            take = partial(theirs.elect, step, modelled)
+            exchanges.append(exchanged(exchanges, step, None, modelled, take))
         else:
             request = resolution.request(step)
             modelled = ours.ask(request)
-            exchanges.append(Exchange(step, request, modelled, theirs.ask(request, modelled)))
+            take = partial(theirs.ask, request, modelled)
+            exchanges.append(exchanged(exchanges, step, request, modelled, take))
             resolution.answered(request, modelled)
         if exchanges[-1].differs:
             break
     return ComparedSequence(tuple(exchanges))
+
+
+def exchanged(
+    before: Iterable[Exchange],
+    step: Step | ControllerStep,
+    request: SingleRequest | RequestToController | None,
+    modelled: Answer,
+    take: Callable[[], Answer],
+) -> Exchange:
+    """Return a step with what the model answered and with what comes of it where it is taken for real.
+
+    Raises:
+        SequenceEndedError: there it comes to no answer; the exchanges *before* are kept with it.
+
+    """
+    try:
+        real = take()
+    except LiveError as error:
+        last = Exchange(step, request, modelled, dict(NO_ANSWER))
+        raise SequenceEndedError(error, before, last) from error
+    return Exchange(step, request, modelled, real)
 
 
 def kind_of(exchange: Exchange) -> str:

@@ -10,6 +10,7 @@ from harrow.cluster_model.settings import Value
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.single_requests.comparison import (
     ComparedSequence,
+    SequenceEndedError,
     compared_sequence,
     kind_of,
     shortest,
@@ -61,6 +62,8 @@ class Measure:
     differing: dict[str, int] = field(default_factory=dict)
     """How many sequences ended in a difference, by its kind."""
     shortest: dict[str, ComparedSequence] = field(default_factory=dict)
+    ended_in: ComparedSequence | None = None
+    """The sequence in which what is real did not hold out: no difference, and not counted."""
 
     @property
     def sequences(self) -> int:
@@ -126,7 +129,11 @@ def measure(
     for asked, compare, drawn in cycle(kinds):
         if measured.requests >= requests:
             return
-        compared = compare(next(drawn))
+        try:
+            compared = compare(next(drawn))
+        except SequenceEndedError as error:
+            measured.ended_in = error.sequence
+            raise
         measured.add(asked, compared)
         if compared.difference is not None:
             kind = kind_of(compared.difference)

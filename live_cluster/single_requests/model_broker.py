@@ -83,6 +83,8 @@ class ModelBroker:
         """Whether requests have leader epochs (KIP-320)."""
         self.knows_sessions = behaviours.fetch_sessions
         """Whether a fetch may be one of a session (KIP-227)."""
+        self.knows_racks = behaviours.follower_fetching
+        """Whether a consumer may be answered by a follower (KIP-392)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._follower = Process(f"broker-{FOLLOWER}")
         self._cluster.network.stop_listening(self._follower)

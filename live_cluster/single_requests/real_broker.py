@@ -58,12 +58,13 @@ from harrow.live_cluster.zookeeper_state import ZooKeeperState
 
 _PRODUCE: Final = range(3, 10)
 _FETCH: Final = range(5, 11)
+_FETCH_WITH_RACK: Final = range(5, 12)
 _LIST_OFFSETS: Final = range(2, 6)
 _EPOCH_END: Final = range(4)
 _METADATA: Final = range(4, 10)
 _WITH_EPOCHS: Final = 7
-"""The versions that are spoken: of Fetch those in which a consumer is answered by a leader alone (before KIP-392); of Metadata
-the first with leader epochs.
+"""The versions that are spoken: of Fetch those in which a consumer is answered by a leader alone, and with the one that names a rack
+(KIP-392); of Metadata the first with leader epochs.
 """
 _LATEST: Final = -1
 _PATIENCE_S: Final = 30.0
@@ -119,7 +120,9 @@ class RealBrokers:
             self._controller: BrokerConnection | None = None
             control = self._cluster.control
             if isinstance(control, KRaftControlPlane):
-                self._controller = opened.enter_context(BrokerConnection(*control.addresses.values()))
+                self._controller = opened.enter_context(
+                    BrokerConnection(*control.addresses.values(), timeout_s=_PATIENCE_S)
+                )
                 self._cluster_id = control.cluster_id
             if isinstance(control, ZooKeeperControlPlane):
                 self._zookeeper = ZooKeeperState(control.address)
@@ -260,7 +263,7 @@ class RealBroker:
     def _fetch(self, request: protocol.FetchRequest) -> Answer:
         kind = FetchRequest
         topic, forgotten = kind.FetchTopic, kind.ForgottenTopic
-        version = self._version(kind, _FETCH)
+        version = self._version(kind, _FETCH if request.rack is None else _FETCH_WITH_RACK)
         fetches = [
             topic.FetchPartition(
                 partition=_number(name),
@@ -283,7 +286,7 @@ class RealBroker:
                 session_epoch=request.session_epoch,
                 topics=[topic(topic=self._topic, partitions=fetches)] if fetches else [],
                 forgotten_topics_data=[forgotten(topic=self._topic, partitions=left_out)] if left_out else [],
-                rack_id="",
+                rack_id=request.rack or "",
             )
         )
         return {

@@ -135,6 +135,7 @@ class Resolution:
             number,
             epoch,
             tuple(partition_name(number) for number in step.forgotten) if number else (),
+            rack="" if step.racks and not step.follower and self._model.knows_racks else None,
         )
 
     def _place(self, place: FetchedPlace) -> tuple[int, int]:

@@ -66,6 +66,7 @@ def _fetches(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[FetchStep]
         session_epoch=st.sampled_from((0, 0, 0, 0, 0, -1, 1)),
         forgotten=st.lists(st.sampled_from((0, 1)), max_size=1).map(tuple),
         waits=st.sampled_from((False, False, False, True)),
+        racks=st.booleans(),
     )
 
 

@@ -51,7 +51,10 @@ class FetchedPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchStep:
-    """A fetch of the follower or of a consumer; ``session_epoch`` is relative to the one that would follow."""
+    """A fetch of the follower or of a consumer; ``session_epoch`` is relative to the one that would follow.
+
+    A consumer that knows of *racks* is answered by who follows, too, where the release has that (KIP-392).
+    """
 
     kind: Literal["fetch"] = "fetch"
     places: tuple[FetchedPlace, ...] = (FetchedPlace(),)
@@ -61,6 +64,7 @@ class FetchStep:
     session_epoch: int = 0
     forgotten: tuple[int, ...] = ()
     waits: bool = False
+    racks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

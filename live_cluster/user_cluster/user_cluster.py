@@ -200,6 +200,9 @@ class UserCluster:
                 raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
             time.sleep(_LOOK_S)
 
+    def logged_epoch(self, broker: int, partition: str) -> int:
+        return -1
+
     def refusals(self) -> tuple[tuple[int, RefusalLine], ...]:
         return ()
 

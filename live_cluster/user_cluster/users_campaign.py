@@ -125,7 +125,7 @@ def _known(scope: str, release: str, given: Mapping[str, str], *, with_zookeeper
 def _value(setting: Setting, text: str) -> Value:
     if setting.kind == "bool":
         return text == "true"
-    return text if setting.kind in ("choice", "ratio") else int(text)
+    return text if setting.kind in ("choice", "ratio", "replicas", "text") else int(text)
 
 
 __all__ = ["TooLargeError", "UnwritablePlanError", "users_campaign"]

@@ -5,15 +5,16 @@ from typing import Any
 from benchmarks.conformity import conformity_table
 
 
-def document(release: str, **comparison: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {
+def document(release: str, given: list[str] | None = None, **comparison: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
         "campaign": "c",
         "variant": None,
         "status": "agreed",
         "reasons": [],
         "modelled": 50,
     }
-    return {"target": f"kafka:{release}", "comparisons": [{**given, "real": [run()], **comparison}]}
+    told = {**known, "real": [run()], **comparison}
+    return {"target": f"kafka:{release}", "set": given or [], "comparisons": [told]}
 
 
 def run(began: str = "20260101T000000", found: str = "") -> dict[str, Any]:
@@ -24,17 +25,38 @@ def test_a_row_is_a_campaign_and_a_column_a_release_in_the_order_of_their_number
     lines = conformity_table(
         [
             document("3.9.2", variant="v", status="skipped", reasons=["it cannot", "be | done"]),
-            document("2.4.1", real=[run(found="lost-write 1")]),
+            document("2.4.1", real=[run("20260102T000000", found="lost-write 1")]),
             document("0.10.2.2"),
+            document("2.4.1", campaign="d", status="skipped", reasons=["be | done"], real=[run(began="")]),
             document("3.9.2-zookeeper"),
         ]
     ).splitlines()
     assert lines == [
+        (
+            "5 comparisons: 3 agreed, 2 skipped. 1 campaign agreed on at least one release, with variants 1. "
+            "Began on 2026-01-01, 2026-01-02 (UTC)."
+        ),
+        "",
         "| campaign | 0.10.2.2 | 2.4.1 | 3.9.2-zookeeper | 3.9.2 |",
         "| --- | --- | --- | --- | --- |",
-        "| c | agreed: held (48 of 50) | agreed: permitted lost-write 1 (48 of 50) | agreed: held (48 of 50) |  |",
-        "| c v |  |  |  | skipped: it cannot; be \\| done |",
+        (
+            "| c | agreed: held (48 of 50) | agreed: permitted lost-write 1 (48 of 50) | agreed: held (48 of 50) |  |"
+        ),
+        "| c v |  |  |  | skipped [1, 2] |",
+        "| d |  | skipped [2] |  |  |",
+        "",
+        "1. it cannot",
+        "2. be | done",
     ]
+
+
+def test_what_was_set_beside_the_release_is_told() -> None:
+    (row,) = (
+        line
+        for line in conformity_table([document("2.4.1", ["kafka=2.4", "retries=9"])]).splitlines()
+        if line.startswith("| c |")
+    )
+    assert row == "| c | agreed with retries=9: held (48 of 50) |"
 
 
 def test_the_last_run_of_a_campaign_counts() -> None:

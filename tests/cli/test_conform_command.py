@@ -94,11 +94,13 @@ def test_of_a_script_no_service_is_told(conformed: Callable[..., tuple[int, str]
     assert (code, "time to ack" in printed) == (exit_code.OK, False)
 
 
-def test_json_says_when_each_run_began_and_how_many_of_the_model_came_to_the_same(
+def test_json_says_what_was_set_when_each_run_began_and_how_many_of_the_model_came_to_the_same(
     conformed: Callable[..., tuple[int, str]],
 ) -> None:
-    _, printed = conformed(GENERATED, output_format="json")
-    (comparison,) = json.loads(printed)["comparisons"]
+    _, printed = conformed(GENERATED, output_format="json", overrides=["acks=all"])
+    told = json.loads(printed)
+    assert told["set"] == ["acks=all"]
+    (comparison,) = told["comparisons"]
     (run,) = comparison["real"]
     assert (run["began"], run["alike"], comparison["modelled"]) == ("20260101T000000", 5, 5)
     service = comparison["service"]

@@ -16,7 +16,10 @@ from harrow.cluster_model.release import behaviours_in
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.single_requests import measure as measure_module
 from harrow.live_cluster.single_requests import real_broker
+from harrow.live_cluster.single_requests.answers import Answer
+from harrow.live_cluster.single_requests.broker_driver import SingleRequest
 from harrow.live_cluster.single_requests.controllers.model_controller import ModelController
 from harrow.live_cluster.single_requests.measure import (
     SETTINGS,
@@ -153,6 +156,61 @@ def test_brokers_that_do_not_hold_out_are_inconclusive(
     told = capsys.readouterr()
     assert "waited 30 s in vain for an election" in told.err
     assert told.out == "0 requests in 0 sequences on kafka:2.4.1: nothing compared\n"
+
+
+class Mortal(ModelBroker):
+    """Answers a few requests, and ends."""
+
+    left = 3
+
+    def ask(self, request: SingleRequest) -> Answer:
+        if not self.left:
+            raise LiveError(f"the broker has ended; {request.api} was the last that it was asked")
+        self.left -= 1
+        return super().ask(request)
+
+
+def mortal() -> ModelBroker:
+    return Mortal("2.4", behaviours_in(RELEASE.name), SETTINGS)
+
+
+def test_the_sequence_in_which_a_broker_ends_is_kept_and_is_no_difference(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert session(mortal, output_format="json") == exit_code.INCONCLUSIVE
+    told = json.loads(capsys.readouterr().out)
+    assert (told["differences"], told["sequences"]) == ([], 0)
+    assert len(steps_of(told["ended_in"])) >= 4
+    assert told["ended_in"][-1]["answer"] == {"error": "no answer"}
+    assert session(mortal) == exit_code.INCONCLUSIVE
+    assert "the last that it was asked:\n  " in capsys.readouterr().out
+
+
+def test_without_an_end_there_is_no_such_sequence(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert session(broker, output_format="json") == exit_code.OK
+    assert json.loads(capsys.readouterr().out)["ended_in"] is None
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [(KeyboardInterrupt, exit_code.INTERRUPTED), (LiveError, exit_code.BROKEN)]
+)
+def test_what_ends_while_a_difference_is_shortened_leaves_it(
+    session: Session,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    end: type[BaseException],
+    code: int,
+) -> None:
+    def ended(*_: object) -> None:
+        raise end
+
+    monkeypatch.setattr(measure_module, "shortest", ended)
+    assert session(lambda: broker(sequence_check=False), requests=600, output_format="json") == code
+    told = json.loads(capsys.readouterr().out)
+    assert [found["count"] for found in told["differences"]] == [1]
+    assert steps_of(told["differences"][0]["shortest"])
 
 
 def test_what_was_compared_before_an_interrupt_is_told(

@@ -72,6 +72,7 @@ class FakeHost(Host):
         self.subscribe = trace.subscribe
         self.choices = choices or recorded_choices(dict(SMALLEST_CHOICES))
         self.name = name
+        self.skew_us = 0
         self.sent: list[Sent] = []
         self.responses: list[Message] = []
         self.closed: list[Connection] = []

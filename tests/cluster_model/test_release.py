@@ -92,6 +92,8 @@ IN_EVERY_RELEASE = [
     "election_raises_leader_epoch",
     "producer_ids_given_once",
     "one_vote_per_epoch",
+    "snapshot_cuts_shorter_log_only",
+    "snapshot_of_committed_metadata",
 ]
 
 IN_NO_RELEASE = ["reelected_leader_forgets_positions"]

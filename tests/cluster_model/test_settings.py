@@ -10,6 +10,7 @@ from harrow.cluster_model.settings import (
     CONSUMER,
     INT_MAX,
     LONG_MAX,
+    NO_LIMIT_US,
     PRODUCER,
     SCOPES,
     SETTINGS,
@@ -51,6 +52,7 @@ def changed_in(release: str, old: Value, new: Value) -> dict[str, Value]:
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 DAY_MS = 86_400_000
+TIMESTAMPS = ((BROKER, "log.message.timestamp."), (TOPIC, "message.timestamp."))
 POLICIES = ((BROKER, "log.cleanup.policy"), (TOPIC, "cleanup.policy"))
 
 # From KafkaConfig.scala, ProducerConfig.java and ConsumerConfig.java of the releases.
@@ -62,12 +64,23 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "num.io.threads"): by_release((ALL, 8)),
     (BROKER, "queued.max.requests"): by_release((ALL, 500)),
     (BROKER, "control.plane.listener.name"): by_release((ALL, "none")),
+    (BROKER, "replica.selector.class"): by_release((ALL, "none")),  # KIP-392, 2.4
+    (CONSUMER, "client.rack"): by_release((ALL, "")),
     (TOPIC, "min.insync.replicas"): by_release((ALL, 1)),
     (BROKER, "replica.lag.time.max.ms"): changed_in("2.8", 10_000, 30_000),  # KIP-537, 2.5
     (BROKER, "zookeeper.session.timeout.ms"): changed_in("2.8", 6_000, 18_000),  # KIP-537, 2.5
     (BROKER, "replica.fetch.wait.max.ms"): by_release((ALL, 500)),
     (BROKER, "max.incremental.fetch.session.cache.slots"): by_release((ALL, 1000)),
     (BROKER, "replica.fetch.max.bytes"): by_release((ALL, 1024 * 1024)),
+    (BROKER, "replica.lag.max.messages"): by_release((ALL, 4_000)),
+    (BROKER, "quota.window.num"): by_release((ALL, 11)),
+    (BROKER, "quota.window.size.seconds"): by_release((ALL, 1)),
+    (BROKER, "replication.quota.window.num"): by_release((ALL, 11)),
+    (BROKER, "replication.quota.window.size.seconds"): by_release((ALL, 1)),
+    (BROKER, "leader.replication.throttled.rate"): by_release((ALL, LONG_MAX)),
+    (BROKER, "follower.replication.throttled.rate"): by_release((ALL, LONG_MAX)),
+    (TOPIC, "leader.replication.throttled.replicas"): by_release((ALL, "")),
+    (TOPIC, "follower.replication.throttled.replicas"): by_release((ALL, "")),
     (BROKER, "replica.fetch.backoff.ms"): by_release((ALL, 1_000)),
     (BROKER, "replica.socket.timeout.ms"): by_release((ALL, 30_000)),
     (BROKER, "controller.socket.timeout.ms"): by_release((ALL, 30_000)),
@@ -106,6 +119,16 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "controller.quorum.election.backoff.max.ms"): by_release((ALL, 1_000)),
     (BROKER, "controller.quorum.fetch.timeout.ms"): by_release((ALL, 2_000)),
     (BROKER, "controller.quorum.request.timeout.ms"): by_release((ALL, 2_000)),
+    (BROKER, "metadata.log.max.record.bytes.between.snapshots"): by_release((ALL, 20 * 1024 * 1024)),
+    (BROKER, "metadata.log.max.snapshot.interval.ms"): by_release((ALL, 3_600_000)),  # KIP-876, 3.4
+    (BROKER, "metadata.max.retention.bytes"): changed_in("3.6", -1, 100 * 1024 * 1024),  # 3.4
+    (BROKER, "metadata.max.retention.ms"): by_release((ALL, WEEK_MS)),
+    # KIP-937; KIP-1030
+    **{(scope, f"{start}before.max.ms"): by_release((ALL, LONG_MAX)) for scope, start in TIMESTAMPS},
+    **{
+        (scope, f"{start}after.max.ms"): changed_in("4.0", LONG_MAX, 3_600_000) for scope, start in TIMESTAMPS
+    },
+    **{(scope, f"{start}difference.max.ms"): by_release((ALL, LONG_MAX)) for scope, start in TIMESTAMPS},
     (TOPIC, "flush.ms"): by_release((ALL, LONG_MAX)),
     (TOPIC, "segment.bytes"): by_release((ALL, 1 << 30)),
     (BROKER, "auto.leader.rebalance.enable"): by_release((ALL, True)),
@@ -120,6 +143,13 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (PRODUCER, "delivery.timeout.ms"): by_release((ALL, 120_000)),
     (PRODUCER, "linger.ms"): changed_in("4.0", 0, 5),  # KIP-1030
     (PRODUCER, "batch.size"): by_release((ALL, 16_384)),
+    (BROKER, "offsets.topic.num.partitions"): by_release((ALL, 50)),
+    (BROKER, "offsets.topic.replication.factor"): by_release((ALL, 3)),
+    (BROKER, "offsets.topic.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
+    (BROKER, "transaction.state.log.num.partitions"): by_release((ALL, 50)),
+    (BROKER, "transaction.state.log.replication.factor"): by_release((ALL, 3)),
+    (BROKER, "transaction.state.log.min.isr"): by_release((ALL, 2)),
+    (BROKER, "transaction.state.log.segment.bytes"): by_release((ALL, 100 * 1024 * 1024)),
     (CONSUMER, "request.timeout.ms"): changed_in("2.0", 305_000, 30_000),  # KIP-266
     (CONSUMER, "fetch.max.wait.ms"): by_release((ALL, 500)),
     (CONSUMER, "max.partition.fetch.bytes"): by_release((ALL, 1024 * 1024)),
@@ -162,11 +192,17 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
         for _, value in setting.defaults:
             if setting.kind == "choice":
                 assert value in setting.choices, setting
+            elif setting.kind == "text":
+                assert isinstance(value, str), setting
             elif setting.kind == "ratio":
                 assert isinstance(value, str), setting
                 assert 0 <= float(value) <= 1, setting
+            elif setting.kind == "replicas":
+                assert value == "", setting
             elif setting.kind == "bool":
                 assert isinstance(value, bool), setting
+            elif setting.kind == "text":
+                assert isinstance(value, str), setting
             else:
                 assert isinstance(value, int), setting
                 assert setting.minimum <= value <= setting.maximum, setting
@@ -181,7 +217,12 @@ def test_names_and_scopes() -> None:
         "delete.retention.ms",
         "flush.messages",
         "flush.ms",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
         "max.compaction.lag.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
         "min.insync.replicas",
@@ -414,3 +455,20 @@ def test_a_segment_that_is_compacted_in_time_takes_no_longer(policy: str, segmen
     """`LogConfig.maxSegmentMs`, KIP-354."""
     given: dict[str, Value] = {"cleanup.policy": policy, "segment.ms": 9, "max.compaction.lag.ms": 4}
     assert topic_config(given, broker_config("2.4", {})).segment_us == segment_ms * MS
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "wanted_ms"),
+    [
+        ("2.4", {"message.timestamp.difference.max.ms": 7}, (7, 7)),
+        ("3.6", {"message.timestamp.difference.max.ms": 7, "message.timestamp.before.max.ms": 9}, (9, 7)),
+        ("4.3", {}, (None, 3_600_000)),
+        ("4.3", {"message.timestamp.after.max.ms": 5}, (None, 5)),
+    ],
+)
+def test_the_older_limit_of_timestamps_holds_where_the_newer_ones_are_as_by_default(
+    release: str, given: dict[str, Value], wanted_ms: tuple[int | None, int]
+) -> None:
+    config = topic_config(given, broker_config(release, {}))
+    limits = (config.timestamp_before_max_us, config.timestamp_after_max_us)
+    assert limits == tuple(NO_LIMIT_US if limit is None else limit * MS for limit in wanted_ms)

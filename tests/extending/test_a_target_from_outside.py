@@ -79,6 +79,12 @@ class OneLog(Clock):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         pass
 
+    def add_broker(self, broker: int) -> None:
+        pass
+
+    def throttle_replication(self, rate: int | None) -> None:
+        pass
+
     def delete_records(self, partition: str, offset: int) -> None:
         pass
 

@@ -13,6 +13,7 @@ from harrow.faults.brokers.broker_isolation import BrokerIsolation
 from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
 from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
+from harrow.faults.clocks.clock_skew import ClockSkew
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
@@ -82,6 +83,9 @@ class FakeEnvironment:
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         self.did.append(("recover disk", broker, write_us))
+
+    def step_clock(self, end: int | str, by_us: int) -> None:
+        self.did.append(("step clock", end, by_us))
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (broker, partition) == (0, "t-0") and offset in (None, 0, 1)
@@ -185,6 +189,9 @@ class FakeClient:
     def resume(self) -> None:
         self._do("resume")
 
+    def step_clock(self, by_us: int) -> None:
+        self._do("step clock")
+
     def leave_behind(self) -> None:
         self._do("leave behind")
 
@@ -237,6 +244,16 @@ def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
             DiskSlow(broker=0, delay=7, duration=(SECOND, SECOND)),
             [("slow disk", 0, 7)],
             [("recover disk", 0, 7)],
+        ),
+        (
+            ClockSkew(of=(0, "producer-0", "zookeeper"), by=5, duration=(SECOND, SECOND)),
+            [("step clock", 0, 5), ("step clock", "producer-0", 5)],
+            [("step clock", 0, -5), ("step clock", "producer-0", -5)],
+        ),
+        (
+            ClockSkew(of=(0,), by=5, direction="backward", duration=(SECOND, SECOND)),
+            [("step clock", 0, -5)],
+            [("step clock", 0, 5)],
         ),
         (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
         (BitRot(broker=0, partition="t-0", offset=1), [("damage", 0, "t-0", 1)], []),
@@ -312,6 +329,7 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         LogDirFailure(broker=0, log_dir=2),
         DiskFull(broker=0, log_dir=2),
         DiskSlow(broker=2),
+        ClockSkew(of=("zookeeper",)),
         BrokerStop(broker=2),
         BrokerBounce(broker=2),
         BrokerPause(broker=1),
@@ -544,6 +562,7 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "disk_full",
         "disk_slow",
         "stale_checkpoint",
+        "clock_skew",
         "broker_pause",
         "broker_resume",
         "controller_failover",

@@ -157,10 +157,13 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
     assert real.behaviours == {
         "empty_log_begins_at_zero": False,
         "epoch_cache_cut_at_log_end": True,
+        "fetch_limited_to_quota": True,
         "fetch_sessions_keep_epoch": True,
+        "high_watermark_answers_followers": "never",
         "isr_altered_by_controller": True,
         "maximal_isr": True,
         "producer_bumps_epoch": True,
+        "read_replica_selected_by_leader": False,
         "requests_wait_for_isr_write": False,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
@@ -230,12 +233,10 @@ def test_where_no_controller_is_struck_one_is_enough(text: str, voters: int) -> 
     assert voters_of(plan(text)) == voters
 
 
-def test_leader_epochs_of_replicas_are_seen_since_brokers_compare_them() -> None:
+@pytest.mark.parametrize("release", ["0.10.2.2", "2.0.1", "2.4.1"])
+def test_leader_epochs_of_replicas_are_seen_in_requests_or_in_logs(release: str) -> None:
     asked = plan(CLUSTER + "script: [{when: {replicas: {t-0: {0: {leader_epoch: 1}}}}}]")
-    assert list(obstacles_within(asked, started_reach(R241, ZOOKEEPER))) == []
-    assert list(obstacles_within(asked, started_reach(release_of("2.0.1"), ZOOKEEPER))) == [
-        "which leader epoch a replica knows cannot be seen before 2.1"
-    ]
+    assert list(obstacles_within(asked, started_reach(release_of(release), ZOOKEEPER))) == []
 
 
 def test_a_setting_that_a_clients_library_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

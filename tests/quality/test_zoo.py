@@ -19,7 +19,7 @@ BUDGET = 4_000
 RARE = {
     *("sessions-forget-epoch", "joined-member-forgotten", "first-batch-anywhere"),
     *("former-life-joins-isr", "reelected-leader-keeps-positions", "retention-ignores-age"),
-    "deletion-takes-whole-batches",
+    *("deletion-takes-whole-batches", "follower-serves-to-log-end"),
     *("cleaner-ignores-hw", "cleaner-keeps-earliest", "tombstones-go-at-once"),
 }
 """Flaws that the swarm has not been seen to find: campaigns of the library and scripts of their own do (`tests/scenarios/test_mutants.py`)."""

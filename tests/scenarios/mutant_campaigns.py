@@ -144,6 +144,38 @@ SCRIPTED: Final[dict[str, str]] = {
           - rate: 30/m
             any_of: [{controller_failover: {how: crash, restart_after: 100ms..1s}}]
         """,
+    # A whole quorum restarts, and each voter has its latest snapshot alone.
+    "snapshot-cuts-log": """
+        kafka: "4.3"
+        settings: {acks: all, metadata.log.max.record.bytes.between.snapshots: 500}
+        cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+        script:
+          - at: 1s
+            do: {broker_crash: {broker: 1}}
+          - when: {event: {isr_reduced: {partition: t-0}}}
+            do: {broker_restart: {broker: 1}}
+          - when: {isr: {t-0: [0, 1, 2]}}
+            do:
+              - broker_crash: {broker: followers of zookeeper, restart_after: 1s}
+              - broker_crash: {broker: leader of zookeeper, restart_after: 1s}
+          - after: 20s
+            do: {send: m0}
+          - when: {acked: m0}
+        """,
+    # Two sessions are over at once: what becomes of the second broker is decided, and not committed yet when the first is fenced.
+    "snapshot-of-uncommitted": """
+        kafka: "4.3"
+        settings: {acks: all, metadata.log.max.record.bytes.between.snapshots: 1}
+        cluster: {brokers: 4, network: {latency: 5ms}, topics: [{name: t, assignment: [[0, 1, 2, 3]]}]}
+        script:
+          - at: 1s
+            do: [{broker_crash: {broker: 1}}, {broker_crash: {broker: 2}}]
+          - when: {isr: {t-0: [0, 3]}}
+            do: [{broker_restart: {broker: 1}}, {broker_restart: {broker: 2}}]
+          - when: {isr: {t-0: [0, 1, 2, 3]}}
+            do: {send: m0}
+          - when: {acked: m0}
+        """,
     # The request for the ISR comes when broker 1 has restarted, and has nothing.
     "former-life-joins-isr": """
         kafka: "4.3"

@@ -35,6 +35,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "hw-ignores-followers": ("hw-two-rounds[base]", "isr-holds-committed"),
     "ack-before-replication": ("acks-1-leader-crash[acks-all]", "lost-write"),
     "uncommitted-reads": ("visibility[base]", "read-above-hw"),
+    "follower-serves-to-log-end": ("follower-fetch[base]", "read-above-hw"),
     "recovery-point-ahead-of-flush": ("divergence-by-hw[0.11]", "checkpoint-within-log"),
     "epoch-entries-ahead-of-log": ("all-replicas-die[base]", "epoch-cache-monotonic"),
     "retention-ignores-age": ("short-retention[longer]", "lost-write"),

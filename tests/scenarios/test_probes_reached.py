@@ -84,6 +84,8 @@ REACHED: dict[str, tuple[str, int]] = {
     "compacted-above-hw": ("compaction-above-hw[base]", 0),
     "log-started-anew": ("retention-passes-follower[base]", 0),
     "offset-reset": ("short-retention[base]", 0),
+    "read-replica-preferred": ("follower-fetch[base]", 0),
+    "read-replica-cleared": ("follower-fetch[base]", 0),
     "duplicate-batch-suppressed": ("ack-lost[0.11]", 0),
     "batch-appended-again": ("new-session-new-pid[base]", 0),
     "sequence-refused": ("retry-reorders[idempotent]", 0),

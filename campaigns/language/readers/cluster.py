@@ -19,6 +19,7 @@ from harrow.cluster_model.topology import (
     ZOOKEEPER,
     BrokerSpec,
     ClusterSpec,
+    QuotaSpec,
     TopicSpec,
 )
 
@@ -49,11 +50,18 @@ class ClusterReader:
         self._reader = SectionReader(draft)
         self._given = {} if self._section is None else self._section.given()
         self._ids: tuple[int, ...] = ()
+        # Those of them that are there from the beginning.
+        self._initial: tuple[int, ...] = ()
         self._has_all = True
 
     def read(self) -> CheckedCluster:
         brokers = self._brokers()
         self._ids = tuple(brokers)
+        self._initial = tuple(broker.id for broker, _ in brokers.values() if broker.joins_us == 0)
+        if self._ids and not self._initial and self._knows_brokers():
+            self._draft.problem(
+                _BROKERS, "a cluster begins with a broker: every one of these `joins` it later"
+            )
         topics = self._topics()
         specs = tuple(topic for topic, _ in topics.values())
         known = [broker for broker, _ in brokers.values()]
@@ -65,9 +73,16 @@ class ClusterReader:
             ("cluster",),
             brokers=tuple(known),
             topics=specs,
+            quotas=self._quotas(),
             settings=plain(self._settings.broker()),
         )
         self._check_metadata(spec)
+        if (
+            spec.controller is not None
+            and spec.controller in self._ids
+            and spec.controller not in self._initial
+        ):
+            self._draft.problem(("cluster", "controller"), f"broker {spec.controller} joins later")
         references.add_servers(self._servers(spec))
         return CheckedCluster(
             spec=spec,
@@ -75,6 +90,23 @@ class ClusterReader:
             brokers={broker: settings for broker, (_, settings) in brokers.items()},
             references=references,
         )
+
+    def _quotas(self) -> tuple[QuotaSpec, ...]:
+        """Return the quotas; the clients that they name are not known yet."""
+        found: dict[str | None, QuotaSpec] = {}
+        for index, section in enumerate(self._given.get("quotas") or ()):
+            quota: QuotaSpec = self._reader.read(QuotaSpec, section, ("cluster", "quotas", index))
+            if quota.client in found:
+                whose = "every client" if quota.client is None else quota.client
+                self._draft.problem(("cluster", "quotas", index), f"{whose} has a quota twice")
+            elif (quota.producer_byte_rate, quota.consumer_byte_rate) == (
+                None,
+                None,
+            ) and self._draft.is_intact("cluster", "quotas", index):
+                message = "a quota has a `producer_byte_rate` or a `consumer_byte_rate`"
+                self._draft.problem(("cluster", "quotas", index), message)
+            found[quota.client] = quota
+        return tuple(found.values())
 
     def _servers(self, spec: ClusterSpec) -> tuple[int, ...]:
         """Return the servers that are no brokers."""
@@ -168,15 +200,16 @@ class ClusterReader:
             path,
             name=given["name"],
             partitions=given.get("partitions") or len(assignment) or 1,
-            replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._ids))),
+            replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._initial))),
             assignment=assignment,
             settings=plain(settings),
         )
         return spec, settings
 
     def _check_replication_factor(self, factor: int, path: Path) -> None:
-        if factor > len(self._ids) and self._knows_brokers():
-            message = f"replication factor {factor} is larger than the number of brokers, {len(self._ids)}"
+        if factor > len(self._initial) and self._knows_brokers():
+            at_first = " at the beginning" if len(self._initial) < len(self._ids) else ""
+            message = f"replication factor {factor} is larger than the number of brokers{at_first}, {len(self._initial)}"
             self._draft.problem((*path, "replication_factor"), message)
 
     def _check_assignment(
@@ -211,4 +244,6 @@ class ClusterReader:
             elif broker not in self._ids and knows_brokers:
                 message = f"unknown broker {broker}; the brokers are {listed(sorted(self._ids))}"
                 self._draft.problem((*path, index), message)
+            elif broker not in self._initial and knows_brokers:
+                self._draft.problem((*path, index), f"broker {broker} joins later, when the topic is there")
             seen.add(broker)

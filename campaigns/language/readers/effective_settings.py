@@ -63,6 +63,9 @@ class EffectiveSettings:
                 self._draft.problem(
                     place, f"Kafka {self.release} has no {name}; it came with {known[0].since}", at_key=True
                 )
+            elif not all(getattr(self.behaviours, setting.needs) for setting in known if setting.needs):
+                needed = f"`behaviours: {{{known[0].needs}: true}}` brings it back"
+                self._draft.problem(place, f"no release that is modelled has {name}; {needed}", at_key=True)
             else:
                 found[name] = Given(value, place)
         return found

@@ -31,6 +31,9 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     workload = WorkloadReader(draft, settings, cluster)
     clients = workload.read()
     references.add_clients(**clients)
+    for index, quota in enumerate(cluster.spec.quotas):
+        if quota.client is not None:
+            references.client(("cluster", "quotas", index, "client"), quota.client)
     sections = SectionReader(draft, references)
     faults = FaultReader(draft, sections, workload.duration_us)
     script = ScriptReader(draft, sections, faults, references)

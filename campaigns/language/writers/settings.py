@@ -7,7 +7,16 @@ from harrow.campaigns.language.literals import setting_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.yaml_text import Rows, Word
 from harrow.cluster_model.registry import derived
-from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SETTINGS, TOPIC, Value, scopes_of
+from harrow.cluster_model.settings import (
+    ALL_REPLICAS,
+    BROKER,
+    CONSUMER,
+    PRODUCER,
+    SETTINGS,
+    TOPIC,
+    Value,
+    scopes_of,
+)
 
 Settings = Mapping[str, Value]
 
@@ -74,4 +83,5 @@ def settings_map(settings: Settings) -> dict[str, str]:
 def setting_word(name: str, value: Value) -> str:
     """Return a setting's value as it is written: a list such as ``compact,delete`` is text, which has quotes where it needs them."""
     text = setting_text(name, value)
-    return text if "," in text else Word(text)
+    is_list = "," in text or ":" in text or text in ("", ALL_REPLICAS)
+    return text if is_list else Word(text)

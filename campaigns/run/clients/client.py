@@ -43,6 +43,12 @@ class Client(ABC):
     def resume(self) -> None:  # noqa: B027 - of most nothing stands still
         """Let its process go on, and all that were left behind."""
 
+    def step_clock(self, by_us: int) -> None:  # noqa: B027 - most look at no clock
+        """Have the clock of its machine jump."""
+
+    def set_clock(self) -> None:  # noqa: B027 - as above
+        """Have that clock show the true time again."""
+
     def can_be_left_behind(self) -> bool:
         """Return whether a second process of it can run beside the first."""
         return False

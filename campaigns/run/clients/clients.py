@@ -111,6 +111,11 @@ class Clients:
         for client in self._clients.values():
             client.resume()
 
+    def set_clocks(self) -> None:
+        """Have every client's clock show the true time."""
+        for client in self._clients.values():
+            client.set_clock()
+
     def unfinished(self) -> int:
         return sum(client.unfinished() for client in self._clients.values())
 

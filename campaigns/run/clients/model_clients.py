@@ -4,7 +4,7 @@ from harrow.campaigns.run.clients.client import Reader, Sender
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.producer import Producer
-from harrow.cluster_model.events import ClientStopped
+from harrow.cluster_model.events import ClientStopped, ClockStepped
 from harrow.cluster_model.settings import consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.cluster import Cluster
@@ -21,6 +21,7 @@ class ProducerClient(Sender):
         self._cluster = cluster
         self._sessions: list[_Session] = []
         self._generated = 0
+        self._skew_us = 0
 
     def start(self) -> None:
         session = self._begin_session()
@@ -29,7 +30,7 @@ class ProducerClient(Sender):
             session.schedule(first_us)
 
     def _begin_session(self) -> "_Session":
-        session = _Session(self, self._cluster)
+        session = _Session(self, self._cluster, self._skew_us)
         self._sessions.append(session)
         return session
 
@@ -86,6 +87,17 @@ class ProducerClient(Sender):
         for session in self._sessions:
             session.resume()
 
+    def step_clock(self, by_us: int) -> None:
+        self._skew_us += by_us
+        self._cluster.trace.emit(ClockStepped, self.spec.name, by_us, self._skew_us)
+        for session in self._sessions:
+            if session.process.running:
+                session.producer.clock_stepped(by_us)
+
+    def set_clock(self) -> None:
+        if self._skew_us:
+            self.step_clock(-self._skew_us)
+
     def can_be_left_behind(self) -> bool:
         return True
 
@@ -97,9 +109,9 @@ class ProducerClient(Sender):
 class _Session:
     """A process of a producer application, with its producer."""
 
-    def __init__(self, client: ProducerClient, cluster: Cluster) -> None:
+    def __init__(self, client: ProducerClient, cluster: Cluster, skew_us: int) -> None:
         spec = client.spec
-        self.process = Process(spec.name)
+        self.process = Process(spec.name, skew_us=skew_us)
         self.history_process = cluster.history.new_process(spec.name)
         self._client = client
         self._cluster = cluster
@@ -112,7 +124,8 @@ class _Session:
             cluster.behaviours,
             cluster.history,
             spec.record_bytes,
-            () if spec.partitions else cluster.assignments,
+            () if spec.partitions else cluster.topic_names(),
+            later=cluster.absent_ids(),
         )
         self.producer.start()
 
@@ -191,7 +204,9 @@ class ConsumerClient(Reader):
             self._bootstrap,
             sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
-            topics=() if self.spec.partitions else self._cluster.assignments,
+            topics=() if self.spec.partitions else self._cluster.topic_names(),
+            errors_clear_read_replica=self._cluster.behaviours.errors_clear_read_replica,
+            later=self._cluster.absent_ids(),
         )
         self._consumer.start()
 
@@ -219,6 +234,16 @@ class ConsumerClient(Reader):
     def resume(self) -> None:
         if self._process.paused:
             self._cluster.simulator.resume(self._process)
+
+    def step_clock(self, by_us: int) -> None:
+        self._process.skew_us += by_us
+        self._cluster.trace.emit(ClockStepped, self.spec.name, by_us, self._process.skew_us)
+        if self._consumer is not None and self._process.running:
+            self._consumer.clock_stepped(by_us)
+
+    def set_clock(self) -> None:
+        if self._process.skew_us:
+            self.step_clock(-self._process.skew_us)
 
     def has_consumed(self, value: str) -> bool:
         # Few ask, so nothing is kept of millions of records until somebody does.

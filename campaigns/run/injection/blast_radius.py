@@ -79,6 +79,9 @@ class _Untouched:
 
     start_again = pause = resume = leave_behind = crash
 
+    def step_clock(self, by_us: int) -> None:
+        """Do nothing."""
+
 
 class _Rehearsal:
     """A stand-in of an environment: what is done to it is noted, and seen as if it had been done."""
@@ -165,6 +168,9 @@ class _Rehearsal:
         """Do nothing: it stays in service."""
 
     def recover_disk(self, broker: int, write_us: int) -> None:
+        """Do nothing: it stays in service."""
+
+    def step_clock(self, end: int | str, by_us: int) -> None:
         """Do nothing: it stays in service."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.replay.cluster_state import ClusterState
-from harrow.checks.replay.partition_state import LEADER, PartitionState
+from harrow.checks.replay.partition_state import FOLLOWER, LEADER, PartitionState
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.packed_log import blocks_of
@@ -247,7 +247,7 @@ class _Counter:
     ) -> None:
         if end_offset > self._read_end.get(partition, 0):
             self._read_end[partition] = end_offset
-        if self._is_zombie(broker, partition):
+        if self._is_zombie(broker, partition) and not self._follows(broker, partition):
             self._hit("zombie-leader-served-read")
 
     def batch_acknowledged(self, broker: int, partition: str, _: int, _acks: int, values: Any) -> None:
@@ -259,6 +259,10 @@ class _Counter:
         """Return whether another broker, or none, has been elected to lead a partition."""
         state = self.state.partitions.get(partition)
         return state is not None and bool(state.elections) and state.leader != broker
+
+    def _follows(self, broker: int, partition: str) -> bool:
+        replica = self.state.partitions[partition].replicas.get(broker)
+        return replica is not None and replica.role == FOLLOWER
 
     def epoch_end_answered(self, event: events.EpochEndAnswered) -> None:
         if event.end_offset == -1:
@@ -372,6 +376,8 @@ _PROBE_BY_EVENT: Final = {
     events.LogStartRaised.name: "log-start-raised",
     events.LogStartedAnew.name: "log-started-anew",
     events.OffsetReset.name: "offset-reset",
+    events.ReadReplicaPreferred.name: "read-replica-preferred",
+    events.ReadReplicaCleared.name: "read-replica-cleared",
 }
 """What is hit by each event of a kind, whatever the event says."""
 _OF_PARTITIONS: Final[set[type[Event]]] = {

@@ -141,6 +141,10 @@ PROBES: Final[dict[str, str]] = {
     "If the later record of a key is cut off, the earlier one is gone already (KAFKA-13194, up to 3.0).",
     "offset-reset": "A consumer's position was out of range, and it went where auto.offset.reset says.\n\n"
     "With latest, its default, it skips what is still there.",
+    "read-replica-preferred": "A leader had a consumer read from a follower.\n\n"
+    "What it reads there is committed, but the follower's high watermark is behind the leader's (KIP-392).",
+    "read-replica-cleared": "A consumer went back from a follower to the leader.\n\n"
+    "The two may have got differently far, so its position may be ahead of what it asks next.",
     # Producers
     "duplicate-batch-suppressed": "A leader recognised a batch that it had already.\n\n"
     "The first ack was lost. Without idempotence it would be there twice.",

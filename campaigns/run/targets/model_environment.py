@@ -45,7 +45,7 @@ class ModelEnvironment:
         self.revert_checkpoint = cluster.revert_checkpoint
 
     def broker_ids(self) -> tuple[int, ...]:
-        return tuple(self._cluster.processes)
+        return self._cluster.broker_ids()
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
         found = []
@@ -80,6 +80,12 @@ class ModelEnvironment:
 
     def log_dirs(self) -> int:
         return self._cluster.spec.disk.log_dirs
+
+    def step_clock(self, end: int | str, by_us: int) -> None:
+        if isinstance(end, int):
+            self._cluster.step_clock(end, by_us)
+        else:
+            self.client(end).step_clock(by_us)
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return self._stored_offset(broker, partition, offset) is not None

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.run.clients.clients import CORE_READER, MODEL, READER, Clients
 from harrow.campaigns.run.targets.model_environment import ModelEnvironment
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.partition_promises import partition_settings
@@ -22,8 +22,14 @@ class ModelTarget:
     def __init__(self, plan: Plan, choices: Choices, invariants: Collection[str]) -> None:
         self.invariants = invariants
         self.cluster = Cluster(
-            plan.cluster, plan.kafka, plan.behaviour_switches(), choices, plan.events_limit, invariants
+            plan.running_cluster(),
+            plan.kafka,
+            plan.behaviour_switches(),
+            choices,
+            plan.events_limit,
+            invariants,
         )
+        self.cluster.without_quota = frozenset({READER, CORE_READER})
         self.trace = self.cluster.trace
         self.clients = Clients(plan.clients(), MODEL, self.cluster)
         self.observer = ClusterObserver(self.cluster, self.clients)
@@ -38,6 +44,8 @@ class ModelTarget:
         self.watch_fetches = self.cluster.network.watch_fetches
         self.elect_preferred_leaders = self.cluster.elect_preferred_leaders
         self.alter_partition_reassignment = self.cluster.alter_partition_reassignment
+        self.add_broker = self.cluster.add_broker
+        self.throttle_replication = self.cluster.throttle_replication
         self.delete_records = self.cluster.delete_records
         self.create_partitions = self.cluster.create_partitions
         self.partition_names = self.cluster.partition_names
@@ -46,10 +54,12 @@ class ModelTarget:
     def heal(self) -> None:
         self.cluster.heal()
         self.clients.resume()
+        self.clients.set_clocks()
 
     def heal_core(self, brokers: Collection[int]) -> None:
         self.cluster.heal_core(brokers)
         self.clients.resume()
+        self.clients.set_clocks()
 
     @property
     def now_us(self) -> int:
@@ -76,14 +86,16 @@ class ModelTarget:
             trace=cluster.trace.events,
             process_names=cluster.history.process_names,
             producers=self.clients.producer_settings(),
-            partitions=self.partition_settings(),
+            partitions=self._settings_of((*partitions, *cluster.internal_partitions())),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
             read_back=frozenset(),
         )
 
     def partition_settings(self) -> dict[str, PartitionSettings]:
+        return self._settings_of(self.cluster.partition_names())
+
+    def _settings_of(self, names: Collection[str]) -> dict[str, PartitionSettings]:
         cluster = self.cluster
-        names = cluster.partition_names()
         return partition_settings(cluster.spec, names, cluster.replicas_of, cluster.topic_config)
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:

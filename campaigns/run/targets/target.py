@@ -123,6 +123,12 @@ class Target(Protocol):
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
 
+    def add_broker(self, broker: int) -> None:
+        """Start a broker for the first time; nothing happens where it has joined already."""
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Have each broker replicate what is throttled at another rate, in bytes a second; None for without limit."""
+
     def delete_records(self, partition: str, offset: int) -> None:
         """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
 

@@ -7,14 +7,17 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES
-from harrow.cluster_model.settings import BROKER, SETTINGS, TOPIC, Setting, Value, reconciled
+from harrow.cluster_model.settings import ALL_REPLICAS, BROKER, SETTINGS, TOPIC, Setting, Value, reconciled
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
 Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
 """Values by the name of a setting, the plainest first, or a strategy for them."""
 
 SETTINGS_MAX: Final = 4
+_REPLICAS: Final = ("", ALL_REPLICAS, "0:0,0:1")
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
+_TEXTS: Final = ("rack-0", "rack-1")
+"""Names, of racks as clusters are drawn with them."""
 _USUAL: Final = (1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000)
 
 
@@ -33,7 +36,7 @@ def settings(
     With *options* it is these settings, with these values; without them it is a few of the whole
     catalogue, with any value that it allows. ``min.insync.replicas`` stays within *replicas*.
     """
-    known = {s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka)}
+    known = {s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka) and not s.needs}
     behaviours = RELEASES[kafka].behaviours
     if options is not None:
         found = {name: draw(_of_option(values)) for name, values in options.items() if name in known}
@@ -56,6 +59,10 @@ def _values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.sampled_from(setting.choices)
     if setting.kind == "ratio":
         return st.sampled_from(_RATIOS)
+    if setting.kind == "text":
+        return st.sampled_from(_TEXTS)
+    if setting.kind == "replicas":
+        return st.sampled_from(_REPLICAS)
     usual = [n for n in (setting.minimum, *_USUAL) if setting.minimum <= n <= setting.maximum]
     return st.sampled_from(usual) | st.integers(setting.minimum, setting.maximum)
 

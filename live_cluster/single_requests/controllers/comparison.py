@@ -1,6 +1,7 @@
 """A sequence on two controllers, up to the first answer in which they differ."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -8,7 +9,12 @@ from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.single_requests.answers import Answer
-from harrow.live_cluster.single_requests.comparison import ComparedSequence, Exchange, where
+from harrow.live_cluster.single_requests.comparison import (
+    ComparedSequence,
+    Exchange,
+    exchanged,
+    where,
+)
 from harrow.live_cluster.single_requests.controllers.driver import (
     ControllerDriver,
     PartitionsSeen,
@@ -119,25 +125,28 @@ def compared_controllers(
 
     Raises:
         LiveError: the brokers cannot even register.
+        SequenceEndedError: the real controller does not hold out.
 
     """
     ours, theirs = _Controller(model, model), _Controller(real, model)
     for step in OPENING:
-        opened = _exchange(step, ours, theirs)
+        opened = _exchange((), step, ours, theirs)
         if opened.differs:
             raise LiveError(f"brokers do not come up: {where(opened)}")
     for driver in (model, real):
         driver.create_topic()
     exchanges: list[Exchange] = []
     for step in steps:
-        exchanges.append(_exchange(step, ours, theirs))
+        exchanges.append(_exchange(exchanges, step, ours, theirs))
         if exchanges[-1].differs:
             break
     return ComparedSequence(tuple(exchanges))
 
 
-def _exchange(step: ControllerStep, ours: _Controller, theirs: _Controller) -> Exchange:
+def _exchange(
+    before: Sequence[Exchange], step: ControllerStep, ours: _Controller, theirs: _Controller
+) -> Exchange:
     # Both are relative to what the model has before.
     request, their_request = ours.request(step), theirs.request(step)
     modelled = ours.take(step, request, None)
-    return Exchange(step, request, modelled, theirs.take(step, their_request, modelled))
+    return exchanged(before, step, request, modelled, partial(theirs.take, step, their_request, modelled))

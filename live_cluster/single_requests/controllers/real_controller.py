@@ -13,6 +13,7 @@ from kafka.errors import for_code
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.protocol import AlterPartitionRequest
+from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.single_requests.answers import Answer
 from harrow.live_cluster.single_requests.control_requests import ControlRequests
 from harrow.live_cluster.single_requests.controllers.driver import PartitionsSeen, RequestToController
@@ -32,6 +33,7 @@ VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
 _REGISTRATION_VERSION: Final = 4
 _ALTER_PARTITION_VERSION: Final = 3
 _PATIENCE_S: Final = 5.0
+_TOPIC_PATIENCE_S: Final = 30.0
 _LOOK_S: Final = 0.005
 _PLAINTEXT: Final = 0
 _NOWHERE: Final = 1
@@ -89,10 +91,19 @@ class RealController:
         return self._alter_partition(request)
 
     def create_topic(self) -> None:
+        """Create the topic, and wait until the broker has heard of it.
+
+        Raises:
+            LiveError: it hears nothing of it.
+
+        """
         replicas = [[self._ids[broker] for broker in of_partition] for of_partition in ASSIGNMENT]
         create_topic(self._viewer, self._topic, replicas, {})
-        self._until(lambda: len(self._told()) == len(ASSIGNMENT))
-        (self._topic_id,) = broker_metadata(self._viewer, [self._topic]).topics_by_id
+        self._until(lambda: len(self._told()) == len(ASSIGNMENT), _TOPIC_PATIENCE_S)
+        ids = list(broker_metadata(self._viewer, [self._topic]).topics_by_id)
+        if len(ids) != 1:
+            raise LiveError(f"waited {_TOPIC_PATIENCE_S:.0f} s in vain for a topic of the controller's")
+        self._topic_id = ids[0]
 
     def elect_preferred_leaders(self) -> None:
         names = (f"{self._topic}-{number}" for number in range(len(ASSIGNMENT)))
@@ -208,9 +219,9 @@ class RealController:
     def _own(self, brokers: Iterable[int]) -> list[int]:
         return sorted(self._names.get(broker, broker) for broker in brokers)
 
-    def _until(self, holds: Callable[[], bool]) -> None:
+    def _until(self, holds: Callable[[], bool], patience_s: float = _PATIENCE_S) -> None:
         """Wait until something holds; what does not in time shows in what is told then."""
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + patience_s
         while not holds() and time.monotonic() < until_s:
             time.sleep(_LOOK_S)
 

@@ -152,6 +152,20 @@ def test_a_tombstone_that_nobody_has_read_may_go_after_delete_retention_ms(
     assert found["gone"].permitted_by == permitted_by
 
 
+def test_a_tombstone_that_was_old_enough_by_the_clock_alone_went_by_clock_skew() -> None:
+    run = two_of_a_key(second="gone", tombstone=True)
+    run.event("clock_stepped", process="broker-0", by_us=100_000_000, skew_us=100_000_000)
+    run.at(4)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0, 1)
+        forget(run, broker, 0)
+        forget(run, broker, 1)
+    run.read_to_end(0)
+    found = {finding.value: finding for finding in RULE.find(judged(run))}
+    assert found["gone"].chain[-1].kind.name == "tombstone-expired-by-wrong-clock"
+    assert found["gone"].permitted_by == "clock skew"
+
+
 def test_a_tombstone_that_went_in_its_time_supersedes_as_ever() -> None:
     run = two_of_a_key(second="gone", tombstone=True)
     run.at(9)

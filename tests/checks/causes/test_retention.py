@@ -7,6 +7,7 @@ import pytest
 
 from harrow.checks.causes.retention import Deletion, deletion_of, is_read_and_expired
 from harrow.checks.index import Index
+from harrow.checks.promise import CLOCK_SKEW
 from harrow.checks.replay.partition_state import RETENTION
 from harrow.cluster_model.log.unified_log import (
     DELETE_RECORDS,
@@ -183,3 +184,39 @@ def test_what_was_read_and_deleted_in_its_time_is_not_lost(
 ) -> None:
     index = deleted(RETENTION_MS, {RETENTION_MS: retention_ms}, read=read)
     assert is_read_and_expired(index, P, "m0", 1 * US) == is_fine
+
+
+# Clocks that jump
+
+
+@pytest.mark.parametrize(
+    ("steps", "wanted"),
+    [
+        ([("broker-0", 2_000)], Deletion(CLOCK_SKEW, was_due=True, broker=0, lead_us=2_000 * US)),
+        ([("p", -2_000)], Deletion(CLOCK_SKEW, was_due=True, broker=0, lead_us=2_000 * US)),
+        (
+            [("broker-0", 1_500), ("p", -500)],
+            Deletion(CLOCK_SKEW, was_due=True, broker=0, lead_us=2_000 * US),
+        ),
+        # Not long enough, another broker's clock, one that is right again.
+        ([("broker-0", 900)], Deletion(RETENTION_MS, was_due=False)),
+        ([("broker-1", 2_000)], Deletion(RETENTION_MS, was_due=False)),
+        ([("broker-0", 2_000), ("broker-0", 0)], Deletion(RETENTION_MS, was_due=False)),
+    ],
+)
+def test_what_was_old_enough_by_the_clocks_alone_is_deleted_by_clock_skew(
+    steps: list[tuple[str, int]], wanted: Deletion
+) -> None:
+    run = with_m0()
+    for process, skew_s in steps:
+        run.event("clock_stepped", process=process, by_us=1, skew_us=skew_s * US)
+    expired(run, 0, RETENTION_MS)
+    assert found(judged(run, {RETENTION_MS: 1_000_000})) == wanted
+
+
+def test_what_was_old_enough_by_the_true_time_needs_no_excuse() -> None:
+    run = with_m0()
+    run.event("clock_stepped", process="broker-0", by_us=1, skew_us=2_000 * US)
+    run.at(11)
+    expired(run, 0, RETENTION_MS)
+    assert found(judged(run, {RETENTION_MS: 1_000})) == Deletion(RETENTION_MS, was_due=True)

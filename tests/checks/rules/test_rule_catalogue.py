@@ -50,6 +50,7 @@ def test_rules_are_listed_in_order() -> None:
         "hw-waits-for-min-isr",
         "unclean-replica-not-elected",
         "committed-metadata-kept",
+        "metadata-snapshot-committed",
     ]
 
 

@@ -73,6 +73,51 @@ def test_the_leader_of_the_newest_epoch_may_send_nobody_back() -> None:
     assert told_by(1).judge("nonmonotonic-poll").status == "violated"
 
 
+def told_by_follower(*, left: bool) -> RunBuilder:
+    """A consumer reads from broker 1, which follows and calls its position out of range; it resets that, having *left* the follower or not."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "a", 0, 1)
+    run.write(producer, "b", 0, 1)
+    run.event("follower", broker=1, partition=PARTITION, leader_epoch=0, leader=0)
+    reader = run.history.new_process("consumer")
+    run.event("read_replica", broker=0, partition=PARTITION, client="consumer", replica=1)
+    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    if left:
+        run.event(
+            "read_replica_cleared", client="consumer", partition=PARTITION, replica=1, reason="new leader"
+        )
+    run.event(
+        "rejected",
+        broker=1,
+        api="Fetch",
+        partition=PARTITION,
+        sender="consumer",
+        error="OFFSET_OUT_OF_RANGE",
+    )
+    run.event("offset_reset", client="consumer", partition=PARTITION, position=2, offset=1, policy="latest")
+    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.read_to_end(0)
+    return run
+
+
+def test_a_follower_that_a_consumer_has_left_sends_it_back() -> None:
+    result = told_by_follower(left=True).judge("nonmonotonic-poll")
+    assert result.status == "permitted"
+    (finding,) = result.findings
+    assert finding.permitted_by == "auto.offset.reset"
+    assert (
+        "broker 1 told consumer, which had left it meanwhile, that its position was out of range"
+        in because(finding)
+    )
+
+
+def test_a_follower_sends_nobody_back_who_reads_from_it() -> None:
+    """Such a consumer has to ask its leader first (KIP-392)."""
+    assert told_by_follower(left=False).judge("nonmonotonic-poll").status == "violated"
+
+
 def test_what_another_consumer_was_told_sends_nobody_back() -> None:
     assert told_by(0, sender="another").judge("nonmonotonic-poll").status == "violated"
 

@@ -3,12 +3,13 @@
 Nothing is handled before it is registered; nothing is handled, answered or appended once its logs are closed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
 
 from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener
 from harrow.cluster_model.events import KILLED, SHUT_DOWN
 from harrow.cluster_model.log.disk import Disk
@@ -23,8 +24,9 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.topology import QuotaSpec
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
 
@@ -69,20 +71,31 @@ class Office:
 class Life:
     """Broker 1, registered, leader of t-0 with the ISR [1, 2]."""
 
-    def __init__(self, *, registered: bool = True, release: str = "2.4", **settings: bool) -> None:
+    def __init__(
+        self,
+        *,
+        registered: bool = True,
+        release: str = "2.4",
+        quotas: Sequence[QuotaSpec] = (),
+        topic: Mapping[str, Value] | None = None,
+        rates: Mapping[str, Value] | None = None,
+        **settings: bool,
+    ) -> None:
         self.host, self.disk, self.did = FakeHost("broker-1"), Disk(), list[str]()
         self.opened: list[int] = []
         self.office = Office(self.did)
         given = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
-        config = broker_config(release, given)
+        config = broker_config(release, {**given, **(rates or {})})
+        behaviours = RELEASES[release].behaviours
         self.broker = Broker(
             1,
             self.host,
             self.disk,
             config,
-            lambda _: topic_config({}, config),
-            RELEASES[release].behaviours,
+            lambda _: topic_config(topic or {}, config),
+            behaviours,
             cast("ControlPlane", self.office),
+            quotas=ClientQuotas.of(quotas, self.host.clock, config, behaviours, ("reader",)),
         )
         self.broker.start(lambda: self.opened.append(self.host.clock.now_us))
         if registered:

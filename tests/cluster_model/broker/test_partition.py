@@ -20,11 +20,12 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrPartitionState,
 )
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import Value
+from harrow.cluster_model.settings import NO_LIMIT_US, Value
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
 
 P = "t-0"
 LAG_US = 10 * SECOND
+LAG_MESSAGES = 4
 LEADER = 0
 
 
@@ -91,6 +92,7 @@ class Led:
             min_isr,
             lambda broker, _: broker not in self.unregistered,
             unclean_leader_election=False,
+            lag_max_messages=LAG_MESSAGES,
         )
         self.partition.log.high_watermark = hw
         self.lead(isr, epoch=1)
@@ -416,6 +418,36 @@ def test_all_late_followers_leave_at_once_and_then_the_rest_is_committed() -> No
     assert led.written(version=4)
     assert (led.hw, led.partition.isr, led.partition.partition_epoch) == (5, (0,), 4)
     assert led.host.named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
+
+
+def test_up_to_0_8_a_burst_takes_followers_out_that_are_too_many_records_behind() -> None:
+    """KIP-16: ``getOutOfSyncReplicas`` compared LEOs, at whatever moment the leader looked."""
+    led = Led(isr_lag_counts_messages=True)
+    led.fetch(r1=0, r2=0)
+    led.append(LAG_MESSAGES)
+    assert led.partition.maybe_shrink_isr()
+    assert led.store.writes == []
+    led.append()
+    led.fetch(r2=1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 2), SHRINK)]
+    by_time = Led()
+    by_time.fetch(r1=0, r2=0)
+    by_time.append(LAG_MESSAGES + 1)
+    by_time.partition.maybe_shrink_isr()
+    assert by_time.store.writes == []
+
+
+def test_up_to_0_8_one_that_fetches_is_never_late_and_one_that_does_not_is_though_it_has_everything() -> None:
+    led = Led(isr_lag_counts_messages=True)
+    led.append(2)
+    led.fetch(r1=0, r2=2)
+    led.host.advance(LAG_US)
+    led.append()
+    led.fetch(r1=1)
+    led.host.advance(1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 1), SHRINK)]
 
 
 def test_only_a_leader_shrinks() -> None:
@@ -812,3 +844,72 @@ def test_a_leader_that_forgets_positions_when_it_is_elected_again_waits_for_a_fe
     assert (led.hw, led.partition.remote_replicas[1].log_end_offset) == (2, UNKNOWN_OFFSET)
     led.fetch(r1=3)
     assert led.hw == 3
+
+
+# Clocks that jump (Time.milliseconds)
+
+
+@pytest.mark.parametrize(("by_us", "gone"), [(LAG_US + 1, [1, 2]), (LAG_US - 1, [])])
+def test_a_leader_whose_clock_jumps_ahead_takes_followers_for_behind_that_have_not_fetched_since(
+    by_us: int, gone: list[int]
+) -> None:
+    led = Led()
+    led.fetch(r1=0, r2=0)
+    led.append()
+    for replica in led.partition.remote_replicas.values():
+        replica.clock_stepped(by_us)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == ([((0,), SHRINK)] if gone else [])
+
+
+def test_one_that_has_fetched_since_is_caught_up_by_the_new_time() -> None:
+    led = Led()
+    led.fetch(r1=0, r2=0)
+    led.append()
+    for replica in led.partition.remote_replicas.values():
+        replica.clock_stepped(LAG_US * 100)
+    led.fetch(r1=1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 1), SHRINK)]
+
+
+def test_a_leader_whose_clock_jumps_back_keeps_a_dead_follower_for_that_much_longer() -> None:
+    led = Led()
+    led.fetch(r1=0, r2=0)
+    led.append()
+    led.partition.remote_replicas[2].clock_stepped(-60 * SECOND)
+    led.host.advance(LAG_US + 59 * SECOND)
+    led.fetch(r1=1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == []
+    led.host.advance(2 * SECOND)
+    led.fetch(r1=1)
+    led.partition.maybe_shrink_isr()
+    assert led.store.writes == [((0, 1), SHRINK)]
+
+
+@pytest.mark.parametrize(
+    ("before_us", "after_us", "age_us", "error"),
+    [
+        (10, 10, 10, "NONE"),
+        (10, 10, 11, "INVALID_TIMESTAMP"),
+        (10, 10, -10, "NONE"),
+        (10, 10, -11, "INVALID_TIMESTAMP"),
+        (NO_LIMIT_US, 10, 10**12, "NONE"),
+        (10, NO_LIMIT_US, -(10**12), "NONE"),
+        (NO_LIMIT_US, NO_LIMIT_US, 10**12, "NONE"),
+    ],
+)
+def test_a_leader_refuses_timestamps_that_are_too_far_from_its_clock(
+    before_us: int, after_us: int, age_us: int, error: str
+) -> None:
+    """KIP-937."""
+    led = Led()
+    partition = led.partition
+    partition.timestamp_before_max_us, partition.timestamp_after_max_us = before_us, after_us
+    partition.limits_timestamps = min(before_us, after_us) < NO_LIMIT_US
+    led.host.skew_us = 500
+    written = replace(batch("m0"), max_timestamp_us=led.host.clock.now_us + 500 - age_us)
+    assert partition.may_append(written, -1) == (error == "NONE")
+    assert partition.append_as_leader(written, -1)[0].error == error
+    assert partition.log.log_end_offset == (1 if error == "NONE" else 0)

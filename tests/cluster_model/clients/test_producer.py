@@ -719,3 +719,78 @@ def test_partitions_that_a_topic_gets_are_written_to_once_metadata_has_them(
         app.producer.send(f"after-{number}")
     sent = {partition for operation in app.history.operations for partition, _, _ in operation.sends()}
     assert sent == chosen
+
+
+# Clocks that jump (Time.milliseconds)
+
+HOUR = 3_600 * SECOND
+
+
+def jump(app: App, by_us: int) -> None:
+    """Have the clock of the producer's machine jump, and let it look."""
+    app.producer.clock_stepped(by_us)
+    app.pause(0)
+
+
+def test_timestamps_are_those_of_the_machines_clock_at_the_send_whenever_that_jumps() -> None:
+    app = App(max_in_flight_requests_per_connection=1)
+    app.send("a", "b")
+    before = app.host.clock.now_us
+    app.pause(SECOND)
+    jump(app, 20 * SECOND)
+    app.answer()
+    app.send("c")
+    app.answer()
+    (sent,) = app.host.requests("Produce")
+    assert batch_of(sent).max_timestamp_us == before + SECOND + 20 * SECOND
+    app = App(max_in_flight_requests_per_connection=1)
+    app.send("a", "b")
+    jump(app, 20 * SECOND)
+    app.answer()
+    (sent,) = app.host.requests("Produce")
+    assert batch_of(sent).max_timestamp_us == app.host.clock.now_us, "b was handed over before the jump"
+
+
+def test_a_clock_that_jumps_ahead_has_batches_expire_that_are_new() -> None:
+    app = App()
+    app.send("a")
+    jump(app, 119 * SECOND)
+    assert app.outcomes() == []
+    jump(app, SECOND)
+    assert app.outcomes() == [(INFO, "a", "TIMEOUT")]
+    assert app.producer.unfinished == 0
+
+
+def test_a_clock_that_jumps_ahead_has_requests_time_out_and_their_records_sent_twice() -> None:
+    app = App(retry_backoff_ms=10)
+    app.send("a")
+    jump(app, 31 * SECOND)
+    app.pause(50 * MS)
+    app.pause(100 * MS)
+    assert app.under_way() == ["a"]
+    assert len([sent for sent in app.host.sent if sent.body.api == "Produce"]) == 2
+    assert app.host.closed, "the connection that took too long is closed"
+
+
+def test_a_batch_that_waits_for_its_backoff_waits_on_until_a_clock_that_jumped_back_has_caught_up() -> None:
+    """RecordAccumulator.shouldBackoff, ProducerBatch.waitedTimeMs."""
+    app = App(retry_backoff_ms=100, delivery_timeout_ms=200_000)
+    app.send("a")
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    jump(app, -60 * SECOND)
+    app.pause(59 * SECOND)
+    assert app.under_way() == []
+    app.pause(2 * SECOND)
+    assert app.under_way() == ["a"]
+
+
+def test_a_clock_that_has_jumped_and_jumped_back_changes_nothing() -> None:
+    app = App(retry_backoff_ms=100)
+    app.send("a")
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    jump(app, -HOUR)
+    jump(app, HOUR)
+    app.pause(100 * MS)
+    assert app.under_way() == ["a"]
+    app.pause(120 * SECOND)
+    assert [error for _, _, error in app.outcomes()] == ["TIMEOUT"]

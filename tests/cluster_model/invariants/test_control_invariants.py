@@ -14,6 +14,7 @@ from harrow.cluster_model.events import (
     IsrWritten,
     LeaderElected,
     LeaderEpochTaken,
+    MetadataSnapshotDiffers,
     PartitionStateWritten,
     RegistrationLearned,
 )
@@ -182,6 +183,22 @@ class TestUncleanReplicaNotElected:
         self.elect(watched, 1)
         assert watched.broken == []
 
+    def test_one_that_joins_the_isr_with_the_change_that_completes_a_reassignment_may_lead(
+        self, watched: Watched
+    ) -> None:
+        self.back(watched, 1, "process")
+        watched.elect(0, 0, (0, 2))
+        watched.emit(LeaderElected, 3000, T, 1, 5, (1, 2), False, "reassignment")
+        assert watched.broken == []
+
+    def test_a_reassignment_elects_nobody_for_what_it_had_before_it_stopped_uncleanly(
+        self, watched: Watched
+    ) -> None:
+        watched.elect(0, 0, (0, 1, 2))
+        self.back(watched, 1, "process")
+        watched.emit(LeaderElected, 3000, T, 1, 5, (1, 2), False, "reassignment")
+        assert watched.broken == [("unclean-replica-not-elected", 1, T, 5, -1)]
+
     def test_one_that_is_still_down_may_be_elected_by_a_controller_that_has_not_heard(
         self, watched: Watched
     ) -> None:
@@ -213,4 +230,18 @@ class TestCommittedMetadataKept:
         assert watched.broken == [("committed-metadata-kept", 3001, "", -1, -1)]
         assert watched.details == [
             "it lacks what stood at 17 of the metadata log, although all below 20 was committed"
+        ]
+
+
+class TestMetadataSnapshotCommitted:
+    def test_a_snapshot_says_otherwise_than_what_is_committed_or_goes_further(self, watched: Watched) -> None:
+        watched.emit(MetadataSnapshotDiffers, 3001, 20, 20)
+        watched.emit(MetadataSnapshotDiffers, 1, 21, 20)
+        assert watched.broken == [
+            ("metadata-snapshot-committed", 3001, "", -1, -1),
+            ("metadata-snapshot-committed", 1, "", -1, -1),
+        ]
+        assert watched.details == [
+            "its snapshot of the metadata below 20 is not what is committed there",
+            "its snapshot of the metadata below 21 is not what is committed there, which ends at 20",
         ]

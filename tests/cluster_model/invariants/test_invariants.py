@@ -14,6 +14,7 @@ from harrow.cluster_model.events import (
     FailoverCompleted,
     LeaderElected,
     LeaderEpochTaken,
+    MetadataSnapshotDiffers,
     PartitionStateWritten,
     RegistrationLearned,
 )
@@ -70,6 +71,7 @@ def break_everything(watched: Watched) -> None:
     watched.emit(BrokerRegistered, 0, 2)
     watched.emit(LeaderElected, 3000, T, 0, 3, (0,), False, "broker startup")
     watched.emit(CommittedMetadataCut, 3000, 1, 2)
+    watched.emit(MetadataSnapshotDiffers, 3000, 1, 2)
 
 
 WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)

@@ -2,10 +2,16 @@
 
 from dataclasses import dataclass, field
 
-from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
 from harrow.cluster_model.kraft.protocol import server_name
 from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
-from harrow.cluster_model.kraft.records import MetadataRecord, ProducerIdsRecord
+from harrow.cluster_model.kraft.records import (
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -21,13 +27,18 @@ SECOND = 1_000_000
 
 @dataclass
 class Node:
-    """A node: its process and its disk stay, its lives come and go."""
+    """A node: its process and its disk stay, its lives come and go.
+
+    ``image`` is what it has been told to be committed amounts to, ``fetched`` the snapshots that it has begun with.
+    """
 
     id: int
     process: Process
     log: MetadataLog = field(default_factory=MetadataLog)
     raft: RaftClient | None = None
     committed: int = 0
+    image: ClusterImage = field(default_factory=ClusterImage)
+    fetched: list[MetadataSnapshot] = field(default_factory=list)
 
     def receive_request(self, message: Message) -> None:
         assert self.raft is not None
@@ -42,6 +53,10 @@ class Node:
     def committed_is(self, high_watermark: int) -> None:
         assert high_watermark >= self.committed
         self.committed = high_watermark
+        self.image = self.log.replayed(self.image, high_watermark)
+
+    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+        self.fetched.append(snapshot)
 
     def leader_changed(self) -> None:
         """The quorum looks at that itself."""
@@ -51,10 +66,11 @@ class Listener:
     """Passes on what a life of a node is told."""
 
     def __init__(self, node: Node) -> None:
-        node.committed = 0
+        node.committed, node.image = 0, ClusterImage()
         self.committed = node.committed_is
         self.truncated = node.truncated
         self.leader_changed = node.leader_changed
+        self.snapshot_fetched = node.snapshot_fetched
 
 
 class Quorum:
@@ -89,6 +105,7 @@ class Quorum:
         self._leaders: dict[int, int] = {}
         self._stopping: set[int] = set()
         self.chosen: list[tuple[int, MetadataRecord]] = []
+        self._images: dict[int, tuple[MetadataRecord, ...]] = {}
         for node in self.nodes:
             self._begin(node)
 
@@ -148,6 +165,26 @@ class Quorum:
             self.resume(node.id)
             self.start(node.id)
 
+    def lose_disk(self, node: int) -> None:
+        """An observer begins with nothing; a voter would forget its vote."""
+        if node not in self.voters:
+            self.crash(node)
+            self.nodes[node].log = MetadataLog()
+
+    # Snapshots
+
+    def snapshot(self, node: int) -> None:
+        known = self.nodes[node]
+        end_offset = known.image.next_offset
+        if known.raft is not None and end_offset and end_offset > known.log.start_offset:
+            epoch = known.log.epoch_at(end_offset - 1)
+            assert epoch is not None
+            known.log.add_snapshot(MetadataSnapshot(end_offset, epoch, 0, known.image.write(), 1))
+
+    def clean(self, node: int) -> None:
+        """Keep the latest snapshot alone, and the log behind it."""
+        self.nodes[node].log.clean(0, -1, 0)
+
     # What goes on
 
     def leader(self) -> RaftClient | None:
@@ -158,7 +195,8 @@ class Quorum:
     def append(self, number: int) -> bool:
         leader = self.leader()
         if leader is not None and not self.nodes[leader.node].process.paused:
-            leader.append((ProducerIdsRecord(number),))
+            partition = PartitionRecord(f"t-{number % 3}", (0, 1), number % 2, number, (0, 1), number)
+            leader.append((ProducerIdsRecord(number), partition, RegisterBrokerRecord(number % 2, number)))
         return leader is not None
 
     def run(self, duration_us: int) -> None:
@@ -166,6 +204,7 @@ class Quorum:
         while self.simulator.step(end_us):
             self.look()
         self.simulator.run_until(end_us)
+        self.look()
 
     def look(self) -> None:
         """One leader an epoch; what is committed is the same everywhere, and in the log of each later leader."""
@@ -176,16 +215,36 @@ class Quorum:
             if raft.is_leader:
                 assert self._leaders.setdefault(raft.epoch, node.id) == node.id, "two leaders of an epoch"
                 known = len(self.chosen)
-                assert node.log.records[:known] == self.chosen or raft.epoch < max(self._leaders), (
+                assert self._has_chosen(node.log, known) or raft.epoch < max(self._leaders), (
                     "a leader lacks what is committed"
                 )
-            committed = node.log.records[: node.committed]
-            both = min(len(committed), len(self.chosen))
-            assert committed[:both] == self.chosen[:both], "what is committed differs"
-            self.chosen += committed[both:]
+            if node.committed:
+                assert self._has_chosen(node.log, min(node.committed, len(self.chosen))), (
+                    "what is committed differs"
+                )
+                self.chosen += node.log.read(max(len(self.chosen), node.log.start_offset), node.committed)
+                end_offset = node.image.next_offset
+                assert node.image.write() == self._image_at(end_offset), (
+                    f"node {node.id} takes something else for what is committed below {end_offset}"
+                )
+
+    def _has_chosen(self, log: MetadataLog, end_offset: int) -> bool:
+        """Return whether a log has what is committed, as far as it begins before it."""
+        return log.end_offset >= end_offset and (
+            end_offset <= log.start_offset
+            or [*log.read(log.start_offset, end_offset)] == self.chosen[log.start_offset : end_offset]
+        )
+
+    def _image_at(self, end_offset: int) -> tuple[MetadataRecord, ...]:
+        """Return what who has read the log from its beginning takes it to amount to."""
+        if end_offset not in self._images:
+            image = ClusterImage()
+            for _, record in self.chosen[:end_offset]:
+                image.apply(record)
+            self._images[end_offset] = image.write()
+        return self._images[end_offset]
 
     def numbers(self, node: int) -> list[int]:
         """Return what a node knows to be committed."""
-        known = self.nodes[node]
-        records = [record for _, record in known.log.records[: known.committed]]
+        records = [record for _, record in self.chosen[: self.nodes[node].committed]]
         return [record.next_producer_id for record in records if isinstance(record, ProducerIdsRecord)]

@@ -293,6 +293,7 @@ steps = st.one_of(
     st.tuples(st.sampled_from(["crash", "start", "pause", "resume", "resign", "stop"]), st.integers(0, 4)),
     st.tuples(st.just("cut"), st.integers(0, 4), st.integers(0, 4)),
     st.tuples(st.just("heal")),
+    st.tuples(st.sampled_from(["snapshot", "clean", "lose_disk"]), st.integers(0, 4)),
 )
 
 
@@ -306,7 +307,7 @@ steps = st.one_of(
     taken=st.lists(steps, max_size=40),
     seed=st.integers(0, 2**16),
 )
-def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost(
+def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost_with_snapshots_or_without(
     voters: int, observers: int, pre_vote: bool, check_quorum: bool, taken: list[tuple[Any, ...]], seed: int
 ) -> None:
     quorum = Quorum(voters, observers, seed, pre_vote=pre_vote, check_quorum=check_quorum)
@@ -326,4 +327,5 @@ def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost(
     assert quorum.append(0), "there is no leader again"
     quorum.run(2 * SECOND)
     event(f"{len(quorum.chosen)} records")
+    event(f"{sum(len(node.fetched) for node in quorum.nodes)} snapshots fetched")
     assert all(quorum.numbers(node.id)[-1:] == [0] for node in quorum.nodes)

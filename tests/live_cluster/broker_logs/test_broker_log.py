@@ -25,6 +25,9 @@ class Written:
     def cause(self, text: str) -> None:
         self.write(f"[Controller id=0] {text} (kafka.controller.KafkaController)")
 
+    def changed(self, why: str, partitions: str) -> None:
+        self.write(f"[QuorumController id=3000] {why}: changing partition(s): {partitions} (x)")
+
 
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
@@ -99,11 +102,51 @@ def test_what_a_controller_did_in_an_earlier_term_is_over(written: Written) -> N
     assert written.log.election_reason("t-1") == "controller failover"
 
 
-def test_in_kraft_a_cause_explains_one_change_of_a_partition(written: Written) -> None:
-    """What a controller of KRaft does without a line, such as electing a preferred leader, is not told."""
-    written.write("[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)")
+def test_in_kraft_a_cause_explains_one_change_of_each_partition_that_it_names(written: Written) -> None:
+    """What a controller of KRaft does without a line, such as moving a leadership back, is not told."""
+    written.changed("handleBrokerFenced", "t-0, t-1")
     assert written.log.election_reason("t-0") == "broker failure"
     assert written.log.election_reason("t-1") == "broker failure"
     assert written.log.election_reason("t-0") == ""
-    written.write("[QuorumController id=3000] handleBrokerUnfenced: changing 1 partition(s) (x)")
+    assert written.log.election_reason("t-2") == ""
+    written.changed("handleBrokerUnfenced", "t-0")
+    assert written.log.election_reason("t-1") == ""
     assert written.log.election_reason("t-0") == "broker startup"
+
+
+def test_in_kraft_a_later_cause_does_not_leave_an_earlier_one_for_what_follows(written: Written) -> None:
+    written.changed("handleBrokerFenced", "t-0")
+    written.changed("handleBrokerUnfenced", "t-0")
+    assert written.log.election_reason("t-0") == "broker startup"
+    assert written.log.election_reason("t-0") == ""
+
+
+def test_a_cause_of_another_term_is_a_new_one(written: Written) -> None:
+    written.changed("handleBrokerFenced", "t-0")
+    written.changed("handleBrokerFenced", "t-0")
+    assert written.log.election_reason("t-0") == "broker failure"
+    written.cause("0 successfully elected as the controller")
+    written.changed("handleBrokerUnfenced", "t-0")
+    assert written.log.election_reason("t-0") == "broker startup"
+
+
+ORDER = "Broker 1 received LeaderAndIsr request PartitionState(leader=0, leaderEpoch={}, isr=0) correlation id {} from controller 2 epoch 1 for partition [t,0] (x)"
+OBEYED = "Broker 1 completed LeaderAndIsr request correlationId {} from controller 2 epoch 1 for the become-follower transition for partition t-0 (x)"
+
+
+def test_a_broker_takes_part_in_an_epoch_once_it_has_obeyed(written: Written) -> None:
+    written.write(ORDER.format(3, 7))
+    assert written.log.leader_epoch("t-0") == -1
+    written.write(OBEYED.format(6))
+    assert written.log.leader_epoch("t-0") == -1
+    written.write(OBEYED.format(7))
+    assert (written.log.leader_epoch("t-0"), written.log.leader_epoch("t-1")) == (3, -1)
+    written.write(ORDER.format(4, 8))
+    assert written.log.leader_epoch("t-0") == 3
+
+
+def test_a_process_that_starts_takes_part_in_none(written: Written) -> None:
+    written.write(ORDER.format(3, 7), OBEYED.format(7), "starting (kafka.server.KafkaServer)")
+    assert written.log.leader_epoch("t-0") == 3
+    written.write("INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)")
+    assert written.log.leader_epoch("t-0") == -1

@@ -170,6 +170,11 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             [elected(1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
             {"clean-election": 1, "zombie-leader-served-read": 1},
         ),
+        # A follower that serves a consumer is no leader of the past (KIP-392).
+        (
+            [elected(1), follows(0, 1, 1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
+            {"clean-election": 1},
+        ),
         (
             [elected(2), isr("shrink", 0, 2, epoch=1)],
             {"clean-election": 1, "isr-shrank": 1, "zombie-leader-changed-isr": 1},
@@ -255,6 +260,11 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         ([event(5, "log_started_anew", 0, "t-0", 1, 3)], {"log-started-anew": 1}),
         ([event(5, "offset_reset", "consumer-0", "t-0", 1, 3, "latest")], {"offset-reset": 1}),
+        ([event(5, "read_replica", 0, "t-0", "consumer-0", 2)], {"read-replica-preferred": 1}),
+        (
+            [event(5, "read_replica_cleared", "consumer-0", "t-0", 2, "expired")],
+            {"read-replica-cleared": 1},
+        ),
         ([event(5, "corrupt_batch", "broker-1", 0, "t-0", 1)], {"corrupt-batch-fetched": 1}),
         ([event(5, "duplicate_batch", 0, "t-0", 1, 0, 0)] * 2, {"duplicate-batch-suppressed": 2}),
         ([elected(2), appended(1)], {"clean-election": 1, "zombie-leader-accepted-write": 1}),

@@ -1,0 +1,95 @@
+"""How much clients may send to a broker, and fetch of it (``ClientQuotaManager.scala``)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from harrow.cluster_model.broker.rate import NO_LIMIT, SampledRate
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import QuotaSpec
+from harrow.cluster_model.trace import Clock
+
+
+class ClientQuotaManager:
+    """One kind of quota of a broker since its start: the *rates*, in bytes a second, by client, and the default.
+
+    What clients did before the broker has started is forgotten. Those *without quota* are no clients of the campaign.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        rates: dict[str | None, int],
+        without_quota: Collection[str],
+    ) -> None:
+        self._clock = clock
+        self._config = config
+        self._behaviours = behaviours
+        self._bounds = rates
+        self._without_quota = without_quota
+        self._rates: dict[str, SampledRate] = {}
+
+    def bound(self, client: str) -> int:
+        """Return how much a client may have in a second: its own quota counts before the default."""
+        if client in self._without_quota:
+            return NO_LIMIT
+        return self._bounds.get(client, self._bounds.get(None, NO_LIMIT))
+
+    def record(self, client: str, size_bytes: int) -> int:
+        """Count what a client has sent or is about to get; return for how long it has to be throttled (``recordAndGetThrottleTimeMs``)."""
+        bound = self.bound(client)
+        if bound == NO_LIMIT:
+            return 0
+        now_us = self._clock.now_us
+        rate = self._rates.get(client)
+        if rate is None:
+            rate = self._rates[client] = SampledRate(
+                self._config.quota_samples,
+                self._config.quota_sample_us,
+                overlapping=self._behaviours.rate_counts_overlapping_sample,
+            )
+        rate.record(size_bytes, now_us)
+        return rate.time_to(bound, now_us)
+
+    def unrecord(self, client: str, size_bytes: int) -> None:
+        """Take back what was counted and is not sent (``unrecordQuotaSensor``)."""
+        self._rates[client].record(-size_bytes, self._clock.now_us)
+
+    def largest_answer(self, client: str) -> int:
+        """Return the most that one answer may have without being throttled for ever (``getMaxValueInQuotaWindow``, KAFKA-9677)."""
+        bound = self.bound(client)
+        if bound == NO_LIMIT or not self._behaviours.fetch_limited_to_quota:
+            return NO_LIMIT
+        samples = self._config.quota_samples - 1
+        return bound * samples * self._config.quota_sample_us // US_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotas:
+    """The quotas of a broker's clients (``QuotaFactory.QuotaManagers``); None where there are none of a kind."""
+
+    produce: ClientQuotaManager | None
+    fetch: ClientQuotaManager | None
+
+    @classmethod
+    def of(
+        cls,
+        specs: Sequence[QuotaSpec],
+        clock: Clock,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        without_quota: Collection[str],
+    ) -> "ClientQuotas | None":
+        """Return those that a campaign sets, None where it sets none."""
+
+        def manager(rates: dict[str | None, int]) -> ClientQuotaManager | None:
+            return ClientQuotaManager(clock, config, behaviours, rates, without_quota) if rates else None
+
+        if not specs:
+            return None
+        produce = {spec.client: spec.producer_byte_rate for spec in specs if spec.producer_byte_rate}
+        fetch = {spec.client: spec.consumer_byte_rate for spec in specs if spec.consumer_byte_rate}
+        return cls(manager(produce), manager(fetch))

@@ -1,0 +1,92 @@
+"""What coordinators write to their internal topics, and read from them when they are elected."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.log.record_batch import (
+    NO_PRODUCER_ID,
+    RECORD_OVERHEAD_BYTES,
+    KeyedRecords,
+    RecordBatch,
+)
+from harrow.cluster_model.sim.host import Host
+
+ALL: Final = -1
+"""The acks of what coordinators write (``offsets.commit.required.acks``, ``TransactionLog.EnforcedRequiredAcks``)."""
+
+NO_EPOCH: Final = -1
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record of an internal topic: what it is about, and what is so from then on; None for a tombstone."""
+
+    key: str
+    value: Mapping[str, Any] | None
+
+
+class CoordinatorLog:
+    """The partitions of an internal topic on one broker, as its coordinator writes and reads them."""
+
+    def __init__(self, topic: str, host: Host, replicas: ReplicaManager) -> None:
+        self._topic = topic
+        self._host = host
+        self._replicas = replicas
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        timeout_us: int,
+        on_complete: Callable[[str], None],
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_EPOCH,
+    ) -> None:
+        """Append records, as a part of a producer's transaction if one is given; *on_complete* is given the error.
+
+        That comes when all replicas in sync have them, or the time is over: then they are in the log all the same.
+        """
+        name = f"{self._topic}-{partition}"
+        values = tuple(_encoded(record) for record in records)
+        count = len(records)
+        batch = RecordBatch(
+            values,
+            producer_id,
+            producer_epoch,
+            size_bytes=sum(len(value) + RECORD_OVERHEAD_BYTES for value in values),
+            is_transactional=producer_id != NO_PRODUCER_ID,
+            max_timestamp_us=self._host.clock.now_us,
+            keyed=KeyedRecords(
+                tuple(record.key for record in records),
+                tuple(record.value is None for record in records),
+                tuple(range(count)),
+                count,
+            ),
+        )
+        self._replicas.append_records(
+            {name: batch}, ALL, timeout_us, lambda acks: on_complete(acks[name].error)
+        )
+
+    def batches(self, partition: int) -> Iterator[RecordBatch]:
+        """Yield what a partition has, from its log start to its LEO: a coordinator that is elected reads all of it."""
+        replica = self._replicas.partitions.get(f"{self._topic}-{partition}")
+        if replica is not None:
+            start = replica.log.log_start_offset
+            yield from (batch for batch in replica.log.batches if batch.next_offset > start)
+
+
+def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
+    """Yield the records of a batch that a coordinator has written; none of one that ends a transaction."""
+    if batch.keyed is None:
+        return
+    for key, value, is_tombstone in zip(batch.keyed.keys, batch.values, batch.keyed.tombstones, strict=True):
+        assert key is not None, "a coordinator's record without a key"
+        yield CoordinatorRecord(key, None if is_tombstone else json.loads(value[len(key) + 1 :]))
+
+
+def _encoded(record: CoordinatorRecord) -> str:
+    """Return the record's value as text, which begins with its key: so it tells by itself what it is about."""
+    value = "null" if record.value is None else json.dumps(record.value, separators=(",", ":"))
+    return f"{record.key} {value}"

@@ -1,0 +1,290 @@
+"""The messages of clients and brokers to coordinators (clients/src/main/resources/common/message)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, NamedTuple
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+from harrow.cluster_model.protocol import NO_EPOCH
+
+NO_MEMBER: Final = ""
+"""The member id of who has none yet."""
+NO_INSTANCE: Final = ""
+"""The group instance id of a member that is not static (KIP-345)."""
+NO_GENERATION: Final = -1
+"""The generation of who is no member of a group: it commits for a group that is empty, or has nobody that subscribes."""
+NO_OFFSET_COMMITTED: Final = -1
+
+
+@dataclass(slots=True)
+class FindCoordinatorRequest:
+    """A client looks for the coordinator of a group or a transactional id, which is its *key*; ``topic`` says of which."""
+
+    api: ClassVar[str] = "FindCoordinator"
+    topic: str
+    key: str
+
+
+@dataclass(slots=True)
+class FindCoordinatorResponse:
+    """The broker that is the coordinator, `NO_LEADER` with an error."""
+
+    api: ClassVar[str] = "FindCoordinator"
+    error: str
+    node: int
+
+
+# Transactions (KIP-98). InitProducerId is in `harrow.cluster_model.protocol`, for idempotent producers send it too.
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnRequest:
+    """A producer is about to write to partitions in its transaction; a broker that verifies one only asks (KIP-890)."""
+
+    api: ClassVar[str] = "AddPartitionsToTxn"
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+    verify_only: bool = False
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnResponse:
+    """An error for each partition."""
+
+    api: ClassVar[str] = "AddPartitionsToTxn"
+    partitions: dict[str, str]
+
+
+@dataclass(slots=True)
+class AddOffsetsToTxnRequest:
+    """A producer is about to commit offsets of a group in its transaction."""
+
+    api: ClassVar[str] = "AddOffsetsToTxn"
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    group: str
+
+
+@dataclass(slots=True)
+class AddOffsetsToTxnResponse:
+    """Only an error."""
+
+    api: ClassVar[str] = "AddOffsetsToTxn"
+    error: str
+
+
+@dataclass(slots=True)
+class EndTxnRequest:
+    """A producer commits its transaction, or aborts it."""
+
+    api: ClassVar[str] = "EndTxn"
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@dataclass(slots=True)
+class EndTxnResponse:
+    """An error; with transactions v2 the producer id and epoch that the producer goes on with (KIP-890)."""
+
+    api: ClassVar[str] = "EndTxn"
+    error: str
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_EPOCH
+
+
+class TxnMarker(NamedTuple):
+    """How a transaction has ended, for the partitions that one broker leads."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    partitions: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class WriteTxnMarkersRequest:
+    """A transaction coordinator has the leaders of partitions end transactions there."""
+
+    api: ClassVar[str] = "WriteTxnMarkers"
+    markers: tuple[TxnMarker, ...]
+
+
+@dataclass(slots=True)
+class WriteTxnMarkersResponse:
+    """For each producer id an error for each partition."""
+
+    api: ClassVar[str] = "WriteTxnMarkers"
+    markers: dict[int, dict[str, str]]
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitRequest:
+    """A producer commits offsets of a group in its transaction: they count once that is committed.
+
+    With KIP-447 it says as which member of the group (``member``, ``generation``), so that one of the past is fenced.
+    """
+
+    api: ClassVar[str] = "TxnOffsetCommit"
+    transactional_id: str
+    group: str
+    producer_id: int
+    producer_epoch: int
+    offsets: Mapping[str, int]
+    generation: int = NO_GENERATION
+    member: str = NO_MEMBER
+    instance: str = NO_INSTANCE
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitResponse:
+    """An error for each partition."""
+
+    api: ClassVar[str] = "TxnOffsetCommit"
+    partitions: dict[str, str]
+
+
+# Groups, classic protocol
+
+
+@dataclass(slots=True)
+class JoinGroupRequest:
+    """A consumer wants to be a member, or has found out that it has to join again.
+
+    ``protocols`` are the assignors that it can do, in its order, each with what it tells the one who assigns: the topics that it
+    subscribes to, and the partitions that it owns.
+    """
+
+    api: ClassVar[str] = "JoinGroup"
+    group: str
+    session_timeout_us: int
+    rebalance_timeout_us: int
+    member: str
+    instance: str
+    protocols: tuple[tuple[str, "Subscription"], ...]
+
+
+class Subscription(NamedTuple):
+    """What a member tells the one who assigns (``ConsumerPartitionAssignor.Subscription``)."""
+
+    topics: tuple[str, ...]
+    owned: tuple[str, ...] = ()
+    generation: int = NO_GENERATION
+    rack: str = ""
+
+
+@dataclass(slots=True)
+class JoinGroupResponse:
+    """The generation, who leads it, which assignor is used, and for the leader the members: id, instance, subscription."""
+
+    api: ClassVar[str] = "JoinGroup"
+    error: str
+    generation: int = NO_GENERATION
+    protocol: str = ""
+    leader: str = NO_MEMBER
+    member: str = NO_MEMBER
+    members: tuple[tuple[str, str, Subscription], ...] = ()
+    skip_assignment: bool = False
+
+
+@dataclass(slots=True)
+class SyncGroupRequest:
+    """A member asks for its partitions; from the leader it brings those of all, by member."""
+
+    api: ClassVar[str] = "SyncGroup"
+    group: str
+    generation: int
+    member: str
+    instance: str
+    assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SyncGroupResponse:
+    """The partitions of a member in its generation."""
+
+    api: ClassVar[str] = "SyncGroup"
+    error: str
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class HeartbeatRequest:
+    """A member says that it is alive."""
+
+    api: ClassVar[str] = "Heartbeat"
+    group: str
+    generation: int
+    member: str
+    instance: str
+
+
+@dataclass(slots=True)
+class HeartbeatResponse:
+    """Only an error: that the group rebalances is one."""
+
+    api: ClassVar[str] = "Heartbeat"
+    error: str
+
+
+@dataclass(slots=True)
+class LeaveGroupRequest:
+    """A member leaves."""
+
+    api: ClassVar[str] = "LeaveGroup"
+    group: str
+    member: str
+    instance: str = NO_INSTANCE
+
+
+@dataclass(slots=True)
+class LeaveGroupResponse:
+    """Only an error."""
+
+    api: ClassVar[str] = "LeaveGroup"
+    error: str
+
+
+@dataclass(slots=True)
+class OffsetCommitRequest:
+    """A consumer commits up to which offsets it has read; one that subscribes says as which member of the group."""
+
+    api: ClassVar[str] = "OffsetCommit"
+    group: str
+    generation: int
+    member: str
+    instance: str
+    offsets: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class OffsetCommitResponse:
+    """An error for each partition."""
+
+    api: ClassVar[str] = "OffsetCommit"
+    partitions: dict[str, str]
+
+
+@dataclass(slots=True)
+class OffsetFetchRequest:
+    """A consumer asks where its group is; ``require_stable`` waits for transactions that are to commit there (KIP-447)."""
+
+    api: ClassVar[str] = "OffsetFetch"
+    group: str
+    partitions: tuple[str, ...]
+    require_stable: bool = False
+
+
+@dataclass(slots=True)
+class OffsetFetchResponse:
+    """For each partition the error and the committed offset, `NO_OFFSET_COMMITTED` where there is none."""
+
+    api: ClassVar[str] = "OffsetFetch"
+    partitions: dict[str, tuple[str, int]]
+    error: str = errors.NONE

@@ -1,0 +1,124 @@
+"""When a node takes snapshots of the metadata, and cuts its log behind them (``SnapshotGenerator.java``, ``KafkaMetadataLog.maybeClean``)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from harrow.cluster_model.events import (
+    MetadataLogStarted,
+    MetadataSnapshotTaken,
+    MetadataSnapshotWritten,
+)
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
+from harrow.cluster_model.kraft.records import size_in_bytes
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+CLEANING_INTERVAL_US: Final = 60 * US_PER_SECOND
+"""How often a node looks for old snapshots (``RaftMetadataLogCleanerManager``)."""
+
+
+class SnapshotGenerator:
+    """One life of a node, controller or broker, as far as snapshots of what it has taken over are concerned.
+
+    *image* returns what the committed records amount to, all that the node has been told of.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        host: Host,
+        log: MetadataLog,
+        config: BrokerConfig,
+        image: Callable[[], ClusterImage],
+    ) -> None:
+        self._node = node
+        self._host = host
+        self._log = log
+        self._image = image
+        self._bytes_max = config.metadata_snapshot_bytes
+        self._interval_us = config.metadata_snapshot_interval_us
+        self._retention_bytes = config.metadata_retention_bytes
+        self._retention_us = config.metadata_retention_us
+        # Up to where records have been counted, None before the node has caught up with what it had.
+        self._counted: int | None = None
+        self._bytes = 0
+        self._since_us = 0
+        self._timer_is_set = False
+        self._cleaner = PeriodicTask(host, CLEANING_INTERVAL_US, self._clean)
+
+    def start(self) -> None:
+        self._since_us = self._host.clock.now_us
+        self._cleaner.start()
+        if len(self._log.snapshots) > 1:
+            self._cleaner.request()
+        self._await_interval()
+
+    def _await_interval(self) -> None:
+        """Look again when a snapshot is due by its age: in Kafka the next NoOpRecord has one taken then."""
+        if self._interval_us and not self._timer_is_set:
+            self._timer_is_set = True
+            self._host.set_timer(
+                self._since_us + self._interval_us - self._host.clock.now_us, self._interval_over
+            )
+
+    def _interval_over(self, _: None) -> None:
+        self._timer_is_set = False
+        if self._is_due() and self._has_news():
+            self._take()
+        if not self._is_due():
+            self._await_interval()
+
+    def _is_due(self) -> bool:
+        return 0 < self._interval_us <= self._host.clock.now_us - self._since_us
+
+    def _has_news(self) -> bool:
+        latest = self._log.latest_snapshot
+        return self._counted is not None and self._counted > (0 if latest is None else latest.end_offset)
+
+    def committed(self, end_offset: int) -> None:
+        """Count what the node has taken over, and take a snapshot when that is enough, or the last one is old.
+
+        What it had when it started, or has got in a snapshot, does not count (``publishSnapshot``).
+        """
+        counted, self._counted = self._counted, end_offset
+        if counted is None or counted < self._log.start_offset:
+            self._reset()
+            return
+        self._bytes += sum(size_in_bytes(record) for _, record in self._log.read(counted, end_offset))
+        if self._bytes >= self._bytes_max or self._is_due():
+            self._take()
+
+    def _reset(self) -> None:
+        self._bytes = 0
+        self._since_us = self._host.clock.now_us
+        self._await_interval()
+
+    def _take(self) -> None:
+        assert self._counted is not None
+        self._reset()
+        log, end_offset = self._log, self._counted
+        epoch = log.epoch_at(end_offset - 1)
+        assert epoch is not None
+        records = self._image().write()
+        snapshot = MetadataSnapshot(
+            end_offset,
+            epoch,
+            self._host.clock.now_us,
+            records,
+            sum(map(size_in_bytes, records)),
+        )
+        if not log.add_snapshot(snapshot):
+            return
+        self._host.emit(MetadataSnapshotTaken, self._node, end_offset, epoch)
+        self._host.publish(MetadataSnapshotWritten, self._node, end_offset, epoch, records)
+        if len(log.snapshots) > 1:
+            self._cleaner.request()
+
+    def _clean(self) -> bool:
+        log = self._log
+        if log.clean(self._retention_bytes, self._retention_us, self._host.clock.now_us):
+            self._host.emit(MetadataLogStarted, self._node, log.start_offset, log.end_offset)
+        return len(log.snapshots) > 1

@@ -1,0 +1,78 @@
+"""Quotas of clients, throttled replicas and brokers that come later, as campaigns say them."""
+
+import pytest
+
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.cluster_model.topology import BrokerSpec, QuotaSpec
+from tests.campaigns.language.campaign_texts import plan, problems
+
+QUOTAS = """
+name: x
+cluster:
+  quotas:
+    - {producer_byte_rate: 64KB/s}
+    - {client: bulk, producer_byte_rate: 1MB/s, consumer_byte_rate: 500B/s}
+workload: {producers: [{name: bulk}]}
+"""
+LATER = "name: x\ncluster: {brokers: [{id: 0}, {id: 1, joins: 30s}, {id: 2, joins: never}]}"
+THROTTLE = "throttled.replicas"
+
+
+def test_a_quota_is_that_of_a_client_or_of_all_that_have_none_of_their_own() -> None:
+    found = plan(QUOTAS).cluster.quotas
+    assert found == (
+        QuotaSpec(producer_byte_rate=64_000),
+        QuotaSpec(client="bulk", producer_byte_rate=1_000_000, consumer_byte_rate=500),
+    )
+
+
+def test_a_broker_joins_later_or_when_the_script_says_so() -> None:
+    cluster = plan(LATER).cluster
+    assert cluster.brokers == (
+        BrokerSpec(id=0),
+        BrokerSpec(id=1, joins_us=30_000_000),
+        BrokerSpec(id=2, joins_us=None),
+    )
+    assert [broker.id for broker in cluster.initial_brokers()] == [0]
+    assert cluster.topics[0].replication_factor == 1
+
+
+@pytest.mark.parametrize("text", [QUOTAS, LATER], ids=["quotas", "later"])
+def test_what_is_written_of_a_plan_says_the_same(text: str) -> None:
+    first = plan(text)
+    assert plan(campaign_text(first)).cluster == first.cluster
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ("quotas: [{client: nobody, producer_byte_rate: 1B/s}]", "unknown client `nobody`"),
+        ("quotas: [{}]", "a quota has a `producer_byte_rate` or a `consumer_byte_rate`"),
+        (
+            "quotas: [{producer_byte_rate: 1B/s}, {consumer_byte_rate: 1B/s}]",
+            "every client has a quota twice",
+        ),
+        ("quotas: [{producer_byte_rate: 0B/s}]", "`0B/s` is no bandwidth"),
+        (f"topics: [{{name: t, settings: {{leader.replication.{THROTTLE}: 0-1}}}}]", "expected a list such as 0:1,0:2"),
+        ("brokers: [{id: 0, joins: 1s}]", "a cluster begins with a broker"),
+        (
+            "brokers: [{id: 0}, {id: 1, joins: 1s}], topics: [{name: t, replication_factor: 2}]",
+            "larger than the number of brokers at the beginning, 1",
+        ),
+        (
+            "brokers: [{id: 0}, {id: 1, joins: 1s}], topics: [{name: t, assignment: [[0, 1]]}]",
+            "broker 1 joins later, when the topic is there",
+        ),
+        ("brokers: [{id: 0}, {id: 1, joins: 1s}], controller: 1", "broker 1 joins later"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(cluster: str, message: str) -> None:
+    (found,) = problems(f"name: x\ncluster: {{{cluster}}}")
+    assert message in found
+
+
+def test_a_number_of_records_counts_only_where_a_behaviour_says_so() -> None:
+    lag = "settings: {replica.lag.max.messages: 4}"
+    (found,) = problems(f"name: x\n{lag}")
+    assert "`behaviours: {isr_lag_counts_messages: true}` brings it back" in found
+    assert plan(f"name: x\n{lag}\nbehaviours: {{isr_lag_counts_messages: true}}").cluster.settings

@@ -1,0 +1,168 @@
+"""Quotas of clients: who is throttled for how long, what it is told, and when it is heard again (KIP-13, KIP-219)."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.protocol import (
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    ProduceRequest,
+)
+from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topology import QuotaSpec
+from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
+
+KB = 1_000
+P = "t-0"
+
+
+class Leader(Life):
+    """Broker 1, which alone has t-0 and leads it. Clients are given quotas."""
+
+    def __init__(self, *quotas: QuotaSpec, release: str = "2.4") -> None:
+        super().__init__(release=release, quotas=quotas)
+        state = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 1, (1,), 1), (1,))
+        self.send(LeaderAndIsrRequest(0, 1, 5, {P: state}))
+        self.host.responses.clear()
+        self.connections: dict[str, Connection] = {}
+
+    def ask(self, client: str, request: Any) -> None:
+        connection = self.connections.get(client)
+        if connection is None:
+            number, endpoint = 1_000 + len(self.connections), FakeEndpoint(self.host.clock)
+            connection = Connection(number, Process(client), Process("broker-1"), "client", endpoint)
+            self.connections[client] = connection
+        self.broker.receive_request((connection, 1, request))
+
+    def append(self, client: str, value: str, size: int, acks: int = 1) -> None:
+        self.ask(client, ProduceRequest(acks, 30 * SECOND, {P: batch(value, size=size)}))
+
+    def fetch(self, client: str, offset: int = 0, *, session: int = 0, epoch: int = 0) -> FetchResponse:
+        partitions = {} if epoch else {P: (offset, -1)}
+        self.ask(client, FetchRequest(-1, 0, 1_000_000, partitions, session_id=session, session_epoch=epoch))
+        answer: FetchResponse = self.answers[-1]
+        return answer
+
+    @property
+    def answers(self) -> list[Any]:
+        return [body for _, _, body in self.host.responses]
+
+
+def test_who_exceeds_its_quota_is_answered_at_once_and_not_heard_for_a_while() -> None:
+    leader = Leader(QuotaSpec(producer_byte_rate=KB))
+    leader.append("bulk", "m0", 10 * KB)
+    leader.append("bulk", "m1", 5 * KB)
+    assert [answer.throttle_us for answer in leader.answers] == [0, 5 * SECOND]
+    assert leader.host.named("client_throttled") == [(1, "bulk", "Produce", 5 * SECOND)]
+    leader.append("bulk", "m2", 1)
+    leader.host.advance(5 * SECOND - 1)
+    assert leader.log() == ["m0", "m1"]
+    leader.host.advance(1)
+    assert leader.log() == ["m0", "m1", "m2"]
+
+
+def test_up_to_1_1_its_answer_comes_when_the_time_is_over() -> None:
+    leader = Leader(QuotaSpec(producer_byte_rate=KB), release="1.1")
+    leader.append("bulk", "m0", 15 * KB)
+    assert leader.log() == ["m0"]
+    leader.append("bulk", "m1", 1)
+    leader.host.advance(5 * SECOND - 1)
+    assert leader.answers == []
+    leader.host.advance(1)
+    assert leader.answers[0].throttle_us == 0
+    assert leader.log() == ["m0", "m1"]
+
+
+def test_a_producer_that_waits_for_no_answer_is_not_heard_either() -> None:
+    leader = Leader(QuotaSpec(producer_byte_rate=KB))
+    leader.append("bulk", "m0", 15 * KB, acks=0)
+    leader.append("bulk", "m1", 1, acks=0)
+    leader.host.advance(5 * SECOND - 1)
+    assert leader.log() == ["m0"]
+    leader.host.advance(1)
+    assert leader.log() == ["m0", "m1"]
+
+
+def test_each_client_has_the_default_for_itself_and_its_own_quota_in_its_place() -> None:
+    leader = Leader(QuotaSpec(producer_byte_rate=KB), QuotaSpec(client="rich", producer_byte_rate=100 * KB))
+    for client in ("one", "another", "rich"):
+        leader.append(client, client, 10 * KB)
+    assert [answer.throttle_us for answer in leader.answers] == [0, 0, 0]
+    for client in ("one", "rich", "reader"):
+        leader.append(client, f"{client} again", 20 * KB)
+    assert [answer.throttle_us for answer in leader.answers[3:]] == [20 * SECOND, 0, 0]
+
+
+def test_a_quota_of_one_kind_is_none_of_the_other() -> None:
+    leader = Leader(QuotaSpec(consumer_byte_rate=KB))
+    leader.append("bulk", "m0", 500 * KB)
+    assert leader.answers[0].throttle_us == 0
+
+
+def test_a_throttled_consumer_gets_nothing_and_has_used_nothing() -> None:
+    leader = Leader(QuotaSpec(consumer_byte_rate=KB))
+    leader.append("bulk", "m0", 15 * KB)
+    for _ in range(3):
+        answer = leader.fetch("consumer")
+        assert (answer.partitions, answer.throttle_us, answer.session_id) == ({}, 5 * SECOND, 0)
+        leader.host.advance(5 * SECOND)
+    assert not leader.host.named("served")
+
+
+def test_a_throttled_fetch_leaves_its_session_as_it_was() -> None:
+    leader = Leader(QuotaSpec(consumer_byte_rate=KB))
+    leader.append("bulk", "m0", 2 * KB)
+    first = leader.fetch("consumer")
+    assert first.session_id
+    assert list(first.partitions) == [P]
+    leader.append("bulk", "m1", 9 * KB)
+    refused = leader.fetch("consumer", session=first.session_id, epoch=1)
+    assert (refused.partitions, refused.session_id) == ({}, first.session_id)
+    # It has asked from offset 0 all the time, and m0 has been sent once.
+    assert refused.throttle_us == 3 * SECOND
+    leader.host.advance(20 * SECOND)
+    again = leader.fetch("consumer", session=first.session_id, epoch=2)
+    assert again.throttle_us == SECOND
+
+
+def test_up_to_1_1_a_consumer_gets_what_it_has_asked_for_when_the_time_is_over() -> None:
+    leader = Leader(QuotaSpec(consumer_byte_rate=KB), release="1.1")
+    leader.append("bulk", "m0", 15 * KB)
+    leader.host.responses.clear()
+    leader.ask("consumer", FetchRequest(-1, 0, 1_000_000, {P: (0, -1)}, session_epoch=0))
+    assert leader.answers == []
+    leader.host.advance(5 * SECOND)
+    assert [len(answer.partitions[P].batches) for answer in leader.answers] == [1]
+
+
+@pytest.mark.parametrize(("release", "batches"), [("2.4", 0), ("2.8", 5)])
+def test_from_2_5_on_a_consumer_gets_no_more_at_once_than_a_window_of_its_quota(
+    release: str, batches: int
+) -> None:
+    """KAFKA-9677: before, what was there at once was too much for ever."""
+    leader = Leader(QuotaSpec(consumer_byte_rate=KB), release=release)
+    for number in range(20):
+        leader.append("bulk", f"m{number}", 2 * KB)
+    answer = leader.fetch("consumer")
+    assert sum(len(fetched.batches) for fetched in answer.partitions.values()) == batches
+    assert bool(answer.throttle_us) is (batches == 0)
+
+
+def test_a_client_that_is_throttled_is_not_ready_until_that_is_over_or_its_connection_gone() -> None:
+    host = FakeHost()
+    client = NetworkClient(host, "broker-1", "client", 30 * SECOND)
+    client.send(FetchRequest(-1, 0, 1, {}), lambda *_: None)
+    client.throttle(5 * SECOND)
+    assert not client.is_usable()
+    host.advance(5 * SECOND)
+    assert client.is_usable()
+    client.throttle(5 * SECOND)
+    client.disconnect()
+    assert client.is_usable()

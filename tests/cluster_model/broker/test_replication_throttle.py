@@ -1,0 +1,193 @@
+"""Throttled replicas (KIP-73): what a leader has for them, what a follower asks for, and who is never held back."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
+from harrow.cluster_model.protocol import (
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import broker_config
+from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.broker.test_replica_fetcher import Follower
+from tests.cluster_model.fakes import MS, SECOND, FakeClock, batch
+
+KB = 1_000
+P, Q = "t-0", "t-1"
+LEADERS = "leader.replication.throttled"
+FOLLOWERS = "follower.replication.throttled"
+
+
+def manager(replicas: str, broker: int = 1, bound: int | None = None) -> ReplicationQuotaManager:
+    behaviours = RELEASES["2.4"].behaviours
+    made = ReplicationQuotaManager(broker, FakeClock(), broker_config("2.4", {}), behaviours)
+    made.mark_throttled("t", replicas)
+    made.bound = made.bound if bound is None else bound
+    return made
+
+
+@pytest.mark.parametrize(
+    ("replicas", "throttled"),
+    [("*", [P, Q]), ("0:1,1:2", [P]), ("0:2,1:1", [Q]), ("10:1", []), ("0:11", []), ("", [])],
+)
+def test_which_partitions_of_a_topic_a_broker_throttles(replicas: str, throttled: list[str]) -> None:
+    quota = manager(replicas)
+    assert [name for name in (P, Q, "other-0") if quota.is_throttled(name)] == throttled
+
+
+def test_what_is_not_throttled_does_not_count() -> None:
+    quota = manager("0:1", bound=KB)
+    quota.record(Q, 50 * KB)
+    assert not quota.is_exceeded
+    quota.record(P, 2 * KB)
+    assert quota.is_exceeded
+
+
+class Leader(Life):
+    """Broker 1, which leads t-0 with 2 in the ISR and 3 outside, and sends 1 KB a second."""
+
+    def __init__(self, **rates: Any) -> None:
+        super().__init__(topic={f"{LEADERS}.replicas": "0:1"}, rates={f"{LEADERS}.rate": KB, **rates})
+
+    def fetch(self, follower: int, offset: int, max_wait_us: int = 0) -> Any:
+        self.host.responses.clear()
+        self.send(FetchRequest(follower, max_wait_us, 1_000_000, {P: (offset, 0)}))
+        return self.answer
+
+    @property
+    def answer(self) -> Any:
+        """Return what was answered of the partition; None where nothing was yet."""
+        bodies = [body for _, _, body in self.host.responses if isinstance(body, FetchResponse)]
+        return bodies[-1].partitions.get(P) if bodies else None
+
+
+def committed(leader: Leader, *sizes: int) -> None:
+    """Append batches that broker 2 has: so broker 3 is behind the high watermark, and does not join the ISR."""
+    partition = leader.broker.replicas.partitions[P]
+    for number, size in enumerate(sizes):
+        partition.append_as_leader(batch(f"m{number}", size=size), 1)
+    leader.fetch(2, partition.log.log_end_offset)
+
+
+def test_a_follower_outside_the_isr_gets_nothing_while_the_quota_is_exceeded() -> None:
+    leader = Leader()
+    committed(leader, 3 * KB, KB, KB)
+    assert len(leader.fetch(3, 0).batches) == 3
+    committed(leader, KB)
+    held_back = leader.fetch(3, 3)
+    assert held_back.batches == ()
+    assert leader.host.named("replica_throttled") == [(1, P, 3, 3)]
+    leader.host.advance(5 * SECOND)
+    assert len(leader.fetch(3, 3).batches) == 1
+
+
+def test_one_in_the_isr_gets_everything_and_counts() -> None:
+    leader = Leader()
+    committed(leader, 5 * KB)
+    for _ in range(2):
+        assert len(leader.fetch(2, 0).batches) == 1
+    assert leader.fetch(3, 0).batches == ()
+
+
+def test_a_fetch_that_is_held_back_waits_in_the_purgatory_and_is_completed_by_no_append() -> None:
+    leader = Leader()
+    committed(leader, 3 * KB)
+    assert len(leader.fetch(3, 0).batches) == 1
+    committed(leader, KB)
+    assert leader.fetch(3, 1, 500 * MS) is None
+    leader.produce("more")
+    still = leader.answer
+    assert still is None
+    leader.host.advance(500 * MS)
+    assert leader.answer.batches == ()
+
+
+def test_an_administrator_changes_the_rate_of_a_broker_that_runs() -> None:
+    leader = Leader()
+    committed(leader, 50 * KB, KB)
+    leader.fetch(3, 0)
+    assert leader.fetch(3, 1).batches == ()
+    leader.broker.replicas.throttle_replication(None)
+    assert len(leader.fetch(3, 1).batches) == 1
+    leader.broker.replicas.throttle_replication(KB)
+    assert leader.fetch(3, 1).batches == ()
+
+
+class Throttled(Follower):
+    """Broker 1, which follows t-0 and t-1 of broker 0, and fetches 1 KB a second of t-0."""
+
+    def __init__(self) -> None:
+        super().__init__("2.4")
+        self.quota = self.fetcher.quota = ReplicationQuotaManager(
+            1, self.host.clock, self.config, self.behaviours
+        )
+        self.quota.mark_throttled("t", "0:1")
+        self.quota.bound = KB
+
+    def answer(self, **fetched: FetchedPartition) -> None:
+        sent = self.host.take("Fetch")
+        named = {name.replace("_", "-"): answer for name, answer in fetched.items()}
+        sent.answer(FetchResponse(named, session_id=7))
+
+    def wanted(self) -> tuple[list[str], list[str]]:
+        """Return what the fetch under way names, and what it forgets."""
+        (sent,) = self.host.requests("Fetch")
+        return list(sent.body.partitions), list(sent.body.forgotten)
+
+
+def got(value: str, at: int, hw: int, size: int) -> FetchedPartition:
+    return FetchedPartition("NONE", hw, (batch(value, at=at, leader_epoch=0, size=size),))
+
+
+def test_a_follower_that_lags_leaves_a_throttled_partition_out_of_its_fetches() -> None:
+    follower = Throttled()
+    for name in (P, Q):
+        follower.fetcher.add(follower.replica(name))
+    assert follower.wanted() == ([P], [])
+    follower.answer(t_0=got("m0", 0, 9, 5 * KB))
+    assert follower.host.named("follower_throttled") == [(1, P, 0, 1)]
+    assert follower.wanted() == ([Q], [P])
+    follower.host.advance(5 * SECOND)
+    follower.answer()
+    assert follower.wanted() == ([P], [])
+
+
+def test_one_that_has_what_is_committed_is_not_held_back() -> None:
+    follower = Throttled()
+    follower.fetcher.add(follower.replica(P))
+    follower.answer(t_0=got("m0", 0, 1, 50 * KB))
+    assert follower.wanted() == ([P], [])
+    assert not follower.host.named("follower_throttled")
+
+
+def test_a_follower_with_nothing_else_to_fetch_asks_again_after_its_backoff() -> None:
+    follower = Throttled()
+    follower.fetcher.add(follower.replica(P))
+    follower.answer(t_0=got("m0", 0, 9, 2 * KB))
+    assert follower.host.requests("Fetch") == []
+    follower.host.advance(SECOND - 1)
+    assert follower.host.requests("Fetch") == []
+    follower.host.advance(2 * SECOND)
+    assert follower.wanted() == ([P], [])
+
+
+def test_a_new_leader_epoch_has_a_follower_forget_that_it_lags_behind_by_nothing() -> None:
+    """As in every release: ``PartitionFetchState.lag`` begins as None, ``fetcherLagStats`` without an entry."""
+    follower = Throttled()
+    partition = follower.replica(P)
+    follower.fetcher.add(partition)
+    follower.answer(t_0=got("m0", 0, 1, 50 * KB))
+    follower.fetcher.remove(P)
+    state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 1, (0, 1), 1), (0, 1))
+    partition.make_follower(state)
+    follower.fetcher.add(partition)
+    for sent in follower.host.requests("OffsetsForLeaderEpoch"):
+        follower.host.sent.remove(sent)
+        sent.answer(type("Answer", (), {"partitions": {P: ("NONE", 0, 1)}})())
+    assert follower.host.named("follower_throttled") == [(1, P, 0, 1)]

@@ -1,0 +1,153 @@
+"""Internal topics: where a key belongs, how they are created, and what their leaders write and read."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.coordinators.coordinator_log import CoordinatorLog, CoordinatorRecord, records_of
+from harrow.cluster_model.coordinators.internal_topics import internal_topic, java_hash, partition_for
+from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import broker_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    BrokerSpec,
+    ClusterSpec,
+    TopicSpec,
+)
+
+RECORDS = [
+    CoordinatorRecord("my group t-0", {"offset": 3}),
+    CoordinatorRecord("other", None),
+]
+
+
+def cluster(release: str = "3.9") -> Cluster:
+    spec = ClusterSpec(
+        brokers=tuple(BrokerSpec(id=number) for number in range(3)),
+        topics=(
+            TopicSpec(name="t", partitions=1, replication_factor=3),
+            internal_topic(CONSUMER_OFFSETS, broker_config(release, {"offsets.topic.num.partitions": 5})),
+        ),
+        settings={"offsets.topic.num.partitions": 5},
+    )
+    made = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
+    made.start()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"), [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(2**31))]
+)
+def test_a_string_is_hashed_as_java_does(text: str, hashed: int) -> None:
+    assert java_hash(text) == hashed
+
+
+@pytest.mark.parametrize(("key", "number"), [("console-consumer-49366", 19), ("polygenelubricants", 0)])
+def test_a_key_belongs_to_the_partition_of_its_hash_without_the_sign(key: str, number: int) -> None:
+    assert partition_for(key, 50) == number
+
+
+def test_the_topic_of_transactions_is_safer_than_others() -> None:
+    topic = internal_topic(TRANSACTION_STATE, broker_config("2.4", {"unclean.leader.election.enable": True}))
+    assert (topic.partitions, topic.replication_factor) == (50, 3)
+    assert topic.settings["min.insync.replicas"] == 2
+    assert topic.settings["unclean.leader.election.enable"] is False
+
+
+def test_clients_neither_write_to_internal_topics_nor_read_them_unasked() -> None:
+    made = cluster()
+    assert made.partition_names() == ("t-0",)
+    assert made.topic_names() == ("t",)
+    assert made.internal_partitions() == tuple(f"{CONSUMER_OFFSETS}-{number}" for number in range(5))
+    assert set(made.brokers[0].metadata.response().partitions) == {"t-0"}
+
+
+@pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
+def test_what_a_coordinator_writes_is_read_by_its_successor(release: str) -> None:
+    made = cluster(release)
+    first = made.brokers[2]
+    assert first.replicas.partitions[f"{CONSUMER_OFFSETS}-2"].is_leader()
+    done: list[str] = []
+    log = CoordinatorLog(CONSUMER_OFFSETS, made.host(made.processes[2]), first.replicas)
+    log.append(2, RECORDS, US_PER_SECOND, done.append)
+    assert not done
+    made.simulator.run_until(US_PER_SECOND)
+    assert done == [errors.NONE]
+    for broker in (0, 1):
+        other = CoordinatorLog(
+            CONSUMER_OFFSETS, made.host(made.processes[broker]), made.brokers[broker].replicas
+        )
+        assert [record for batch in other.batches(2) for record in records_of(batch)] == RECORDS
+
+
+def test_what_not_all_in_sync_have_in_time_is_reported_and_stays() -> None:
+    made = cluster()
+    leader = made.brokers[2]
+    done: list[str] = []
+    log = CoordinatorLog(CONSUMER_OFFSETS, made.host(made.processes[2]), leader.replicas)
+    for broker in (0, 1):
+        made.pause_broker(broker)
+    log.append(2, RECORDS, US_PER_SECOND, done.append)
+    made.simulator.run_until(2 * US_PER_SECOND)
+    assert done == [errors.REQUEST_TIMED_OUT]
+    assert [record for batch in log.batches(2) for record in records_of(batch)] == RECORDS
+
+
+class _Coordinator:
+    def __init__(self) -> None:
+        self.told: list[tuple[int, int | None]] = []
+
+    def elected(self, partition: int, leader_epoch: int) -> None:
+        self.told.append((partition, leader_epoch))
+
+    def resigned(self, partition: int) -> None:
+        self.told.append((partition, None))
+
+
+@pytest.mark.parametrize("release", ["2.4", "3.9"])
+def test_the_leader_of_a_partition_is_told_that_it_coordinates_and_when_it_does_no_more(release: str) -> None:
+    made = cluster(release)
+    coordinators = {}
+    for number in (0, 1):
+        coordinators[number] = made.brokers[number]._coordinators[CONSUMER_OFFSETS] = _Coordinator()
+    made.crash_broker(2, power_loss=False)
+    made.simulator.run_until(30 * US_PER_SECOND)
+    state = made.partition_state(f"{CONSUMER_OFFSETS}-2")
+    assert state is not None
+    assert (2, state.leader_epoch) in coordinators[state.leader].told
+    made.start_broker(2)
+    made.simulator.run_until(60 * US_PER_SECOND)
+    made.elect_preferred_leaders()
+    made.simulator.run_until(70 * US_PER_SECOND)
+    assert coordinators[state.leader].told[-1] == (2, None)
+
+
+def _asked(made: Cluster, broker: int, request: Any) -> Any:
+    answers: list[Any] = []
+    host = made.host(Process("asks"))
+    client = NetworkClient(host, f"broker-{broker}", "client", 10 * US_PER_SECOND)
+    client.send(request, lambda answer, _: answers.append(answer))
+    made.simulator.run_until(made.simulator.now_us + US_PER_SECOND)
+    return answers[0]
+
+
+def test_any_broker_says_who_coordinates_a_group() -> None:
+    made = cluster()
+    number = partition_for("g", 5)
+    for broker in range(3):
+        answer = _asked(made, broker, FindCoordinatorRequest(CONSUMER_OFFSETS, "g"))
+        assert (answer.error, answer.node) == (errors.NONE, number % 3)
+
+
+def test_nobody_coordinates_what_has_no_leader() -> None:
+    made = cluster()
+    answer = _asked(made, 0, FindCoordinatorRequest(TRANSACTION_STATE, "id"))
+    assert (answer.error, answer.node) == (errors.COORDINATOR_NOT_AVAILABLE, -1)
