@@ -303,11 +303,12 @@ class LogCleaner:
         """A log with ``cleanup.policy=compact`` has grown, or was opened."""
         segments = self._disk.log_file(partition).segments
         now_us = self._wall_us
-        segments[-1].modified_us = now_us
         for segment in reversed(segments):
-            if segment.modified_us:
-                break
+            # The one that was active before may have got some of what was appended, too.
+            was_known = segment.modified_us > 0
             segment.modified_us = now_us
+            if was_known:
+                break
         if len(segments) > 1 and partition not in self._waiting:
             self._waiting[partition] = None
             self._task.request()
