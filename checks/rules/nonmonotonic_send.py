@@ -70,7 +70,7 @@ def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
     values = logs.get(leader) or max(logs.values(), key=len)
     # The last entry of a value wins, so from the end.
     positions = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
-    found = {value: offset for value, offset in positions.items() if value is not None}
+    found: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
     if len(found) == len(values):
         return found
     # Of a batch that was appended twice the first copy may be gone, or the beginning of it, for it has been deleted or compacted.

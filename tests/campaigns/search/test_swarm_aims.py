@@ -85,10 +85,10 @@ def test_a_swarm_without_aims_and_actions_keeps_its_digest() -> None:
 def test_actions_are_taken_in_the_order_of_times_within_the_workload() -> None:
     names = set()
     for drawn in by_aim(plan_of(AIMED))["log-compacted"]:
-        times = [step.at_us for step in drawn.plan.script]
-        assert 2 <= len(times) <= 4
+        times = [step.at_us for step in drawn.plan.script if step.at_us is not None]
+        assert 2 <= len(times) == len(drawn.plan.script) <= 4
         assert times == sorted(times)
-        assert all(at_us is not None and 0 <= at_us < 5_000_000 for at_us in times)
+        assert all(0 <= at_us < 5_000_000 for at_us in times)
         names |= {step.actions[0].name for step in drawn.plan.script}
     assert names == {"elect_preferred_leaders", "delete_records"}
 
