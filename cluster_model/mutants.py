@@ -484,6 +484,7 @@ _MUTANTS: Final = (
             "back, or forward over what its successor has not processed."
         ),
         source="GroupCoordinator.validateOffsetCommit",
+        noticed_by=("commits-of-present-generation",),
     ),
     # Transactions
     Mutant(
@@ -517,6 +518,14 @@ _MUTANTS: Final = (
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
         source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
         noticed_by=("unseen",),
+    ),
+    Mutant(
+        name="next-transaction-unverified",
+        switch="next_transaction_verified",
+        kafka="4.3",
+        doc="What a producer sends after a commit, and before a partition has the marker of that, goes with it, be it aborted.",
+        source="KIP-890 (KAFKA-18575)",
+        noticed_by=("G1a", "unseen", "lost-write"),
     ),
     Mutant(
         name="delayed-end-txn",
