@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from harrow.campaigns.run.clients.client import Reader, Sender
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
@@ -25,6 +25,8 @@ from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+
+NOT_TRANSACTIONAL: Final = "a producer without a transactional.id"
 
 
 class ProducerClient(Sender):
@@ -171,13 +173,13 @@ class _Session:
         self.producer.send(value, partition, key, tombstone=tombstone)
 
     def begin_transaction(self) -> None:
-        raise NotImplementedError("a producer without a transactional.id")
+        raise NotImplementedError(NOT_TRANSACTIONAL)
 
     def commit_transaction(self) -> None:
-        self.begin_transaction()
+        raise NotImplementedError(NOT_TRANSACTIONAL)
 
     def abort_transaction(self) -> None:
-        self.begin_transaction()
+        raise NotImplementedError(NOT_TRANSACTIONAL)
 
     def stop(self) -> None:
         if self.process.running:
@@ -231,16 +233,13 @@ class TransactionalSession(_Session):
 
     def __init__(self, client: ProducerClient, cluster: Cluster, skew_us: int) -> None:
         super().__init__(client, cluster, skew_us)
+        assert isinstance(self.producer, TransactionalProducer)
+        self._transactional = self.producer
         self._is_waiting = False
         self._calls: deque[Callable[[], None]] = deque()
         self._records = 0
         self._aborts = False
         self._wait_for(self._transactional.init_transactions)
-
-    @property
-    def _transactional(self) -> TransactionalProducer:
-        assert isinstance(self.producer, TransactionalProducer)
-        return self.producer
 
     def unfinished(self) -> int:
         """Return how many records are under way, and calls that have not returned: an open transaction may stay so."""
