@@ -326,6 +326,15 @@ def test_a_segment_has_been_written_to_when_the_last_append_reached_it_before_it
     assert {segment.modified_us for segment in segments} == {6 * SECOND}
 
 
+def test_a_segment_that_was_full_before_the_last_append_is_as_old_as_it_was() -> None:
+    broker = Broker(segment_bytes=14)
+    for batch in (keyed(A1), keyed(A2), keyed(B1)):
+        broker.host.advance(1 * SECOND)
+        broker.append(batch)
+    segments = broker.disk.log_file(P).segments
+    assert [segment.modified_us for segment in segments] == [1 * SECOND, 2 * SECOND, 3 * SECOND]
+
+
 def test_what_waits_for_the_high_watermark_is_cleaned_once_that_has_risen() -> None:
     broker = Broker()
     broker.append(keyed(A1), keyed(A2), keyed(B1), hw=0)
