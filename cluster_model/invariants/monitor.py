@@ -63,6 +63,7 @@ class InvariantMonitor:
             trace.subscribe(events.IsrReduced, self._isr_written)
             trace.subscribe(events.BrokerStopped, self._broker_stopped)
             trace.subscribe(events.LogDeleted, self._log_deleted)
+            trace.subscribe(events.LogStartRaised, self._log_start_raised)
             trace.subscribe(events.ReplicasAssigned, self._assigned)
         if checks.on_append:
             trace.subscribe(events.BatchAppended, self._appended)
@@ -115,6 +116,10 @@ class InvariantMonitor:
     def _log_deleted(self, _at_us: int, broker: int, partition: str, _leo: int) -> None:
         """A replica is gone; one that its broker gets later begins anew."""
         self._partition(partition).replicas.pop(broker, None)
+
+    def _log_start_raised(self, _at_us: int, _broker: int, partition: str, offset: int, *_: Any) -> None:
+        watched = self._partition(partition)
+        watched.deleted_below = max(watched.deleted_below, offset)
 
     def _assigned(self, _at_us: int, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
         self._partition(partition).assigned = replicas
