@@ -1098,12 +1098,16 @@ class GroupAssigned(Event):
 
 @event("offsets_committed")
 class OffsetsCommitted(Event):
-    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1."""
+    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1.
+
+    ``generation`` is the one that the member said, ``present`` the one that the group had when that was looked at.
+    """
 
     broker: BrokerId
     group: Text
     member: Text
     generation: Number
+    present: Number
     offsets: Pairs
 
 

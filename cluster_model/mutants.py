@@ -19,7 +19,8 @@ class Mutant:
     ``doc`` says what goes wrong and what comes of it, ``source`` where Kafka had it or what keeps
     it from having it. ``noticed_by`` names the rules that notice it; none where only a campaign's
     script does, for it takes an expectation to tell the flaw from what Kafka may do. ``kafka`` is the release whose
-    profile gets the flaw, where the default one has it already, or has nothing that it concerns.
+    profile gets the flaw, where the default one has it already, or has nothing that it concerns. One that is ``of_coordinators``
+    is about transactions or groups.
     """
 
     name: str
@@ -29,10 +30,13 @@ class Mutant:
     source: str
     noticed_by: tuple[str, ...] = ()
     kafka: str = DEFAULT_RELEASE
+    of_coordinators: bool = False
 
     @property
     def swarm(self) -> str:
         """The campaign of the library whose random runs meet the flaw."""
+        if self.of_coordinators:
+            return "swarm-eos"
         return "swarm" if RELEASES[self.kafka].metadata == "zookeeper" else "swarm-kraft"
 
 
@@ -478,16 +482,19 @@ _MUTANTS: Final = (
     # Groups
     Mutant(
         name="old-generation-commit-accepted",
+        of_coordinators=True,
         switch="commits_fenced",
         doc=(
             "The coordinator of a group takes commits of who is no member any more: one that was taken for dead sets the group "
             "back, or forward over what its successor has not processed."
         ),
         source="GroupCoordinator.validateOffsetCommit",
+        noticed_by=("commits-of-present-generation",),
     ),
     # Transactions
     Mutant(
         name="zombie-producer-accepted",
+        of_coordinators=True,
         switch="transactional_epoch_checked",
         kafka="4.3",
         doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
@@ -496,6 +503,7 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="lso-is-hw",
+        of_coordinators=True,
         switch="lso_below_open_transactions",
         kafka="4.3",
         doc="Consumers with read_committed get what no transaction has committed yet.",
@@ -504,6 +512,7 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="marker-to-one-partition",
+        of_coordinators=True,
         switch="markers_to_all_partitions",
         kafka="4.3",
         doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
@@ -512,6 +521,7 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="coordinator-forgets-prepare-commit",
+        of_coordinators=True,
         switch="prepared_commit_finished",
         kafka="4.3",
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
@@ -519,11 +529,22 @@ _MUTANTS: Final = (
         noticed_by=("unseen",),
     ),
     Mutant(
+        name="next-transaction-unverified",
+        of_coordinators=True,
+        switch="next_transaction_verified",
+        kafka="4.3",
+        doc="What a producer sends after a commit, and before a partition has the marker of that, goes with it, be it aborted.",
+        source="KIP-890 (KAFKA-18575)",
+        noticed_by=("G1a", "unseen", "lost-write"),
+    ),
+    Mutant(
         name="delayed-end-txn",
+        of_coordinators=True,
         switch="transactions_v2",
         kafka="4.3",
         doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",
         source="KIP-890 (KAFKA-14402); Kafka before 4.0",
+        noticed_by=("G1a",),
     ),
 )
 

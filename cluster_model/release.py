@@ -885,6 +885,14 @@ class Behaviours:
         meaning="a transaction has an epoch of its own (KIP-890)",
         before=(("4.0", False),),
     )
+    next_transaction_verified: bool = _switch(
+        "A leader takes a transaction for open only if it has the epoch of what is to be appended. Before, what a producer sent while its "
+        "last transaction had no marker there yet went with that one: harmless while all transactions of a producer have one epoch "
+        "and none begins before that.",
+        "KIP-890 (KAFKA-18575), UnifiedLog.hasOngoingTransaction",
+        meaning="the next transaction begins when the last one has its marker (KIP-890)",
+        before=(("4.0", False),),
+    )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",

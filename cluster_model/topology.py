@@ -297,12 +297,14 @@ class ProducerSpec(Coordinated):
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
+        open="keys",
     )
     tombstone_every: int = described(
         "With `keys`: every so many-th record has no value, which deletes its key; by default none.",
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
+        open="tombstone_every",
     )
     transaction_records: Count = described(
         "How many records a transaction has; by default 10.",

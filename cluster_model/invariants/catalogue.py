@@ -27,6 +27,7 @@ HW_WAITS_FOR_MIN_ISR: Final = "hw-waits-for-min-isr"
 UNCLEAN_REPLICA_NOT_ELECTED: Final = "unclean-replica-not-elected"
 COMMITTED_METADATA_KEPT: Final = "committed-metadata-kept"
 METADATA_SNAPSHOT_COMMITTED: Final = "metadata-snapshot-committed"
+COMMITS_OF_PRESENT_GENERATION: Final = "commits-of-present-generation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +198,14 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "one is who has read them all."
             ),
             source="KIP-630; KafkaMetadataLog.createNewSnapshot, MetadataImage.write.",
+        ),
+        Invariant(
+            name=COMMITS_OF_PRESENT_GENERATION,
+            definition=(
+                "A group's coordinator takes no commit of a generation before the one that the group has: whoever was taken for dead, and goes on, "
+                "says no more where its successors begin."
+            ),
+            source="GroupCoordinator.validateOffsetCommit (ILLEGAL_GENERATION).",
         ),
     )
 }

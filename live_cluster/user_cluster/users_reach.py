@@ -10,6 +10,7 @@ from harrow.cluster_model.release import version_of
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.faults.actions import ElectPreferredLeaders
+from harrow.faults.fault import Fault
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.feasible import Reach, obstacles
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
@@ -93,7 +94,7 @@ def deeds_of(plan: Plan) -> frozenset[str]:
     """Return what a campaign does to a cluster that asks for consent."""
     faults = [
         *faults_of(plan),
-        *(() if plan.swarm is None or plan.swarm.faults is None else plan.swarm.faults.kinds),
+        *(action for action in (plan.swarm.struck() if plan.swarm else ()) if isinstance(action, Fault)),
     ]
     done = {each.deed for fault in faults for each in rehearsed(fault, plan)}
     return frozenset({TOPICS, *(deed for deed in HEALED_BY if deed in done)})

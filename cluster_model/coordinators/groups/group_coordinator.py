@@ -160,7 +160,8 @@ class GroupCoordinator:
                     self._expiry.request()
                     offsets = tuple((name, each.offset) for name, each in taken.items())
                     self._host.emit(
-                        OffsetsCommitted, self._broker, group.id, NO_MEMBER, NO_GENERATION, offsets
+                        OffsetsCommitted,
+                        *(self._broker, group.id, NO_MEMBER, NO_GENERATION, group.generation, offsets),
                     )
 
     def _partition_error(self, group: str) -> str:
@@ -699,7 +700,7 @@ class GroupCoordinator:
         on_complete: Callable[[str], None],
     ) -> None:
         now_us = self._host.clock.now_us
-        committed = self._placed(group, offsets)
+        committed, present = self._placed(group, offsets), group.generation
         for name in offsets:
             group.in_flight[name] = group.in_flight.get(name, 0) + 1
 
@@ -712,7 +713,7 @@ class GroupCoordinator:
                     group.take_offset(name, committed[name])
             if error == errors.NONE and self._is_here(group):
                 pairs = tuple(offsets.items())
-                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, pairs)
+                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, present, pairs)
                 self._expiry.request()
             on_complete(_error_of_append(error))
 

@@ -15,6 +15,7 @@ from harrow.cluster_model.events import (
     LeaderElected,
     LeaderEpochTaken,
     MetadataSnapshotDiffers,
+    OffsetsCommitted,
     PartitionStateWritten,
     RegistrationLearned,
 )
@@ -72,6 +73,7 @@ def break_everything(watched: Watched) -> None:
     watched.emit(LeaderElected, 3000, T, 0, 3, (0,), False, "broker startup")
     watched.emit(CommittedMetadataCut, 3000, 1, 2)
     watched.emit(MetadataSnapshotDiffers, 3000, 1, 2)
+    watched.emit(OffsetsCommitted, 0, "g", "one", 1, 2, ((T, 1),))
 
 
 WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)
