@@ -817,6 +817,17 @@ _HEARTBEAT: Final = "heartbeat.interval.ms"
 GROUP_PROTOCOL: Final = "group.protocol"
 REMOTE_ASSIGNOR: Final = "group.remote.assignor"
 _ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
+_GROUP_SESSION: Final = "group.consumer.session.timeout.ms"
+_GROUP_HEARTBEAT: Final = "group.consumer.heartbeat.interval.ms"
+_BOUNDED: Final = (
+    (_GROUP_SESSION, "group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    (
+        _GROUP_HEARTBEAT,
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+)
+"""Settings of brokers, each with the least and the most that it may be."""
 _BROKER_SIDE_OF_COORDINATORS: Final = ("group.", "offsets.", "transaction")
 OF_GROUPS: Final = frozenset(
     {
@@ -887,6 +898,30 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
                 needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
                 remedy=least_us // US_PER_MS,
             )
+
+
+def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
+    """Yield what Kafka's brokers refuse of the settings that they are *given* (``GroupCoordinatorConfig``, KIP-848)."""
+    if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
+        return
+    s = Resolved(BROKER, release, given)
+    for name, least, most in _BOUNDED:
+        if s.get(name) < s.get(least):
+            yield _out_of_bounds(
+                given, name, least, f"has to be at least {least}, which is {s.get(least)} ms"
+            )
+        elif s.get(name) > s.get(most):
+            yield _out_of_bounds(given, name, most, f"has to be at most {most}, which is {s.get(most)} ms")
+    if s.get(_GROUP_HEARTBEAT) >= s.get(_GROUP_SESSION):
+        needed = f"has to be less than {_GROUP_SESSION}, which is {s.get(_GROUP_SESSION)} ms"
+        yield _out_of_bounds(given, _GROUP_HEARTBEAT, _GROUP_SESSION, needed)
+
+
+def _out_of_bounds(given: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
+    """Return a conflict of a setting and its bound, of which the one gives way that is given."""
+    is_given = name in given
+    others = (bound,) if is_given and bound in given else ()
+    return Conflict(setting=name if is_given else bound, others=others, needed=f"{name} {needed}")
 
 
 def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:

@@ -143,18 +143,24 @@ class ConsumerMembership(GroupMember):
         self._beat()
 
     def _beat(self) -> None:
-        """Send a heartbeat, if one is due and none is under way; leave, where the application has not polled for too long."""
+        """Send a heartbeat, if one is due and none is under way; leave, where the application has not polled for too long.
+
+        Without a coordinator neither can be done, and is not (``onHeartbeatRequestSkipped``).
+        """
         if self._is_closed or self.state in _NO_HEARTBEATS:
             return
-        if not self._listener.is_polling() and self._poll_expires_us() <= self._host.clock.now_us:
+        now_us = self._host.clock.now_us
+        is_due = not self._is_awaited and self._beat_us <= now_us
+        is_late = not self._listener.is_polling() and self._poll_expires_us() <= now_us
+        if not (is_due or is_late):
+            self._wait()
+        elif self._lookup.connection() is None:
+            self._lookup.find()
+        elif is_late:
             self._leave_for_long_poll()
-            return
-        if not self._is_awaited and self._beat_us <= self._host.clock.now_us:
-            if self._lookup.connection() is None:
-                self._lookup.find()
-            else:
-                self._send_heartbeat()
-        self._wait()
+        else:
+            self._send_heartbeat()
+            self._wait()
 
     def _poll_expires_us(self) -> int:
         return self._listener.polled_us() + self._config.max_poll_interval_us
@@ -162,7 +168,7 @@ class ConsumerMembership(GroupMember):
     def _wait(self) -> None:
         """Look again when the next heartbeat is due, or the application has been away for too long."""
         now_us = self._host.clock.now_us
-        ends = [self._beat_us] if self._beat_us > now_us and not self._is_awaited else []
+        ends = [] if self._is_awaited else [self._beat_us]
         if not self._listener.is_polling():
             ends.append(self._poll_expires_us())
         self._ticks += 1

@@ -237,10 +237,11 @@ class GroupMember:
         if error != errors.NONE:
             self._end_commit(offsets, error, on_done)
             return
+        identity = self.group_metadata
         request = OffsetCommitRequest(
-            self._config.group, self.generation, self.member, self._config.group_instance, offsets
+            identity.group, identity.generation, identity.member, identity.instance, offsets
         )
-        connection.send(request, self._commit_answered, (offsets, on_done, self.generation))
+        connection.send(request, self._commit_answered, (offsets, on_done, identity.generation))
 
     def _commit_answered(
         self, response: OffsetCommitResponse | None, context: tuple[dict[str, int], OnCommitted, int]

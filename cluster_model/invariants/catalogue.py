@@ -27,6 +27,7 @@ HW_WAITS_FOR_MIN_ISR: Final = "hw-waits-for-min-isr"
 UNCLEAN_REPLICA_NOT_ELECTED: Final = "unclean-replica-not-elected"
 COMMITTED_METADATA_KEPT: Final = "committed-metadata-kept"
 METADATA_SNAPSHOT_COMMITTED: Final = "metadata-snapshot-committed"
+ONE_OWNER_PER_PARTITION: Final = "one-owner-per-partition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +198,15 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "one is who has read them all."
             ),
             source="KIP-630; KafkaMetadataLog.createNewSnapshot, MetadataImage.write.",
+        ),
+        Invariant(
+            name=ONE_OWNER_PER_PARTITION,
+            since=(4, 0),
+            definition=(
+                "With group.protocol=consumer a group's coordinator gives a partition to a member when no other one owns it: its former owner "
+                "has said that it has revoked it, or is no member any more."
+            ),
+            source="KIP-848; CurrentAssignmentBuilder.computeNextAssignment, ConsumerGroup.currentPartitionEpoch.",
         ),
     )
 }

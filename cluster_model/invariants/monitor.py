@@ -12,6 +12,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.invariants.control import CONTROL_CHECKS
+from harrow.cluster_model.invariants.groups import GROUP_CHECKS
 from harrow.cluster_model.invariants.logs import LOG_CHECKS
 from harrow.cluster_model.invariants.replicas import REPLICA_CHECKS
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition
@@ -42,7 +43,7 @@ class InvariantMonitor:
         self._live = live
         self._partitions: dict[str, WatchedPartition] = {}
         self._checks = Checks(trace)
-        watched = {**LOG_CHECKS, **REPLICA_CHECKS, **CONTROL_CHECKS}
+        watched = {**LOG_CHECKS, **REPLICA_CHECKS, **CONTROL_CHECKS, **GROUP_CHECKS}
         for name in INVARIANTS:
             if name in names and name in watched:
                 watched[name](self._checks)

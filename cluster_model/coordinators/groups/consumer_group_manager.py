@@ -26,7 +26,7 @@ from harrow.cluster_model.coordinators.groups.consumer_group_records import (
     target_record,
 )
 from harrow.cluster_model.coordinators.groups.current_assignment import next_assignment
-from harrow.cluster_model.coordinators.groups.group import Group
+from harrow.cluster_model.coordinators.groups.group import DEAD, Group
 from harrow.cluster_model.coordinators.groups.server_assignors import SERVER_ASSIGNORS, MemberSpec
 from harrow.cluster_model.coordinators.protocol import (
     JOIN_EPOCH,
@@ -457,6 +457,10 @@ class ConsumerGroupManager:
             self._heard_of(group, member)
             self._watch_revocation(group, member)
         self._tell(group, consumers, ("", 0, ()), reason)
+
+    def unloaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
+        """Tell of a group whose members are not what this broker takes them for any more."""
+        self._host.emit(GroupStateChanged, self._broker, group.id, DEAD, consumers.epoch, (), reason)
 
     # What is stored, and what is told
 

@@ -162,12 +162,15 @@ class GroupCoordinator:
 
     def _reload(self, group: Group) -> None:
         """Have a group's members be again what the log says of them, for a write that they went by is not in it."""
+        reason = "a write has failed"
+        if group.consumers is not None:
+            self._consumer_groups.unloaded(group, group.consumers, reason)
         read = groups_in(group.partition, self._log.batches(group.partition)).get(group.id)
         group.consumers = None if read is None else read.consumers
         if group.consumers is None:
             group.state = EMPTY
         else:
-            self._consumer_groups.loaded(group, group.consumers, "a write has failed")
+            self._consumer_groups.loaded(group, group.consumers, reason)
 
     def resigned(self, partition: int) -> None:
         """Forget the groups of a partition; who waits for an answer is sent to look for its coordinator (``onGroupUnloaded``)."""
@@ -176,6 +179,8 @@ class GroupCoordinator:
         for group in [each for each in self._groups.values() if each.partition == partition]:
             del self._groups[group.id]
             group.state = DEAD
+            if group.consumers is not None:
+                self._consumer_groups.unloaded(group, group.consumers, "another broker coordinates it")
             for member in group.members.values():
                 self._answer_join(member, JoinGroupResponse(errors.NOT_COORDINATOR, member=member.id))
                 self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
