@@ -163,7 +163,7 @@ class ConsumerMembership(GroupMember):
             self._wait()
 
     def _poll_expires_us(self) -> int:
-        return self._listener.polled_us() + self._config.max_poll_interval_us
+        return self._listener.poll_ended_us() + self._config.max_poll_interval_us
 
     def _wait(self) -> None:
         """Look again when the next heartbeat is due, or the application has been away for too long."""
@@ -333,7 +333,8 @@ class ConsumerMembership(GroupMember):
             self._release_lost()
 
     def _lose(self, reason: str) -> None:
-        self._host.emit(MembershipLost, self._host.name, self._config.group, reason)
+        if self.epoch > 0:
+            self._host.emit(MembershipLost, self._host.name, self._config.group, reason)
         self._set_epoch(JOIN_EPOCH)
         self._reconciliations += 1
         self._is_reconciling = False

@@ -83,7 +83,7 @@ class GroupConsumer(Consumer):
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._doing = _POLLING
-        self._poll_began_us = host.clock.now_us
+        self._poll_began_us = self._poll_ended_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
         self.coordinator: GroupMember
         if config.group_protocol == CONSUMER_PROTOCOL:
@@ -146,6 +146,9 @@ class GroupConsumer(Consumer):
     def polled_us(self) -> int:
         return self._poll_began_us
 
+    def poll_ended_us(self) -> int:
+        return self._poll_ended_us
+
     def consumed(self) -> Mapping[str, int]:
         return self.consumed_to
 
@@ -173,7 +176,7 @@ class GroupConsumer(Consumer):
         self._schedule_poll()
 
     def _return_records(self) -> None:
-        now_us = self._host.clock.now_us
+        now_us = self._poll_ended_us = self._host.clock.now_us
         records: Records = {}
         for _ in range(min(len(self._buffer), self._config.max_poll_records)):
             partition, offset, value = self._buffer.popleft()

@@ -56,6 +56,9 @@ class GroupListener(Protocol):
     def polled_us(self) -> int:
         """Return when it has begun to poll last."""
 
+    def poll_ended_us(self) -> int:
+        """Return when a poll has returned last."""
+
     def consumed(self) -> Mapping[str, int]:
         """Return up to where the application has polled its partitions."""
 

@@ -25,7 +25,7 @@ RARE = {
     *("zombie-producer-accepted", "lso-is-hw", "marker-to-one-partition"),
     *("coordinator-forgets-prepare-commit", "delayed-end-txn"),
     # Of groups, which it does not have either.
-    "old-generation-commit-accepted",
+    *("old-generation-commit-accepted", "partition-given-before-revoked", "stale-epoch-commit-accepted"),
 }
 """Flaws that the swarm has not been seen to find: campaigns of the library and scripts of their own do (`tests/scenarios/test_mutants.py`)."""
 

@@ -231,14 +231,14 @@ class ConsumerGroupManager:
         owns_its_own = request.owned is not None and all(name in current.assigned for name in request.owned)
         return errors.NONE if missed_answer and owns_its_own else errors.FENCED_MEMBER_EPOCH
 
-    @staticmethod
     def _replace(
-        group: Group, consumers: ConsumerGroup, static: ConsumerGroupMember, member_id: str
+        self, group: Group, consumers: ConsumerGroup, static: ConsumerGroupMember, member_id: str
     ) -> tuple[ConsumerGroupMember, list[CoordinatorRecord]]:
         """Give the place of a static member that has left for a while to who has come back (``replaceMember``)."""
         target = consumers.target.get(static.id, ())
         current = static.current
         consumers.remove(static.id)
+        self._tell_removed(group, static)
         member = ConsumerGroupMember(member_id, static.subscriber)
         consumers.put(member)
         consumers.move(member, current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH))
@@ -332,7 +332,7 @@ class ConsumerGroupManager:
         before = self._summary(consumers)
         consumers.remove(member.id)
         records += member_tombstones(group.id, member.id)
-        self._host.emit(MemberReconciled, self._broker, group.id, member.id, LEAVE_EPOCH, "", (), ())
+        self._tell_removed(group, member)
         self._refresh_topics(group, consumers, records, bumps=True)
         self._tell(group, consumers, before, reason)
 
@@ -514,6 +514,9 @@ class ConsumerGroupManager:
         if summary != before:
             group.state, epoch, members = summary
             self._host.emit(GroupStateChanged, self._broker, group.id, group.state, epoch, members, reason)
+
+    def _tell_removed(self, group: Group, member: ConsumerGroupMember) -> None:
+        self._host.emit(MemberReconciled, self._broker, group.id, member.id, LEAVE_EPOCH, "", (), ())
 
     def _tell_member(self, group: Group, member: ConsumerGroupMember) -> None:
         current = member.current
