@@ -92,6 +92,7 @@ class ConsumerMembership(GroupMember):
         self._local: LocalAssignment = _NONE
         self._is_reconciling = False
         self._reconciliations = 0
+        self._in_next_poll: Callable[[], None] | None = None
         self._in_flight = 0
         self._is_awaited = False
         self._failures = 0
@@ -119,6 +120,9 @@ class ConsumerMembership(GroupMember):
         if self._subscribes and self.state in _NO_HEARTBEATS:
             self._release_lost()
             self._join()
+        if self._in_next_poll is not None:
+            go_on, self._in_next_poll = self._in_next_poll, None
+            go_on()
         if self.state == RECONCILING:
             self._maybe_reconcile()
         if self._auto_commits:
@@ -295,6 +299,10 @@ class ConsumerMembership(GroupMember):
 
     def _revoke_and_assign(self, reconciliation: int, target: LocalAssignment) -> None:
         if reconciliation != self._reconciliations:
+            return
+        if self._has_listener and not self._listener.is_polling():
+            # The application is called within its polls alone.
+            self._in_next_poll = lambda: self._revoke_and_assign(reconciliation, target)
             return
         self._is_reconciling = False
         if self._is_closed or self.state != RECONCILING:

@@ -51,6 +51,9 @@ class CurrentAssignment(NamedTuple):
         return (*self.assigned, *self.revoking)
 
 
+_NOTHING_YET: Final = CurrentAssignment()
+
+
 class Subscriber(NamedTuple):
     """What a member has said of itself."""
 
@@ -70,7 +73,7 @@ class ConsumerGroupMember:
 
     id: str
     subscriber: Subscriber
-    current: CurrentAssignment = CurrentAssignment()
+    current: CurrentAssignment = _NOTHING_YET
     deadline_us: int = 0
     is_watched: bool = False
     revocations: int = 0
