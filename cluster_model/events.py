@@ -1075,7 +1075,8 @@ class RequestRejected(Event):
 class GroupStateChanged(Event):
     """A group is in another state, as its coordinator has it, or has been loaded by a new one.
 
-    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before.
+    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before. With
+    KIP-848 it is the group's epoch.
     """
 
     broker: BrokerId
@@ -1094,6 +1095,33 @@ class GroupAssigned(Event):
     group: Text
     generation: Number
     assignments: Pairs
+
+
+@event("target_assigned")
+class TargetAssigned(Event):
+    """A group's coordinator has had its assignor say what each member is to own (KIP-848)."""
+
+    broker: BrokerId
+    group: Text
+    epoch: Number
+    assignor: Text
+    assignments: Pairs
+
+
+@event("member_reconciled")
+class MemberReconciled(Event):
+    """A member owns something else than before, or is in another epoch, as its group's coordinator has it (KIP-848).
+
+    ``revoking`` is what it is to give up of what it owns. In epoch -1 it is gone.
+    """
+
+    broker: BrokerId
+    group: Text
+    member: Text
+    epoch: Number
+    state: Text
+    assigned: Texts
+    revoking: Texts
 
 
 @event("offsets_committed")

@@ -491,6 +491,27 @@ _MUTANTS: Final = (
         source="GroupCoordinator.validateOffsetCommit",
         noticed_by=("commits-of-present-generation",),
     ),
+    Mutant(
+        name="partition-given-before-revoked",
+        switch="partitions_released_first",
+        kafka="4.3",
+        doc=(
+            "With group.protocol=consumer a member is given a partition that another one is still to give up: two read it, and "
+            "commit over one another."
+        ),
+        source="KIP-848, CurrentAssignmentBuilder.computeNextAssignment",
+        noticed_by=("one-owner-per-partition",),
+    ),
+    Mutant(
+        name="stale-epoch-commit-accepted",
+        switch="member_epochs_fence_commits",
+        kafka="4.3",
+        doc=(
+            "With group.protocol=consumer a group takes commits of who is no member any more, or was given something else since: one "
+            "that was taken for dead sets the group back, or forward over what its successor has not processed."
+        ),
+        source="KIP-848, ConsumerGroup.validateOffsetCommit",
+    ),
     # Transactions
     Mutant(
         name="zombie-producer-accepted",

@@ -402,6 +402,40 @@ class Behaviours:
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group takes commits of members of its present generation alone",
     )
+    consumer_group_protocol: bool = _switch(
+        "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
+        "KIP-848, GroupVersion, ConsumerGroupHeartbeat",
+        meaning="groups whose coordinator assigns (KIP-848)",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
+    partitions_released_first: bool = _switch(
+        "With KIP-848 a member is given a partition once nobody owns it: its former owner has said that it has revoked it, or is gone. "
+        "Off is a mutant.",
+        "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
+        meaning="a partition is revoked before another member gets it (KIP-848)",
+    )
+    member_epochs_fence_commits: bool = _switch(
+        "With KIP-848 a group's coordinator refuses a commit of who is no member, or whose member epoch is stale. Off is a mutant.",
+        "KIP-848, ConsumerGroup.validateOffsetCommit",
+        meaning="a commit with a stale member epoch is refused (KIP-848)",
+    )
+    commits_by_assignment_epoch: bool = _switch(
+        "With KIP-848 a commit in an older member epoch is taken of partitions that the member was given in that epoch or before, and owns "
+        "still. Before, it was refused while the answer with the new epoch was under way.",
+        "KIP-1251 (KAFKA-20066), ConsumerGroup.createAssignmentEpochValidator",
+        meaning="a commit is fenced by the epoch in which the partition was assigned (KIP-1251)",
+        before=(("4.3", False),),
+        is_repair=False,
+    )
+    fenced_member_rejoins: bool = _switch(
+        "With KIP-848 a member that was fenced joins again at once, in epoch 0. Before, it was fenced again until its session was over: its "
+        "coordinator had it in another epoch.",
+        "KAFKA-19233, GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
+        meaning="a fenced member may join again (KAFKA-19233)",
+        before=(("4.2", False),),
+        is_repair=False,
+    )
     offsets_kept_while_read: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
         "long after they were committed.",

@@ -21,7 +21,18 @@ LIMIT_US: Final = 120 * US_PER_SECOND
 NOT_THERE: Final = "does not happen"
 """A script that waits in vain tells a story that this release does not have."""
 
+_KIP_848: Final = "from 4.0 on brokers have group.protocol=consumer (KIP-848), by default"
+
 WHY: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("commit-during-rebalance", "consumer-at-least-once", "consumer-at-most-once", "idle-consumers"),
+            *("offsets-partition", "rebalance-by-coordinator", "stop-the-world"),
+        ),
+        _KIP_848,
+    ),
+    "fenced-member": f"{_KIP_848}; from 4.2 on who was fenced joins again at once (KAFKA-19233)",
+    "stale-member-epoch": f"{_KIP_848}; from 4.3 on it counts when a partition was assigned (KIP-1251)",
     "acks-1-leader-stop": "it holds a LeaderAndIsr back, which KRaft does not have",
     "acks-all-degrades": (
         "from 3.7 on the high watermark waits for min.insync.replicas (KAFKA-15583); from 4.1 on a last member that died is not in the ISR "

@@ -10,7 +10,9 @@ from typing import Final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.consumer import EARLIEST, LATEST, NO_POSITION, Consumer
-from harrow.cluster_model.clients.consumer_coordinator import ConsumerCoordinator, GroupMetadata, OnCommitted
+from harrow.cluster_model.clients.consumer_coordinator import ConsumerCoordinator
+from harrow.cluster_model.clients.consumer_membership import ConsumerMembership
+from harrow.cluster_model.clients.group_member import GroupMember, GroupMetadata, OnCommitted
 from harrow.cluster_model.coordinators.protocol import NO_OFFSET_COMMITTED
 from harrow.cluster_model.events import (
     GroupOffsetFound,
@@ -20,7 +22,7 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, History
 from harrow.cluster_model.release import Behaviours
-from harrow.cluster_model.settings import ConsumerConfig
+from harrow.cluster_model.settings import CONSUMER_PROTOCOL, ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 
 AUTO: Final = "auto"
@@ -81,18 +83,32 @@ class GroupConsumer(Consumer):
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._doing = _POLLING
-        self._poll_began_us = host.clock.now_us
+        self._poll_began_us = self._poll_ended_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
-        self.coordinator = ConsumerCoordinator(
-            host,
-            self._metadata,
-            config,
-            self,
-            topics,
-            subscribes=not partitions,
-            auto_commits=commit == AUTO and config.auto_commit,
-            requires_stable=behaviours.stable_offset_fetch,
-        )
+        self.coordinator: GroupMember
+        if config.group_protocol == CONSUMER_PROTOCOL:
+            self.coordinator = ConsumerMembership(
+                host,
+                self._metadata,
+                config,
+                self,
+                topics,
+                subscribes=not partitions,
+                auto_commits=commit == AUTO and config.auto_commit,
+                requires_stable=behaviours.stable_offset_fetch,
+                has_listener=on_assigned is not None or on_revoked is not None,
+            )
+        else:
+            self.coordinator = ConsumerCoordinator(
+                host,
+                self._metadata,
+                config,
+                self,
+                topics,
+                subscribes=not partitions,
+                auto_commits=commit == AUTO and config.auto_commit,
+                requires_stable=behaviours.stable_offset_fetch,
+            )
 
     def start(self) -> None:
         """Subscribe, or assign, and begin to poll."""
@@ -130,6 +146,9 @@ class GroupConsumer(Consumer):
     def polled_us(self) -> int:
         return self._poll_began_us
 
+    def poll_ended_us(self) -> int:
+        return self._poll_ended_us
+
     def consumed(self) -> Mapping[str, int]:
         return self.consumed_to
 
@@ -157,7 +176,7 @@ class GroupConsumer(Consumer):
         self._schedule_poll()
 
     def _return_records(self) -> None:
-        now_us = self._host.clock.now_us
+        now_us = self._poll_ended_us = self._host.clock.now_us
         records: Records = {}
         for _ in range(min(len(self._buffer), self._config.max_poll_records)):
             partition, offset, value = self._buffer.popleft()
@@ -221,9 +240,18 @@ class GroupConsumer(Consumer):
         self._history.assigned(self._process, tuple(coordinator.owned), self._host.clock.now_us)
         self._fetch()
 
+    def partitions_paused(self, partitions: Sequence[str]) -> None:
+        for name in partitions:
+            self._stop_reading(name)
+
     def _drop(self, partition: str) -> None:
         """Forget where a partition was read, and what was fetched of it."""
-        for known in (self.position, self.consumed_to, self.end_seen, self._hole_end, self._delayed_until_us):
+        self.consumed_to.pop(partition, None)
+        self._stop_reading(partition)
+
+    def _stop_reading(self, partition: str) -> None:
+        """Fetch a partition no more, and return nothing of what was fetched."""
+        for known in (self.position, self.end_seen, self._hole_end, self._delayed_until_us):
             known.pop(partition, None)
         self._at_beginning.pop(partition, None)
         self._resetting.pop(partition, None)

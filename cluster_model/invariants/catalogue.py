@@ -28,6 +28,7 @@ UNCLEAN_REPLICA_NOT_ELECTED: Final = "unclean-replica-not-elected"
 COMMITTED_METADATA_KEPT: Final = "committed-metadata-kept"
 METADATA_SNAPSHOT_COMMITTED: Final = "metadata-snapshot-committed"
 COMMITS_OF_PRESENT_GENERATION: Final = "commits-of-present-generation"
+ONE_OWNER_PER_PARTITION: Final = "one-owner-per-partition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +207,15 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "says no more where its successors begin."
             ),
             source="GroupCoordinator.validateOffsetCommit (ILLEGAL_GENERATION).",
+        ),
+        Invariant(
+            name=ONE_OWNER_PER_PARTITION,
+            since=(4, 0),
+            definition=(
+                "With group.protocol=consumer a group's coordinator gives a partition to a member when no other one owns it: its former owner "
+                "has said that it has revoked it, or is no member any more."
+            ),
+            source="KIP-848; CurrentAssignmentBuilder.computeNextAssignment, ConsumerGroup.currentPartitionEpoch.",
         ),
     )
 }

@@ -11,15 +11,20 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
+    ANY_ASSIGNOR,
     AUTO_OFFSET_RESET,
     CONSUMER,
+    CONSUMER_PROTOCOL,
     DELIVERY_TIMEOUT,
     GROUP_ID,
+    GROUP_PROTOCOL,
     IDEMPOTENCE,
     IN_FLIGHT,
     NO_TEXT,
+    OF_CLASSIC_PROTOCOL,
     OF_GROUPS,
     PRODUCER,
+    REMOTE_ASSIGNOR,
     SETTINGS,
     TRANSACTION_TIMEOUT,
     TRANSACTIONAL_ID,
@@ -212,4 +217,8 @@ def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict
         without |= {TRANSACTION_TIMEOUT}
     if not settings.get(GROUP_ID):
         without |= OF_GROUPS
+    elif settings.get(GROUP_PROTOCOL) == CONSUMER_PROTOCOL:
+        without |= OF_CLASSIC_PROTOCOL
+    if settings.get(REMOTE_ASSIGNOR) == ANY_ASSIGNOR:
+        without |= {REMOTE_ASSIGNOR}
     return {name: value for name, value in settings.items() if value != NO_TEXT and name not in without}

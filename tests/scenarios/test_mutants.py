@@ -55,6 +55,8 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
     "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
+    "partition-given-before-revoked": ("rebalance-by-coordinator[base]", "one-owner-per-partition"),
+    "stale-epoch-commit-accepted": ("commit-during-rebalance[consumer-protocol]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
     "lso-is-hw": ("atomic-multi-partition[read-committed]", "G1a"),
     "marker-to-one-partition": ("atomic-multi-partition[base]", "unseen"),

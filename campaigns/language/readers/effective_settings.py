@@ -1,6 +1,6 @@
 """Settings as they reach each process, and whether Kafka would take them together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -46,6 +46,15 @@ class EffectiveSettings:
     def broker(self) -> GivenSettings:
         """Return what all brokers get."""
         return self._known_to(BROKER)
+
+    def check_brokers(self, own: Iterable[GivenSettings]) -> None:
+        """Report what brokers would not start with: of what all get, and of what some have of their own."""
+        if not self._checks_release:
+            return
+        common = self.broker()
+        for settings in (common, *({**common, **given} for given in own if given)):
+            for conflict in catalogue.broker_conflicts(self.release, plain(settings)):
+                self._draft.problem(settings[conflict.setting].path, conflict.needed)
 
     def own_of_broker(self, broker: Any, path: Path) -> GivenSettings:
         return self._read(broker, path, (BROKER,))
