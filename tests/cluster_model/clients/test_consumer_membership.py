@@ -23,14 +23,26 @@ from tests.cluster_model.fakes import FakeHost
 INTERVAL_US = 5 * US_PER_SECOND
 POLL_US = 60 * US_PER_SECOND
 HEARTBEAT = "ConsumerGroupHeartbeat"
+NONE_GIVEN: Mapping[str, Any] = {}
 
 
 class Application:
     """What a consumer and its application are to the member."""
 
-    def __init__(self, *, auto_commits: bool = False, has_listener: bool = False, **settings: Any) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any] = NONE_GIVEN,
+        /,
+        *,
+        auto_commits: bool = False,
+        has_listener: bool = False,
+    ) -> None:
         self.host = FakeHost("app")
-        given = {"group.id": "g", "group.protocol": "consumer", "max.poll.interval.ms": 60_000}
+        given: dict[str, Any] = {
+            "group.id": "g",
+            "group.protocol": "consumer",
+            "max.poll.interval.ms": 60_000,
+        }
         config = consumer_config("4.3", {**given, **settings})
         self.metadata = ClientMetadata(self.host, (0,), config, lambda: None)
         self.polls = True
@@ -112,7 +124,7 @@ class Application:
 
 
 def test_who_joins_says_all_that_there_is_to_say() -> None:
-    app = Application(**{"group.remote.assignor": "range"})
+    app = Application({"group.remote.assignor": "range"})
     request = app.next_heartbeat()
     assert (request.epoch, request.topics, request.owned, request.assignor) == (0, ("t",), (), "range")
     assert request.rebalance_timeout_us == POLL_US
@@ -146,7 +158,7 @@ def test_it_gives_up_first_and_takes_then_and_is_in_the_new_epoch_when_it_has_sa
 
 
 def test_who_commits_by_itself_commits_before_it_gives_up_and_reads_that_no_more_meanwhile() -> None:
-    app = Application(auto_commits=True, **{"auto.commit.interval.ms": 60_000})
+    app = Application({"auto.commit.interval.ms": 60_000}, auto_commits=True)
     app.join("t-0", "t-1")
     app.offsets = {"t-0": 3, "t-1": 4}
     app.host.advance(INTERVAL_US)
@@ -214,7 +226,7 @@ def test_who_has_missed_an_answer_says_all_and_stays_in_its_epoch() -> None:
 def test_who_does_not_poll_for_too_long_leaves_and_joins_again_with_its_next_poll(
     instance: str, epoch: int
 ) -> None:
-    app = Application(**{"group.instance.id": instance})
+    app = Application({"group.instance.id": instance})
     app.join("t-0")
     app.polls, app.ended_us = False, app.host.clock.now_us
     for _ in range(11):
