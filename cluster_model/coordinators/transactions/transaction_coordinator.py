@@ -401,7 +401,7 @@ class TransactionCoordinator:
         if not self._behaviours.transactional_epoch_checked:
             return False
         if not is_v2:
-            if is_from_client:
+            if is_from_client and self._behaviours.later_epoch_cannot_end:
                 return epoch != metadata.producer_epoch
             return epoch < metadata.producer_epoch
         if metadata.state in PREPARED:
