@@ -429,6 +429,14 @@ class Behaviours:
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group takes commits of members of its present generation alone",
     )
+    unknown_group_told: bool = _switch(
+        "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
+        "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",
+        "KIP-848, OffsetMetadataManager.validateOffsetCommit, validateTransactionalOffsetCommit",
+        meaning="a commit for a group that is not known is refused as such",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     offsets_kept_while_read: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
         "long after they were committed.",
@@ -888,6 +896,15 @@ class Behaviours:
         "KIP-588 (KAFKA-9910), TransactionCoordinator",
         meaning="a coordinator says that a producer was succeeded (KIP-588)",
         before=(("2.7", False),),
+        is_repair=False,
+    )
+    empty_transactions_tracked: bool = _switch(
+        "The marker of a transaction that has nothing in a partition counts there like one that has: it is read with read_committed once "
+        "it is replicated, and an abort is in the index of aborted transactions. Later, it stands in the log and that is all.",
+        "KAFKA-10702, ProducerAppendInfo.appendEndTxnMarker",
+        meaning="a marker without a transaction ends nothing (KAFKA-10702)",
+        latest=False,
+        before=(("2.8", True),),
         is_repair=False,
     )
     later_epoch_cannot_end: bool = _switch(

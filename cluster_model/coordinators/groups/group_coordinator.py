@@ -687,6 +687,8 @@ class GroupCoordinator:
                 error = self._commit_error(group, request)
             elif request.generation == NO_GENERATION:
                 group = self._new_group(request.group)
+            elif self._behaviours.unknown_group_told:
+                error = errors.GROUP_ID_NOT_FOUND
             else:
                 error = errors.ILLEGAL_GENERATION
         if error != errors.NONE or group is None:
@@ -765,7 +767,7 @@ class GroupCoordinator:
         if error != errors.NONE:
             answer(error)
             return
-        if request.group not in self._groups:
+        if request.group not in self._groups and not self._behaviours.unknown_group_told:
             self._new_group(request.group)
         partition = f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
 
@@ -787,7 +789,12 @@ class GroupCoordinator:
         if error != errors.NONE:
             answer(_error_of_append(error))
             return
-        group = self._groups.get(request.group) or self._new_group(request.group)
+        group = self._groups.get(request.group)
+        if group is None and request.generation != NO_GENERATION and self._behaviours.unknown_group_told:
+            answer(errors.ILLEGAL_GENERATION)
+            return
+        if group is None:
+            group = self._new_group(request.group)
         error = self._txn_commit_error(group, request)
         if error != errors.NONE and self._behaviours.commits_fenced:
             answer(error)

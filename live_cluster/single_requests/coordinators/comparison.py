@@ -71,7 +71,9 @@ class _Side:
 
 
 def _is_concurrent(answer: Answer) -> bool:
-    return errors.CONCURRENT_TRANSACTIONS in (answer.get("error"), *answer.get("partitions", {}).values())
+    partitions = answer.get("partitions", {})
+    told = partitions.values() if isinstance(partitions, dict) else ()
+    return errors.CONCURRENT_TRANSACTIONS in (answer.get("error"), *told)
 
 
 def compared_coordinators(
