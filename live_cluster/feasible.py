@@ -85,6 +85,14 @@ SEEN: Final = frozenset(
             events.CheckpointWritten,
             events.EpochEndAnswered,
         ),
+        *(
+            events.ProducerInitialized,
+            events.TransactionError,
+            events.TransactionReported,
+            events.TransactionStateChanged,
+            events.TransactionBegun,
+            events.TransactionMarkerWritten,
+        ),
         *(events.FollowerFetched, events.FetchDelayed, events.BatchAcknowledged, events.RequestRejected),
     )
 )
@@ -249,8 +257,6 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
         if consumer.group:
             yield f"{consumer.name} is a member of a group, and consumers of real brokers are members of none"
     for scope, client in clients:
-        if isinstance(client, ProducerSpec) and client.transactional_id:
-            yield f"{client.name} has a transactional.id, and clients on real brokers have no transactions yet"
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):
             yield f"{client.library}, which {client.name} is, has no setting {setting}"
 

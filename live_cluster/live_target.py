@@ -33,6 +33,7 @@ from harrow.live_cluster.happenings import Happenings, WallClock
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
 """How often what brokers do is looked at, where nothing else happens."""
@@ -97,6 +98,12 @@ class LiveTarget:
             )
             for broker, process in cluster.brokers.items()
         }
+        transactions = None
+        if cluster.follows_logs and any(producer.transactional_id for producer in plan.producers):
+            transactions = TransactionWatch(
+                {broker: cluster.connect(broker) for broker in cluster.brokers}, report, cluster.names
+            )
+        self._transactions = transactions
         host = ClientHost(
             children=cluster.children,
             folder=folder / "clients",
@@ -107,6 +114,8 @@ class LiveTarget:
             partitions=spec.partition_names(),
             clock=self._clock,
             reports=self._reports,
+            report=report,
+            initialized=(lambda *_: None) if transactions is None else transactions.initialized,
             draw=choices.workload,
         )
         self._client_processes = host.processes
@@ -145,6 +154,8 @@ class LiveTarget:
         self._cluster.start()
         for watch in self._watches.values():
             self._open.enter_context(watch)
+        if self._transactions is not None:
+            self._open.enter_context(self._transactions)
         self._clock.set_ready()
         self.environment.started()
         self._look()
@@ -265,6 +276,7 @@ class LiveTarget:
             trace=self.trace.events,
             process_names=self._reports.process_names,
             producers=self.clients.producer_settings(),
+            consumers=self.clients.consumer_settings(),
             partitions=self.partition_settings(),
             replicas={partition: self._replica_logs(partition) for partition in spec.partition_names()},
             read_back=frozenset(),

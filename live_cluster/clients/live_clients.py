@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS
-from harrow.checks.evidence import ProducerSettings
-from harrow.cluster_model.history import INFO, INVOKE
+from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.cluster_model.events import TransactionError, TransactionReported
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import producer_config
+from harrow.cluster_model.settings import ISOLATION_LEVEL, READ_COMMITTED, producer_config
 from harrow.cluster_model.sim.choices import Stream, between
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients.client_process import ClientProcess
@@ -20,6 +21,7 @@ from harrow.live_cluster.clients.client_settings import LIBRARIES, consumer_sett
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.links.frame import client_id_of
+from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
 LIVE: Final = "kafka"
@@ -27,6 +29,7 @@ LIVE: Final = "kafka"
 _GAPS: Final = 1_000
 """How many gaps between records are drawn; then they begin again."""
 _CRASHED: Final = "CRASHED"
+_ABORTED: Final = "ABORTED"
 _NS_PER_US: Final = 1_000
 _RECORDS_MAX: Final = 500
 
@@ -48,6 +51,9 @@ class ClientHost:
     partitions: tuple[str, ...]
     clock: WallClock
     reports: ClientReports
+    report: Report
+    initialized: Callable[[str, str], None] = lambda _client, _transactional_id: None
+    """Told of a client that has been given an epoch of its transactional id."""
     draw: Stream
     processes: list[ClientProcess] = field(default_factory=list)
 
@@ -120,7 +126,11 @@ class LiveProducer(_LiveClient, Sender):
 
     def _begin(self, first_us: int) -> None:
         host, interval_us = self._host, self.spec.interval_us
-        session = _LiveSession(host, host.reports.new_process(self.spec.name))
+        number = host.reports.new_process(self.spec.name)
+        id_ = self.spec.transactional_id
+        session = (
+            _TransactionsSession(host, number, self.spec.name, id_) if id_ else _LiveSession(host, number)
+        )
         self._sessions.append(session)
         # Gaps between half and one and a half times the mean.
         gaps_us = (
@@ -131,7 +141,9 @@ class LiveProducer(_LiveClient, Sender):
         self._process = host.start(
             f"{self.spec.name}-{len(self._sessions)}",
             {
-                "role": "producer",
+                "role": "transactions" if id_ else "producer",
+                "transaction_records": self.spec.transaction_records,
+                "abort_every": self.spec.transaction_abort_every,
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "first": self._generated,
@@ -158,6 +170,20 @@ class LiveProducer(_LiveClient, Sender):
         self._sessions[-1].hand_over(value)
         self._process.order(value=value, partition=partition)
 
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def commit_transaction(self) -> None:
+        self._call("commit")
+
+    def abort_transaction(self) -> None:
+        self._call("abort")
+
+    def _call(self, call: str) -> None:
+        # An application that is down calls nothing.
+        if self._process is not None:
+            self._process.order(call=call, number=self._sessions[-1].call())
+
     def restart(self) -> None:
         self.stop()
         self.start_again()
@@ -182,6 +208,7 @@ class LiveProducer(_LiveClient, Sender):
             idempotence=config.idempotence,
             max_in_flight=config.max_in_flight,
             retries=config.retries,
+            transactional_id=config.transactional_id,
         )
         return {session.process: settings for session in self._sessions}
 
@@ -225,6 +252,10 @@ class _LiveSession:
                 else:
                     self.generated += 1
 
+    def call(self) -> int:
+        """Note that the application is to make a call, and return its number."""
+        raise NotImplementedError("a producer without a transactional.id")
+
     def unfinished(self) -> int:
         with self._lock:
             return self._handed_over.total() + self._under_way.total()
@@ -239,6 +270,80 @@ class _LiveSession:
             self._host.reports.add_send(self.process, INFO, partition, value, now_us, error=_CRASHED)
 
 
+class _TransactionsSession(_LiveSession):
+    """That of a process with transactions: what is sent in one is under way until that has ended, and may stay so."""
+
+    def __init__(self, host: ClientHost, process: int, name: str, transactional_id: str) -> None:
+        super().__init__(host, process)
+        self._name = name
+        self._transactional_id = transactional_id
+        self._calls = 0
+        self._returned = 0
+        # What the transaction that is open has sent, and whether it is being committed.
+        self._open: dict[tuple[str, str], None] = {}
+        self._is_committing = False
+
+    def call(self) -> int:
+        with self._lock:
+            self._calls += 1
+            return self._calls
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        host, at_us = self._host, self._host.clock.us_of(report["at"])
+        if "writes" in report:
+            writes = [(partition, value, offset) for partition, value, offset in report["writes"]]
+            host.reports.add_transaction(self.process, report["type"], writes, at_us, report["error"])
+            with self._lock:
+                self._open.clear()
+                self._is_committing = False
+            if report["error"] in (None, _ABORTED):
+                host.report(TransactionReported, self._name, report["type"] == OK)
+        elif "type" in report:
+            self._take_send(report, at_us)
+        elif "initialized" in report:
+            host.initialized(self._name, self._transactional_id)
+        elif "transaction_error" in report:
+            host.report(TransactionError, self._name, report["transaction_error"], report["fatal"])
+        else:
+            with self._lock:
+                self._is_committing = self._is_committing or "committing" in report
+                self._returned = report.get("returned", self._returned)
+
+    def _take_send(self, report: Mapping[str, Any], at_us: int) -> None:
+        """Take that a record was handed over, or that it was thrown back."""
+        type_, partition, value = report["type"], report["partition"], report["value"]
+        self._host.reports.add_send(
+            *(self.process, type_, partition, value, at_us),
+            error=report.get("error"),
+            f=TXN if type_ == INVOKE else SEND,
+        )
+        with self._lock:
+            if type_ != INVOKE:
+                self._open.pop((partition, value), None)
+                return
+            self._open[partition, value] = None
+            if self._handed_over[value]:
+                self._handed_over[value] -= 1
+            else:
+                self.generated += 1
+
+    def unfinished(self) -> int:
+        with self._lock:
+            return self._handed_over.total() + self._calls - self._returned
+
+    def abandon(self) -> None:
+        """The process is gone: what it had not asked to be committed never is."""
+        with self._lock:
+            writes = [(partition, value, None) for partition, value in self._open]
+            type_ = INFO if self._is_committing else FAIL
+            self._open.clear()
+            self._handed_over.clear()
+            self._calls = self._returned
+        if writes:
+            at_us = self._host.clock.tick()
+            self._host.reports.add_transaction(self.process, type_, writes, at_us, _CRASHED)
+
+
 class LiveConsumer(_LiveClient, Reader):
     """A consumer application: one process."""
 
@@ -247,6 +352,7 @@ class LiveConsumer(_LiveClient, Reader):
         self.spec = spec
         self._bootstrap = bootstrap
         self._number = -1
+        self._numbers: list[int] = []
         self._consumed: set[str] = set()
         self._positions: Mapping[str, int] = {}
         self._at_end = False
@@ -257,6 +363,7 @@ class LiveConsumer(_LiveClient, Reader):
         self._starts += 1
         self._positions, self._at_end = {}, False
         self._number = host.reports.new_process(self.spec.name)
+        self._numbers.append(self._number)
         self._process = host.start(
             self.spec.name if self._starts == 1 else f"{self.spec.name}-{self._starts}",
             {
@@ -290,6 +397,11 @@ class LiveConsumer(_LiveClient, Reader):
 
     def start_again(self) -> None:
         self.start()
+
+    def consumer_settings(self) -> dict[int, ConsumerSettings]:
+        isolation = self.spec.settings.get(ISOLATION_LEVEL)
+        known = ConsumerSettings(name=self.spec.name, read_committed=isolation == READ_COMMITTED)
+        return dict.fromkeys(self._numbers, known)
 
     def has_consumed(self, value: str) -> bool:
         return value in self._consumed

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK
 from harrow.live_cluster.clients.client_library import (
@@ -69,6 +69,13 @@ class _Channel:
             sys.exit(0)
         *lines, self._rest = (self._rest + received).split(b"\n")
         return [json.loads(line) for line in lines]
+
+
+class _Worker(Protocol):
+    """A client at work."""
+
+    def work(self, orders: list[dict[str, Any]]) -> None:
+        """Do what it is told, beginning with these orders, until harrow is gone."""
 
 
 class _ProducerWorker:
@@ -150,7 +157,7 @@ class _TransactionsWorker(_ProducerWorker):
         super().__init__(channel, client)
         self._records_of_each: int = client["transaction_records"]
         self._abort_every: int = client["abort_every"]
-        self._begun: int = client["transactions"]
+        self._begun = 0
         self._is_open = False
         self._failure: str | None = None
         self._has_failed = False
@@ -183,16 +190,20 @@ class _TransactionsWorker(_ProducerWorker):
     def _end(self, *, commits: bool) -> None:
         if self._has_failed or not self._is_open:
             return
-        if commits and self._failure is None:
+        if not commits:
+            is_done = self._call(self._producer.abort_transaction)
+            self._complete_ended(FAIL if is_done else None, FAIL, "ABORTED")
+        elif self._failure is None:
             self._channel.report_now(committing=True)
-            if self._call(self._producer.commit_transaction):
-                self._complete(OK, None)
-            elif self._has_failed:
-                self._complete(INFO, self._failure)
-        elif not commits and self._call(self._producer.abort_transaction):
-            self._complete(FAIL, "ABORTED")
+            is_done = self._call(self._producer.commit_transaction)
+            self._complete_ended(OK if is_done else None, INFO, None)
+
+    def _complete_ended(self, done: str | None, failed: str, error: str | None) -> None:
+        """Report what was *done*; where that has *failed* for good, with the error that it was."""
+        if done is not None:
+            self._complete(done, error)
         elif self._has_failed:
-            self._complete(FAIL, self._failure)
+            self._complete(failed, self._failure)
 
     def _call(self, call: Callable[[], None]) -> bool:
         """Make a call, again and again while that may help; return whether it has done what it says."""
@@ -319,7 +330,7 @@ def _names_of(client: Mapping[str, Any]) -> Names:
     return Names(topics=client.get("topics", {}))
 
 
-_WORKERS: Final = {
+_WORKERS: Final[Mapping[str, Callable[[_Channel, dict[str, Any]], "_Worker"]]] = {
     "producer": _ProducerWorker,
     "transactions": _TransactionsWorker,
     "consumer": _ConsumerWorker,

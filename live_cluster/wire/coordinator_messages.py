@@ -1,8 +1,8 @@
 """What members of groups tell each other through the coordinator, and what a coordinator of transactions writes into its log."""
 
 import struct
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from harrow.cluster_model.coordinators.transactions import transaction_metadata as transactions
 
@@ -22,6 +22,8 @@ _STATES: Final = (
 )
 """By their numbers (``TransactionState.java``)."""
 _NO_DATA: Final = -1
+_NOBODY: Final = -1
+_FIRST_FLEXIBLE: Final = 1
 
 
 def subscription(topics: Sequence[str]) -> bytes:
@@ -60,16 +62,67 @@ def assigned_partitions(data: bytes | None) -> list[str]:
     return text.split(",") if text else []
 
 
-def transaction_states(batch: Any) -> dict[str, list[object]]:
-    """Return state, producer id and producer epoch of the transactional ids that a batch of kafka-python is about."""
-    found: dict[str, list[object]] = {}
+class TransactionRecord(NamedTuple):
+    """What a coordinator has written of a transactional id; of one that is forgotten there is no producer."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+
+
+def transaction_records(batch: Any) -> Iterator[TransactionRecord]:
+    """Yield the records of a batch of kafka-python out of ``__transaction_state``."""
     for record in batch:
         (length,) = _SHORT.unpack_from(record.key, _SHORT.size)
         start = 2 * _SHORT.size
         name = bytes(record.key[start : start + length]).decode()
         if record.value is None:
-            found[name] = [transactions.DEAD]
-        else:
-            _, producer_id, epoch, _, state = _STATE.unpack_from(record.value)
-            found[name] = [_STATES[state], producer_id, epoch]
-    return found
+            yield TransactionRecord(name, transactions.DEAD, _NOBODY, _NOBODY, ())
+            continue
+        value = bytes(record.value)
+        version, producer_id, epoch, _, state = _STATE.unpack_from(value)
+        read = _compact_partitions if version >= _FIRST_FLEXIBLE else _partitions
+        partitions = tuple(read(value, _STATE.size))
+        yield TransactionRecord(name, _STATES[state], producer_id, epoch, partitions)
+
+
+def _partitions(value: bytes, place: int) -> Iterator[str]:
+    """Yield the partitions of a transaction as they stand up to version 0; there may be none at all."""
+    (topics,) = _INT.unpack_from(value, place)
+    place += _INT.size
+    for _ in range(topics):
+        (length,) = _SHORT.unpack_from(value, place)
+        place += _SHORT.size + length
+        topic = value[place - length : place].decode()
+        (count,) = _INT.unpack_from(value, place)
+        place += _INT.size
+        for number in struct.unpack_from(f">{count}i", value, place):
+            yield f"{topic}-{number}"
+        place += count * _INT.size
+
+
+def _compact_partitions(value: bytes, place: int) -> Iterator[str]:
+    """Yield them as they stand since version 1: lengths are one more than they are, and behind each topic are tagged fields, of none."""
+    topics, place = _varint(value, place)
+    for _ in range(topics - 1):
+        length, place = _varint(value, place)
+        place += length - 1
+        topic = value[place - length + 1 : place].decode()
+        count, place = _varint(value, place)
+        for number in struct.unpack_from(f">{count - 1}i", value, place):
+            yield f"{topic}-{number}"
+        place += (count - 1) * _INT.size + 1
+
+
+def _varint(value: bytes, place: int) -> tuple[int, int]:
+    """Return an unsigned number of as many bytes as it takes, and the place behind it."""
+    number = shift = 0
+    while True:
+        byte = value[place]
+        place += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return number, place

@@ -14,8 +14,8 @@ from harrow.live_cluster.single_requests.coordinators.driver import (
 )
 from harrow.live_cluster.single_requests.coordinators.model_coordinator import ModelCoordinator
 from harrow.live_cluster.single_requests.coordinators.resolution import (
-    Correspondence,
     CoordinatorResolution,
+    Correspondence,
 )
 from harrow.live_cluster.single_requests.coordinators.steps import CoordinatorStep
 

@@ -26,7 +26,7 @@ from harrow.cluster_model.topology import (
     NetworkSpec,
     TopicSpec,
 )
-from harrow.live_cluster.single_requests.answers import LOG_START, Answer
+from harrow.live_cluster.single_requests.answers import Answer
 from harrow.live_cluster.single_requests.broker_driver import BROKER, PARTITIONS, TOPIC, partition_name
 from harrow.live_cluster.single_requests.coordinators.driver import (
     Answers,

@@ -31,6 +31,7 @@ from kafka.record import MemoryRecordsBuilder
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.coordinators import protocol as messages
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import DEAD
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.choices import SeededStream
@@ -56,16 +57,16 @@ from harrow.live_cluster.single_requests.coordinators.model_coordinator import (
     joined,
     read,
 )
-from harrow.live_cluster.single_requests.coordinators.steps import GROUP, TOPIC
+from harrow.live_cluster.single_requests.coordinators.steps import TOPIC
 from harrow.live_cluster.stored_batches import as_batches, next_offset, whole_batches
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import (
     assigned_partitions,
     assignment,
     subscribed_topics,
     subscription,
-    transaction_states,
+    transaction_records,
 )
-from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.topics import create_topic
 
 _PATIENCE_S: Final = 30.0
@@ -244,7 +245,12 @@ class _TransactionLog:
         for told in (each for response in answer.responses for each in response.partitions):
             for batch, _ in whole_batches(bytes(told.records or b"")):
                 self._offset = next_offset(batch)
-                self._known.update(transaction_states(batch))
+                for record in transaction_records(batch):
+                    has_producer = record.state != DEAD
+                    self._known[record.transactional_id] = [
+                        record.state,
+                        *([record.producer_id, record.producer_epoch] if has_producer else []),
+                    ]
         return self._known
 
 
@@ -252,7 +258,11 @@ class RealCoordinator:
     """A real broker as coordinator, with what a sequence calls group, transactional ids and topic (`CoordinatorDriver`)."""
 
     def __init__(
-        self, connections: _Connections, states: _TransactionLog, sequence: int, is_running: Callable[[], bool]
+        self,
+        connections: _Connections,
+        states: _TransactionLog,
+        sequence: int,
+        is_running: Callable[[], bool],
     ) -> None:
         self.sequence = sequence
         self._connections = connections
@@ -291,7 +301,9 @@ class RealCoordinator:
             return self._connections.ended((number,) if expected is None else expected)
         except ConnectionLostError:
             if not self._is_running():
-                raise LiveError(f"the broker has ended; {request.api} was the last that it was asked") from None
+                raise LiveError(
+                    f"the broker has ended; {request.api} was the last that it was asked"
+                ) from None
             self._connections.forget()
             return {number: dict(NO_ANSWER)}
 
@@ -683,7 +695,9 @@ def _producer(answer: Any) -> Answer:
 
 def _errors_of_partitions(answer: Any) -> Answer:
     return _partitions(
-        (told.partition_index, _error(told.error_code)) for topic in answer.topics for told in topic.partitions
+        (told.partition_index, _error(told.error_code))
+        for topic in answer.topics
+        for told in topic.partitions
     )
 
 

@@ -190,16 +190,24 @@ class CoordinatorResolution:
                 CONSUMER_OFFSETS if of_group else TRANSACTION_STATE,
                 GROUP if of_group else TRANSACTIONAL_IDS[0],
             )
-        if not isinstance(step, (JoinStep, SyncStep, HeartbeatStep, LeaveStep, CommitStep)):
-            return None
-        member = self._member(step.member, step.who)
-        instance = INSTANCES_OF_MEMBERS.get(step.member, "")
-        # Who has an id, and has not joined with it yet, must name no instance: brokers say that this cannot be.
-        may_name = bool(instance) or not isinstance(step, (JoinStep, LeaveStep))
-        if step.strays and may_name and self._model.knows_instances:
-            instance = "" if instance else INSTANCES_OF_MEMBERS[MEMBERS[-1]]
+        if isinstance(step, (JoinStep, SyncStep, HeartbeatStep, LeaveStep, CommitStep)):
+            return self._of_member(number, step)
+        return None
+
+    def _instance(self, step: JoinStep | SyncStep | HeartbeatStep | LeaveStep | CommitStep) -> str:
         if not self._model.knows_instances:
-            instance = ""
+            return ""
+        instance = INSTANCES_OF_MEMBERS.get(step.member, "")
+        may_name = bool(instance) or not isinstance(step, (JoinStep, LeaveStep))
+        if step.strays and may_name:
+            return "" if instance else INSTANCES_OF_MEMBERS[MEMBERS[-1]]
+        return instance
+
+    def _of_member(
+        self, number: int, step: JoinStep | SyncStep | HeartbeatStep | LeaveStep | CommitStep
+    ) -> CoordinatorRequest:
+        member = self._member(step.member, step.who)
+        instance = self._instance(step)
         if isinstance(step, JoinStep):
             self._slots[number] = step.member
             session_us = _SHORT_SESSION_US if step.is_short else _SESSION_US

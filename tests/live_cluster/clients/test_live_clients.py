@@ -87,6 +87,7 @@ def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
         partitions=("t-0", "t-1"),
         clock=WallClock(),
         reports=ClientReports(lambda: None),
+        report=lambda *event: None,
         draw=recorded_choices({}).workload,
     )
 
