@@ -524,6 +524,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",
         source="KIP-890 (KAFKA-14402); Kafka before 4.0",
+        noticed_by=("G1a",),
     ),
 )
 

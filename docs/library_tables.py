@@ -32,6 +32,7 @@ WHY: Final[dict[str, str]] = {
     "controller-failover": "about ZooKeeper; the variants `kraft` and `kraft-after-the-write` tell what KRaft does",
     "controller-split-brain": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "delete-controller-znode": "about ZooKeeper; the variants `kraft`, `kraft-killed` and `kraft-cut-off` tell what KRaft does",
+    "delayed-end-txn": "from 4.0 on each transaction has an epoch of its own (KIP-890): the variant `4.3`",
     "disk-loss": "from 4.1 on who lost its disk is not in the ISR (KIP-966)",
     "divergence-by-hw": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "epoch-answer": "from 2.7 on a follower asks for no epoch (KIP-595)",

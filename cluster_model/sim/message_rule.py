@@ -42,7 +42,8 @@ class MessageRule:
     below it match. The first ``skip`` matches pass; then ``count`` matches
     are acted upon (None: all of them), each with ``probability`` in millionths.
     Connections keep their order: what is held or delayed holds up what follows it on
-    the same connection and in the same direction. ``strike`` is the number of the fault that made
+    the same connection and in the same direction. What is held ``is_on_the_way``, and arrives once it is released although its
+    client has closed the connection meanwhile, or waits with the client, which takes it along. ``strike`` is the number of the fault that made
     the rule, as the trace numbers them; None where no fault did.
     """
 
@@ -58,6 +59,7 @@ class MessageRule:
     count: int | None = None
     probability_millionths: int = 1_000_000
     delay_us: int = 0
+    is_on_the_way: bool = False
     strike: int | None = None
     matched: int = field(default=0)
     applied: int = field(default=0)

@@ -540,14 +540,17 @@ class Network:
     def _flush_direction(self, connection: Connection, to_server: bool, direction: Direction) -> None:
         queue = direction.queue
         within_core = self._is_within_core(*self._ends(connection, to_server))
+        has_left = False
         while queue and not self._is_cut(connection, to_server):
             message, rule = queue[0]
             if rule is not None and rule in self._holding and not within_core:
                 break
             queue.popleft()
+            has_left = has_left or (rule is not None and rule.is_on_the_way)
             if to_server:
-                # The client may have given up and closed: then its kernel has dropped this.
-                if connection.is_open or message[2] is CLOSE:
+                # A client that has given up and closed takes along what waited with it, not what was on its way already, nor
+                # what was sent behind that.
+                if connection.is_open or has_left or message[2] is CLOSE:
                     if self._server_lives(connection):
                         self._transmit(connection, True, message, 0)
                     elif connection.is_open:

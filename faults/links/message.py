@@ -17,7 +17,8 @@ class Message(MessageFault):
 
     Connections keep their order, so a message that is held or delayed holds up those
     behind it. `reset` breaks the connection in place of delivering the message. A
-    held message goes on its way with `release`, or when the cluster is healed.
+    held message goes on its way with `release`, or when the cluster is healed. Its
+    sender cannot take it back: it arrives even if that has given up and closed the connection.
     """
 
     name: ClassVar[str] = "message"
@@ -64,6 +65,7 @@ class Message(MessageFault):
                 skip=self.skip,
                 count=self.count,
                 delay_us=self.delay,
+                is_on_the_way=True,
             )
         )
 

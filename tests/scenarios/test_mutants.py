@@ -59,6 +59,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "lso-is-hw": ("atomic-multi-partition[read-committed]", "G1a"),
     "marker-to-one-partition": ("atomic-multi-partition[base]", "unseen"),
     "coordinator-forgets-prepare-commit": ("coordinator-failover[base]", "unseen"),
+    "delayed-end-txn": ("delayed-end-txn[4.3]", "G1a"),
 }
 
 
@@ -98,8 +99,6 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "G1a", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
-BY_REQUESTS = ("delayed-end-txn",)
-"""Tests that send single requests notice it (`tests/cluster_model/coordinators/test_transactions.py`)."""
 SEEDS = 20
 """So many seeds are tried."""
 
@@ -149,7 +148,7 @@ def test_dense_faults_accuse_no_sound_configuration() -> None:
 
 
 def test_nothing_goes_unnoticed() -> None:
-    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND, *BY_REQUESTS} == set(MUTANTS)
+    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND} == set(MUTANTS)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

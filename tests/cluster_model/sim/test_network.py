@@ -386,6 +386,23 @@ def test_a_client_that_gives_up_behind_a_cut_takes_what_waited_with_it() -> None
     assert sorted(net.server_got()) == ["b", "closed"]
 
 
+@pytest.mark.parametrize(("is_on_the_way", "got"), [(False, ["closed"]), (True, ["a", "b", "closed"])])
+def test_what_is_held_on_its_way_arrives_although_its_client_has_given_up(
+    is_on_the_way: bool, got: list[str]
+) -> None:
+    net = Net()
+    connection = net.connect()
+    net.rule(HOLD, kind="request", count=1, is_on_the_way=is_on_the_way)
+    net.ask(connection, "a", "b")
+    net.network.close(connection)
+    net.network.release("rule")
+    net.run()
+    assert net.server_got() == got
+    net.reply(connection, "x")
+    net.run()
+    assert net.client_got() == []
+
+
 def test_an_answer_to_a_client_that_has_gone_is_dropped_when_the_link_is_restored() -> None:
     net = Net()
     connection = net.connect()
