@@ -936,6 +936,14 @@ class Behaviours:
         meaning="a transaction has an epoch of its own (KIP-890)",
         before=(("4.0", False),),
     )
+    transaction_begins_at_zero: bool = _switch(
+        "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, any, as without transactions "
+        "(`unknown_producer_begins_anywhere`).",
+        "KIP-890 (KAFKA-18202), ProducerAppendInfo.checkSequence (supportsEpochBump)",
+        meaning="a producer's first batch in a log has sequence number 0 (KAFKA-18202)",
+        before=(("4.1", False),),
+        is_repair=False,
+    )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",

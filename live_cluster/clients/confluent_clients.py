@@ -1,5 +1,6 @@
 """Clients of confluent-kafka, that is of librdkafka (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
 
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -54,6 +55,13 @@ class ConfluentTransactions(ConfluentProducer):
 
     def fatal_error(self) -> str | None:
         return self._fatal
+
+    def poll(self, timeout_s: float) -> None:
+        try:
+            super().poll(timeout_s)
+        except KafkaException as raised:  # After a fatal error it does nothing but say so again.
+            self._failed(raised.args[0])
+            time.sleep(timeout_s)
 
     def init_transactions(self) -> None:
         self._call(self._producer.init_transactions, _CALL_S)

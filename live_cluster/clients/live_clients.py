@@ -185,7 +185,7 @@ class LiveProducer(_LiveClient, Sender):
             self._process.order(call=call, number=self._sessions[-1].call())
 
     def restart(self) -> None:
-        self.stop()
+        self.crash()
         self.start_again()
 
     def start_again(self) -> None:
@@ -193,6 +193,11 @@ class LiveProducer(_LiveClient, Sender):
         self._begin(self._host.clock.tick() + (self.spec.interval_us or 0))
 
     def stop(self) -> None:
+        if self._process is not None:
+            super().stop()
+            self._sessions[-1].end()
+
+    def crash(self) -> None:
         if self._process is not None:
             super().stop()
             self._sessions[-1].abandon()
@@ -259,6 +264,10 @@ class _LiveSession:
     def unfinished(self) -> int:
         with self._lock:
             return self._handed_over.total() + self._under_way.total()
+
+    def end(self) -> None:
+        """The run is over."""
+        self.abandon()
 
     def abandon(self) -> None:
         """The process is gone: the outcome of what was under way stays unknown."""
@@ -330,6 +339,9 @@ class _TransactionsSession(_LiveSession):
     def unfinished(self) -> int:
         with self._lock:
             return self._handed_over.total() + self._calls - self._returned
+
+    def end(self) -> None:
+        """The run is over: a transaction that is open then has come to nothing yet."""
 
     def abandon(self) -> None:
         """The process is gone: what it had not asked to be committed never is."""

@@ -94,10 +94,6 @@ def test_a_plain_campaign_has_none() -> None:
             "records have no keys of their own on real brokers, so that no log is compacted",
         ),
         (
-            "kafka: '2.4'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s, settings: {transactional.id: app}}]}",
-            "p has a transactional.id, and clients on real brokers have no transactions yet",
-        ),
-        (
             "settings: {log.flush.interval.messages: 5}\n"
             + action("broker_crash: {broker: 0, kind: power_loss}"),
             "how much of t is flushed cannot be seen",
