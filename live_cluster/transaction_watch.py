@@ -1,131 +1,46 @@
-"""What coordinators write of transactional ids, read from their log by a thread of its own."""
+"""What coordinators write of transactional ids."""
 
 import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Final, Self
-
-from kafka.protocol.consumer import FetchRequest
+from typing import Any, Final
 
 from harrow.cluster_model.events import ProducerInitialized, TransactionStateChanged
 from harrow.cluster_model.topology import TRANSACTION_STATE
+from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
-from harrow.live_cluster.repeated_look import RepeatedLook
-from harrow.live_cluster.stored_batches import next_offset, whole_batches
-from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.coordinator_messages import transaction_records
-from harrow.live_cluster.wire.metadata import broker_metadata
 
-_VERSIONS: Final = range(5, 11)
-_BYTES: Final = 1 << 20
 _UNKNOWN: Final = (-1, -1)
 
 
-class TransactionWatch:
-    """Follows ``__transaction_state`` at its leaders, up to what all of their replicas have.
-
-    The connections, one to each broker, are the watch's own, and end with it.
-    """
+class TransactionWatch(InternalTopicWatch):
+    """Reports how transactions stand, and which producer a client has become: libraries do not say, the log does."""
 
     def __init__(
         self, connections: Mapping[int, BrokerConnection], report: Report, names: Names = SAME
     ) -> None:
-        self._connections = connections
+        super().__init__(TRANSACTION_STATE, connections, names)
         self._report = report
-        self._names = names
-        self._leaders: dict[str, int] = {}
-        self._offsets: dict[str, int] = {}
         self._producers: dict[str, tuple[int, int]] = {}
         self._initialized: list[tuple[str, str]] = []
         self._lock = threading.Lock()
-        self._watch = RepeatedLook("watch transactions", self._look)
-
-    def __enter__(self) -> Self:
-        self._watch.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._watch.close(self._connections.values())
 
     def initialized(self, client: str, transactional_id: str) -> None:
-        """Take note that a client has been told its producer id and epoch: libraries do not say which, the log does."""
+        """Take note that a client has been told its producer id and epoch."""
         with self._lock:
             self._initialized.append((client, transactional_id))
 
     def _look(self) -> None:
         with self._lock:
             initialized, self._initialized = self._initialized, []
-        if self._leaders.keys() - self._offsets.keys() or not self._read():
-            self._find_leaders()
-            self._read()
+        super()._look()
         for client, transactional_id in initialized:
             producer = self._producers.get(transactional_id, _UNKNOWN)
             self._report(ProducerInitialized, client, *producer)
 
-    def _find_leaders(self) -> None:
-        """Ask any broker who leads, until the topic is there."""
-        for connection in self._connections.values():
-            try:
-                found = broker_metadata(connection, [TRANSACTION_STATE], self._names).partitions
-            except ConnectionLostError:
-                continue
-            self._leaders = {name: leader for name, (leader, _, _) in found.items()}
-            for name in found:
-                self._offsets.setdefault(name, 0)
-            if found:
-                return
-
-    def _read(self) -> bool:
-        """Read what is new; return whether all leaders were there."""
-        by_leader: dict[int, list[str]] = {}
-        for name, leader in self._leaders.items():
-            by_leader.setdefault(leader, []).append(name)
-        answered = [self._read_of(leader, names) for leader, names in by_leader.items()]
-        return bool(answered) and all(answered)
-
-    def _read_of(self, leader: int, partitions: list[str]) -> bool:
-        connection = self._connections.get(leader)
-        if connection is None:
-            return False
-        try:
-            answer = connection.ask(self._fetch(connection, partitions))
-        except ConnectionLostError:
-            return False
-        is_leader = True
-        for told in (each for topic in answer.responses for each in topic.partitions):
-            is_leader = is_leader and not told.error_code
-            name = f"{TRANSACTION_STATE}-{told.partition_index}"
-            for batch, _ in whole_batches(bytes(told.records or b"")):
-                # A batch comes whole, also where it begins before what was asked for.
-                if next_offset(batch) > self._offsets[name]:
-                    self._offsets[name] = next_offset(batch)
-                    self._take(leader, batch)
-        return is_leader
-
-    def _fetch(self, connection: BrokerConnection, partitions: list[str]) -> Any:
-        topic = FetchRequest.FetchTopic
-        asked = [
-            topic.FetchPartition(
-                partition=int(name.rpartition("-")[2]),
-                fetch_offset=self._offsets[name],
-                partition_max_bytes=_BYTES,
-                log_start_offset=-1,
-            )
-            for name in partitions
-        ]
-        return FetchRequest[connection.version_of(FetchRequest, *_VERSIONS)](
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_BYTES,
-            isolation_level=0,
-            topics=[topic(topic=TRANSACTION_STATE, partitions=asked)],
-        )
-
-    def _take(self, coordinator: int, batch: Any) -> None:
+    def take(self, coordinator: int, partition: str, batch: Any) -> None:
         for record in transaction_records(batch):
             self._producers[record.transactional_id] = record.producer_id, record.producer_epoch
             self._report(

@@ -25,7 +25,7 @@ class LibraryProducer(Protocol):
         """Let the library work, for so long at the most."""
 
 
-class TransactionError(Exception):
+class TransactionCallError(Exception):
     """A call to a producer with transactions has failed; ``name`` is the error as Kafka calls it, as far as the library tells."""
 
     def __init__(self, name: str, *, is_fatal: bool, is_retriable: bool) -> None:
@@ -38,7 +38,7 @@ class TransactionError(Exception):
 class LibraryTransactions(LibraryProducer, Protocol):
     """A producer with a ``transactional.id``; its calls return when they have done what they say.
 
-    All of them raise `TransactionError`; one that is retriable may be called again.
+    All of them raise `TransactionCallError`; one that is retriable may be called again.
     """
 
     def init_transactions(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionError
+from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
 
 _NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
 """Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
@@ -86,7 +86,7 @@ class ConfluentTransactions(ConfluentProducer):
             error = raised.args[0]
             if error.fatal():
                 self._fatal = _kafka_name(error)
-            raise TransactionError(
+            raise TransactionCallError(
                 _kafka_name(error), is_fatal=error.fatal(), is_retriable=error.retriable()
             ) from raised
 

@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionError
+from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
 
 _BOOTSTRAP_MS: Final = 50_000
 """How long a client looks for a first broker before it gives up."""
@@ -74,7 +74,7 @@ class KafkaPythonTransactions(KafkaPythonProducer):
             is_fatal = self._has_failed()
             if is_fatal:
                 self._fatal = _name_of(error)
-            raise TransactionError(
+            raise TransactionCallError(
                 _name_of(error), is_fatal=is_fatal, is_retriable=isinstance(error, KafkaTimeoutError)
             ) from error
 

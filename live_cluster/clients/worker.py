@@ -17,7 +17,7 @@ from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK
 from harrow.live_cluster.clients.client_library import (
     Ended,
     LibraryTransactions,
-    TransactionError,
+    TransactionCallError,
     load_library,
 )
 from harrow.live_cluster.names import Names
@@ -210,7 +210,7 @@ class _TransactionsWorker(_ProducerWorker):
         while True:
             try:
                 call()
-            except TransactionError as error:
+            except TransactionCallError as error:
                 if error.is_retriable and not error.is_fatal:
                     continue
                 self._take(error.name, is_fatal=error.is_fatal)

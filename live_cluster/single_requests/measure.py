@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any, Final, Literal
 
-from hypothesis import strategies as st
-
-from harrow.cluster_model.release import behaviours_in, value_in
+from harrow.cluster_model.release import behaviours_in
 from harrow.cluster_model.settings import Value
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.single_requests.comparison import (
@@ -26,11 +24,8 @@ from harrow.live_cluster.single_requests.controllers.sequences import controller
 from harrow.live_cluster.single_requests.coordinators.comparison import compared_coordinators
 from harrow.live_cluster.single_requests.coordinators.model_coordinator import ModelCoordinator
 from harrow.live_cluster.single_requests.coordinators.real_coordinator import RealCoordinators
-from harrow.live_cluster.single_requests.coordinators.sequences import (
-    group_sequences,
-    transaction_sequences,
-)
-from harrow.live_cluster.single_requests.coordinators.steps import CoordinatorStep
+from harrow.live_cluster.single_requests.coordinators.sequences import coordinator_sequences
+from harrow.live_cluster.single_requests.coordinators.steps import Coordinated
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
 from harrow.live_cluster.single_requests.real_broker import RealBrokers
 from harrow.live_cluster.single_requests.sequences import all_sequences, sequences
@@ -67,7 +62,6 @@ Compare = Callable[[Sequence[Any]], ComparedSequence]
 
 Asked = Literal["broker", "controller", "groups", "transactions"]
 """Whom a sequence is for: a broker, a controller of KRaft, a broker as coordinator of one or the other."""
-Coordinated = Literal["groups", "transactions"]
 
 
 @dataclass(slots=True)
@@ -126,15 +120,6 @@ def model_coordinator(release: KafkaRelease) -> ModelCoordinator:
     return ModelCoordinator(release.model_release, behaviours_in(release.name), COORDINATOR_SETTINGS)
 
 
-def coordinator_sequences(
-    release: KafkaRelease, coordinated: Coordinated
-) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
-    """Return what draws sequences for coordinators, as clients of a release ask them."""
-    if coordinated == "groups":
-        return group_sequences()
-    return transaction_sequences(adds=not value_in(release.name, "transactions_v2"))
-
-
 def measure_coordinators(
     release: KafkaRelease,
     real: RealCoordinators,
@@ -154,7 +139,7 @@ def measure_coordinators(
     def compare(steps: Sequence[Any]) -> ComparedSequence:
         return compared_coordinators(steps, model_coordinator(release), real.next_coordinator())
 
-    drawn = all_sequences(coordinator_sequences(release, coordinated), first_seed)
+    drawn = all_sequences(coordinator_sequences(release.name, coordinated), first_seed)
     _measure(cycle([(coordinated, compare, drawn)]), requests, measured, on_sequence)
 
 

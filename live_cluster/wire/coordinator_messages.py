@@ -8,6 +8,13 @@ from harrow.cluster_model.coordinators.transactions import transaction_metadata 
 
 _SHORT: Final = struct.Struct(">h")
 _INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+_OFFSET_KEYS: Final = (0, 1)
+_GROUP_KEY: Final = 2
+"""The kinds of keys (``OffsetCommitKey``, ``GroupMetadataKey``)."""
+_GROUP_VALUE_MAX: Final = 3
+"""The last version of ``GroupMetadataValue`` that is not flexible, which brokers write up to 4.3."""
+_WITH_REBALANCE_TIMEOUT, _WITH_TIMESTAMP, _WITH_INSTANCE = 1, 2, 3
 _STATE: Final = struct.Struct(">hqhib")
 """How a ``TransactionLogValue`` begins, in all of its versions: version, producer id and epoch, timeout, state."""
 _STATES: Final = (
@@ -126,3 +133,81 @@ def _varint(value: bytes, place: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return number, place
+
+
+class GroupRecord(NamedTuple):
+    """What a coordinator has written of a group: a generation and its members, or what it has committed of a partition."""
+
+    group: str
+    generation: int | None = None
+    members: tuple[str, ...] = ()
+    partition: str | None = None
+    offset: int = _NOBODY
+
+
+def group_records(batch: Any) -> Iterator[GroupRecord]:
+    """Yield the records of a batch of kafka-python out of ``__consumer_offsets``, but for those of what is forgotten."""
+    for record in batch:
+        key = _Reader(bytes(record.key))
+        version, group = key.short(), key.text()
+        if record.value is None or version not in (*_OFFSET_KEYS, _GROUP_KEY):
+            continue
+        value = _Reader(bytes(record.value))
+        written = value.short()
+        if version in _OFFSET_KEYS:
+            topic, number = key.text(), key.integer()
+            yield GroupRecord(group, partition=f"{topic}-{number}", offset=value.long())
+        elif written <= _GROUP_VALUE_MAX:
+            value.text()
+            generation = value.integer()
+            value.text()
+            value.text()
+            if written >= _WITH_TIMESTAMP:
+                value.long()
+            yield GroupRecord(group, generation, tuple(_members(value, written)))
+
+
+def _members(value: "_Reader", version: int) -> Iterator[str]:
+    for _ in range(value.integer()):
+        yield value.text()
+        if version >= _WITH_INSTANCE:
+            value.text()
+        value.text()
+        value.text()
+        if version >= _WITH_REBALANCE_TIMEOUT:
+            value.integer()
+        value.integer()
+        for _ in ("subscription", "assignment"):
+            value.skip(value.integer())
+
+
+class _Reader:
+    """Reads one field after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._place = 0
+
+    def short(self) -> int:
+        return self._number(_SHORT)
+
+    def integer(self) -> int:
+        return self._number(_INT)
+
+    def long(self) -> int:
+        return self._number(_LONG)
+
+    def text(self) -> str:
+        """Return a string, empty for none."""
+        length = max(0, self.short())
+        self.skip(length)
+        return self._data[self._place - length : self._place].decode()
+
+    def skip(self, size: int) -> None:
+        self._place += size
+
+    def _number(self, kind: struct.Struct) -> int:
+        (number,) = kind.unpack_from(self._data, self._place)
+        self._place += kind.size
+        found: int = number
+        return found

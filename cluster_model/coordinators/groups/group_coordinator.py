@@ -277,10 +277,6 @@ class GroupCoordinator:
         answer: Callable[[JoinGroupResponse], None],
     ) -> None:
         """Take who has a member id (``doCurrentMemberJoinGroup``)."""
-        if request.member in group.pending_members and request.instance != NO_INSTANCE:
-            # A static member is given its id with its place: for Kafka this cannot be, and is an exception.
-            answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
-            return
         if request.member in group.pending_members:
             self._add_member(group, request, request.member, client, answer)
             return
@@ -670,8 +666,6 @@ class GroupCoordinator:
         if name == NO_MEMBER and request.instance in group.static_members:
             name = group.static_members[request.instance]
         if name in group.pending_members:
-            if request.instance != NO_INSTANCE and not self._behaviours.unknown_instances_refused:
-                return errors.UNKNOWN_SERVER_ERROR
             del group.pending_members[name]
             self._try_complete_join(group)
             return errors.NONE

@@ -25,7 +25,7 @@ _REPEATABLE: Final = ("OffsetFetch", "Fetch", "ListOffsets")
 """What changes nothing: a group coordinator takes what a marker says in a thread of its own, after the transaction is complete."""
 
 
-class _Side:
+class _CoordinatorSide:
     """One of the two brokers, with what it makes up taken out of its answers."""
 
     def __init__(self, driver: CoordinatorDriver) -> None:
@@ -88,7 +88,7 @@ def compared_coordinators(
         SequenceEndedError: the real broker does not hold out.
 
     """
-    ours, theirs = _Side(model), _Side(real)
+    ours, theirs = _CoordinatorSide(model), _CoordinatorSide(real)
     resolution = CoordinatorResolution(model, ours.ids)
     exchanges: list[Exchange] = []
     for number, step in enumerate(steps, 1):

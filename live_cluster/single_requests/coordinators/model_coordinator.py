@@ -41,7 +41,7 @@ _NOT_COMPARED: Final = -1
 
 
 @dataclass(slots=True, eq=False)
-class _Answers:
+class _CoordinatorAnswers:
     """The client's end of the connections."""
 
     received: list[Message] = field(default_factory=list)
@@ -83,7 +83,7 @@ class ModelCoordinator:
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._cluster.start()
         self._host = self._cluster.host(Process("driver"))
-        self._answers = _Answers()
+        self._answers = _CoordinatorAnswers()
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
         """Send a request, over a connection of its own, and let time pass until all has come of it."""

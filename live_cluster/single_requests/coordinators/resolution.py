@@ -34,7 +34,7 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
     EndOffsetStep,
     EndTxnStep,
     FindStep,
-    HeartbeatStep,
+    GroupHeartbeatStep,
     InitStep,
     JoinStep,
     LeaveStep,
@@ -159,6 +159,8 @@ class CoordinatorResolution:
         self._ids = model_ids
         self._members: dict[int, list[str]] = {slot: [] for slot in MEMBERS}
         self._slots: dict[int, int] = {}
+        # Those that have been given an id and have not joined with it.
+        self._pending: set[str] = set()
         self._generation = 0
         self.leader = ""
         """The member that was told last to lead."""
@@ -173,6 +175,8 @@ class CoordinatorResolution:
     def request(self, number: int, step: CoordinatorStep) -> CoordinatorRequest:
         """Return what a step asks of a broker now."""
         request = self._of_group(number, step) or self._of_transaction(number, step)
+        if isinstance(request, messages.JoinGroupRequest):
+            self._pending.discard(request.member)
         if not isinstance(request, (protocol.FetchRequest, protocol.ListOffsetsRequest)):
             self._sent.append(request)
         return request
@@ -190,24 +194,26 @@ class CoordinatorResolution:
                 CONSUMER_OFFSETS if of_group else TRANSACTION_STATE,
                 GROUP if of_group else TRANSACTIONAL_IDS[0],
             )
-        if isinstance(step, (JoinStep, SyncStep, HeartbeatStep, LeaveStep, CommitStep)):
+        if isinstance(step, (JoinStep, SyncStep, GroupHeartbeatStep, LeaveStep, CommitStep)):
             return self._of_member(number, step)
         return None
 
-    def _instance(self, step: JoinStep | SyncStep | HeartbeatStep | LeaveStep | CommitStep) -> str:
-        if not self._model.knows_instances:
+    def _instance(
+        self, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep, member: str
+    ) -> str:
+        """Return the instance that a member names: none of who has an id and is to join with it, for which brokers have no answer."""
+        if not self._model.knows_instances or member in self._pending:
             return ""
         instance = INSTANCES_OF_MEMBERS.get(step.member, "")
-        may_name = bool(instance) or not isinstance(step, (JoinStep, LeaveStep))
-        if step.strays and may_name:
+        if step.strays:
             return "" if instance else INSTANCES_OF_MEMBERS[MEMBERS[-1]]
         return instance
 
     def _of_member(
-        self, number: int, step: JoinStep | SyncStep | HeartbeatStep | LeaveStep | CommitStep
+        self, number: int, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep
     ) -> CoordinatorRequest:
         member = self._member(step.member, step.who)
-        instance = self._instance(step)
+        instance = self._instance(step, member)
         if isinstance(step, JoinStep):
             self._slots[number] = step.member
             session_us = _SHORT_SESSION_US if step.is_short else _SESSION_US
@@ -219,7 +225,7 @@ class CoordinatorResolution:
         generation = messages.NO_GENERATION
         if step.generation is not None:
             generation = max(0, self._generation + step.generation)
-        if isinstance(step, HeartbeatStep):
+        if isinstance(step, GroupHeartbeatStep):
             return messages.HeartbeatRequest(GROUP, generation, member, instance)
         if isinstance(step, SyncStep):
             assigns = member == self.leader if step.assigns is None else step.assigns
@@ -345,6 +351,10 @@ class CoordinatorResolution:
             if number in self._slots and answer.get("member"):
                 known = self._members[self._slots[number]]
                 is_given = answer["error"] in ("NONE", "MEMBER_ID_REQUIRED")
+                if answer["error"] == "MEMBER_ID_REQUIRED":
+                    self._pending.add(answer["member"])
+                elif is_given:
+                    self._pending.discard(answer["member"])
                 if is_given and (not known or known[-1] != answer["member"]):
                     known.append(answer["member"])
                 if answer["error"] == "NONE":

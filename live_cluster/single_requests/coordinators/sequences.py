@@ -5,6 +5,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
+from harrow.cluster_model.release import value_in
 from harrow.live_cluster.single_requests.coordinators.steps import (
     INSTANCES,
     MEMBERS,
@@ -14,11 +15,13 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
     AddPartitionsStep,
     CommitStep,
     CommittedStep,
+    Coordinated,
+    CoordinatorStep,
     EndOffsetStep,
     EndTxnStep,
     FindStep,
+    GroupHeartbeatStep,
     GroupStep,
-    HeartbeatStep,
     InitStep,
     JoinStep,
     LeaveStep,
@@ -56,7 +59,9 @@ _SYNC: Final = st.builds(
     generation=_GENERATION,
     assigns=st.sampled_from((None, None, None, True, False)),
 )
-_HEARTBEAT: Final = st.builds(HeartbeatStep, member=_MEMBER, who=_WHO, strays=_SELDOM, generation=_GENERATION)
+_HEARTBEAT: Final = st.builds(
+    GroupHeartbeatStep, member=_MEMBER, who=_WHO, strays=_SELDOM, generation=_GENERATION
+)
 _LEAVE: Final = st.builds(LeaveStep, member=_MEMBER, who=_WHO, strays=_SELDOM)
 _COMMIT: Final = st.builds(
     CommitStep,
@@ -199,3 +204,12 @@ def transaction_sequences(*, adds: bool) -> st.SearchStrategy[tuple[TransactionS
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
+
+
+def coordinator_sequences(
+    release: str, coordinated: Coordinated
+) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
+    """Return what draws sequences for coordinators of a release, which clients of that release ask."""
+    if coordinated == "groups":
+        return group_sequences()
+    return transaction_sequences(adds=not value_in(release, "transactions_v2"))

@@ -10,6 +10,9 @@ from typing import Final, Literal
 Who = Literal["own", "none", "former", "other", "ghost"]
 """Which member id a request has: the one that was told last, none, the one before, another slot's, one that was never given."""
 
+Coordinated = Literal["groups", "transactions"]
+"""What a sequence is about."""
+
 GROUP: Final = "g"
 TOPIC: Final = "t"
 MEMBERS: Final = (0, 1, 2, 3)
@@ -54,7 +57,7 @@ class SyncStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatStep:
+class GroupHeartbeatStep:
     """A member is alive."""
 
     kind: Literal["group-heartbeat"] = "group-heartbeat"
@@ -206,7 +209,7 @@ class RepeatStep:
     back: int = 0
 
 
-GroupStep = JoinStep | SyncStep | HeartbeatStep | LeaveStep | CommitStep | CommittedStep | FindStep
+GroupStep = JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep | CommittedStep | FindStep
 TransactionStep = (
     InitStep
     | AddPartitionsStep

@@ -16,14 +16,15 @@ from harrow.live_cluster.single_requests.coordinators.driver import (
     TransactionStates,
 )
 from harrow.live_cluster.single_requests.coordinators.model_coordinator import ModelCoordinator
-from harrow.live_cluster.single_requests.coordinators.sequences import CLOSING
+from harrow.live_cluster.single_requests.coordinators.sequences import CLOSING, coordinator_sequences
 from harrow.live_cluster.single_requests.coordinators.steps import (
     AddPartitionsStep,
     CommitStep,
     CommittedStep,
+    Coordinated,
     CoordinatorStep,
     EndTxnStep,
-    HeartbeatStep,
+    GroupHeartbeatStep,
     InitStep,
     JoinStep,
     LeaveStep,
@@ -35,8 +36,6 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
 )
 from harrow.live_cluster.single_requests.measure import (
     COORDINATOR_SETTINGS,
-    Coordinated,
-    coordinator_sequences,
     model_coordinator,
 )
 from harrow.live_cluster.single_requests.sequences import seed_sequences
@@ -64,7 +63,7 @@ def answers(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> list[di
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_coordinator_of_the_model_answers_like_another_one(release: str, coordinated: Coordinated) -> None:
     made = KafkaRelease(release)
-    for steps in seed_sequences(0, coordinator_sequences(made, coordinated))[:8]:
+    for steps in seed_sequences(0, coordinator_sequences(release, coordinated))[:8]:
         compared = compared_coordinators(steps, model_coordinator(made), model_coordinator(made))
         assert compared.difference is None
         assert compared.requests == len(steps)
@@ -77,9 +76,9 @@ class Shifted(ModelCoordinator):
     shift = 40
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
-        for name in ("producer_id",):
-            if 0 <= getattr(request, name, -1) < 10**9:
-                request = replace(request, **{name: getattr(request, name) - self.shift})  # type: ignore[arg-type]
+        if 0 <= getattr(request, "producer_id", -1) < 10**9:
+            given: Any = request
+            request = replace(given, producer_id=given.producer_id - self.shift)
         told = super().ask(number, request, expected)
         return {
             each: {**answer, "producer_id": answer["producer_id"] + self.shift}
@@ -117,7 +116,7 @@ def test_ids_that_brokers_make_up_are_compared_by_the_order_in_which_they_were_g
 
 def test_who_joins_is_answered_when_the_others_have_joined() -> None:
     joins = [JoinStep(member=member) for member in (0, 0, 1, 1, 0)]
-    told = answers((*joins, SyncStep(member=1), SyncStep(member=0), HeartbeatStep(member=1)))
+    told = answers((*joins, SyncStep(member=1), SyncStep(member=0), GroupHeartbeatStep(member=1)))
     assert [sorted(each) for each in told] == [["1"], ["2"], ["3"], [], ["4", "5"], [], ["6", "7"], ["8"]]
     assert (told[4]["5"]["generation"], told[4]["5"]["leader"], told[4]["4"]["members"]) == (2, "m0", [])
     # The leader brings what both are to read, each a partition of its own.
@@ -159,7 +158,7 @@ def test_a_request_that_comes_once_more_ends_the_next_transaction_up_to_3_9() ->
 
 def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
     for release in RELEASES:
-        drawn = seed_sequences(1, coordinator_sequences(KafkaRelease(release), "transactions"))
+        drawn = seed_sequences(1, coordinator_sequences(release, "transactions"))
         kinds = {step.kind for steps in drawn for step in steps}
         assert ("add-offsets" in kinds) != value_in(release, "transactions_v2")
         assert all(steps[-len(CLOSING) :] == CLOSING for steps in drawn)
@@ -170,7 +169,7 @@ def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
     [
         (
             {"heartbeats_while_syncing": False},
-            (JoinStep(member=2), HeartbeatStep(member=2)),
+            (JoinStep(member=2), GroupHeartbeatStep(member=2)),
             "Heartbeat: answers.n.error is 'NONE' in the model, 'REBALANCE_IN_PROGRESS' on the broker",
         ),
         (
@@ -214,7 +213,7 @@ def test_a_leader_that_another_broker_has_chosen_is_no_difference(who_leaves: in
     first = [JoinStep(member=member) for member in (0, 0, 1, 1, 0, 2, 0, 1)]
     stay = [member for member in (0, 1) if member != who_leaves]
     rejoin = [JoinStep(member=member) for member in (*stay, *([2] if who_leaves != 2 else []))]
-    steps = (*first, LeaveStep(member=who_leaves), *rejoin)
+    steps: tuple[CoordinatorStep, ...] = (*first, LeaveStep(member=who_leaves), *rejoin)
     other = OtherLeader("3.9", behaviours_in("3.9.2"), COORDINATOR_SETTINGS)
     compared = compared_coordinators(steps, broker(), other)
     assert compared.difference is None
