@@ -29,7 +29,9 @@ from harrow.live_cluster.feasible import (
     NO_RECORDS_DELETED,
     NO_THROTTLE,
 )
+from harrow.live_cluster.group_watch import GroupWatch
 from harrow.live_cluster.happenings import Happenings, WallClock
+from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
@@ -103,7 +105,11 @@ class LiveTarget:
             transactions = TransactionWatch(
                 {broker: cluster.connect(broker) for broker in cluster.brokers}, report, cluster.names
             )
-        self._transactions = transactions
+        groups = sorted({consumer.group for consumer in plan.consumers if consumer.group})
+        self._coordination: list[InternalTopicWatch] = [] if transactions is None else [transactions]
+        if cluster.follows_logs and groups:
+            connections = {broker: cluster.connect(broker) for broker in cluster.brokers}
+            self._coordination.append(GroupWatch(groups, connections, report, cluster.names))
         host = ClientHost(
             children=cluster.children,
             folder=folder / "clients",
@@ -154,8 +160,8 @@ class LiveTarget:
         self._cluster.start()
         for watch in self._watches.values():
             self._open.enter_context(watch)
-        if self._transactions is not None:
-            self._open.enter_context(self._transactions)
+        for watch_of_topic in self._coordination:
+            self._open.enter_context(watch_of_topic)
         self._clock.set_ready()
         self.environment.started()
         self._look()

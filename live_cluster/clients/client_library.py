@@ -76,6 +76,36 @@ class LibraryConsumer(Protocol):
         """Read what there is; wait for so long at the most where there is nothing."""
 
 
+class LibraryMember(Protocol):
+    """A consumer that is a member of a group, or commits for one; partitions are by their names on the cluster."""
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assigned: Callable[[list[str], int], None],
+        on_revoked: Callable[[list[str], bool], None],
+    ) -> None:
+        """Join; the callbacks are called within polls, with partitions and generation, and with partitions and whether they are lost."""
+
+    def assign(self, partitions: list[str]) -> None:
+        """Read these from where the group has committed."""
+
+    def committed(self, partitions: list[str]) -> dict[str, int]:
+        """Return where the group is, of partitions of which that is known."""
+
+    def poll(self, records_max: int, timeout_s: float) -> Mapping[str, list[tuple[int, str]]]:
+        """Return what there is to read; wait for so long at the most where there is nothing."""
+
+    def processed(self, offsets: Mapping[str, int]) -> None:
+        """Say up to where the application has come, for commits that the library does by itself."""
+
+    def commit(self, offsets: Mapping[str, int]) -> str | None:
+        """Commit, and return the error, None for none."""
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
 class ClientLibrary(Protocol):
     """The module of a library. Settings are by its own names.
 
@@ -87,6 +117,9 @@ class ClientLibrary(Protocol):
 
     def make_transactions(self, settings: dict[str, Any]) -> LibraryTransactions:
         """Return a producer with transactions."""
+
+    def make_member(self, settings: dict[str, Any]) -> LibraryMember:
+        """Return a consumer that is a member of a group."""
 
     def make_consumer(self, settings: dict[str, Any]) -> LibraryConsumer:
         """Return a consumer."""

@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
+from harrow.live_cluster.clients.client_library import Ended, LibraryMember, Poll, TransactionCallError
 
 _BOOTSTRAP_MS: Final = 50_000
 """How long a client looks for a first broker before it gives up."""
@@ -139,5 +139,17 @@ def _name_of(error: KafkaError) -> str:
 
 
 make_producer = KafkaPythonProducer
+
+
+def make_member(_: dict[str, Any]) -> LibraryMember:
+    """Refuse: it has no rebalance that another thread does not end, so that polls of its members tell less.
+
+    Raises:
+        NotImplementedError: always; such campaigns are skipped.
+
+    """
+    raise NotImplementedError("members of groups are clients of confluent-kafka")
+
+
 make_transactions = KafkaPythonTransactions
 make_consumer = KafkaPythonConsumer

@@ -10,8 +10,18 @@ from typing import Any, Final
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
-from harrow.cluster_model.events import TransactionError, TransactionReported
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN
+from harrow.cluster_model import errors
+from harrow.cluster_model.events import (
+    ClientStopped,
+    CommitFailed,
+    GroupOffsetFound,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    RecordsProcessed,
+    TransactionError,
+    TransactionReported,
+)
+from harrow.cluster_model.history import ASSIGN, FAIL, INFO, INVOKE, OK, SEND, SUBSCRIBE, TXN
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import ISOLATION_LEVEL, READ_COMMITTED, producer_config
 from harrow.cluster_model.sim.choices import Stream, between
@@ -30,6 +40,10 @@ _GAPS: Final = 1_000
 """How many gaps between records are drawn; then they begin again."""
 _CRASHED: Final = "CRASHED"
 _ABORTED: Final = "ABORTED"
+_MAY_COUNT: Final = frozenset(
+    {errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT, "_TIMED_OUT", "_TRANSPORT"}
+)
+"""Errors of commits that leave open whether they have been stored, and what librdkafka calls them."""
 _NS_PER_US: Final = 1_000
 _RECORDS_MAX: Final = 500
 
@@ -369,6 +383,7 @@ class LiveConsumer(_LiveClient, Reader):
         self._positions: Mapping[str, int] = {}
         self._at_end = False
         self._starts = 0
+        self._generation = -1
 
     def start(self) -> None:
         host = self._host
@@ -379,7 +394,7 @@ class LiveConsumer(_LiveClient, Reader):
         self._process = host.start(
             self.spec.name if self._starts == 1 else f"{self.spec.name}-{self._starts}",
             {
-                "role": "consumer",
+                **self._role(),
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "partitions": self.spec.partitions or host.partitions,
@@ -394,7 +409,70 @@ class LiveConsumer(_LiveClient, Reader):
             self._take,
         )
 
+    def _role(self) -> dict[str, Any]:
+        spec, host = self.spec, self._host
+        if not spec.group:
+            return {"role": "consumer"}
+        return {
+            "role": "member",
+            "subscribed": self._topics(),
+            "assigned": spec.partitions,
+            "commit": spec.commit,
+            "stop_ns": None if spec.stop_us is None else host.clock.ns_of(spec.stop_us),
+        }
+
+    def _topics(self) -> list[str]:
+        known = (partition.rpartition("-")[0] for partition in self._host.partitions)
+        return list(self.spec.topics or dict.fromkeys(known))
+
+    def _take_of_member(self, report: Mapping[str, Any]) -> None:
+        """Take what a member of a group reports beside what it reads."""
+        host, name, group = self._host, self.spec.name, self.spec.group
+        at_us = host.clock.us_of(report["at"])
+        if "subscribed" in report:
+            topics = self._topics()
+            read = [p for p in host.partitions if p.rpartition("-")[0] in topics]
+            host.reports.add_assignment(self._number, SUBSCRIBE, read, at_us)
+        elif "assigned" in report:
+            self._generation = report["generation"]
+            host.report(PartitionsAssigned, name, group, self._generation, tuple(report["assigned"]))
+            host.reports.add_assignment(self._number, ASSIGN, report["owned"], at_us)
+        elif "revoked" in report:
+            revoked, is_lost = tuple(report["revoked"]), report["lost"]
+            host.report(PartitionsRevoked, name, group, self._generation, revoked, is_lost)
+            host.reports.add_assignment(self._number, ASSIGN, report["owned"], at_us)
+        elif "found" in report:
+            for partition, offset in report["found"].items():
+                host.report(GroupOffsetFound, name, partition, offset)
+        elif "processed" in report:
+            for partition, (end, values) in report["processed"].items():
+                host.report(RecordsProcessed, name, group, partition, end, tuple(values))
+        elif "closed" in report:
+            host.report(ClientStopped, name)
+        else:
+            self._take_commit(report, at_us)
+
+    def _take_commit(self, report: Mapping[str, Any], at_us: int) -> None:
+        reports, error = self._host.reports, report.get("error")
+        if "committing" in report:
+            reports.add_commit(self._number, INVOKE, report["committing"], at_us)
+        elif error is None:
+            reports.add_commit(self._number, OK, report["committed"], at_us)
+        else:
+            type_ = INFO if error in _MAY_COUNT else FAIL
+            offsets = report["committed"]
+            reports.add_commit(self._number, type_, offsets, at_us, error)
+            self._host.report(CommitFailed, self.spec.name, self.spec.group, error, tuple(offsets.items()))
+
+    def crash(self) -> None:
+        if self.spec.group and self._process is not None:
+            self._host.report(ClientStopped, self.spec.name)
+        super().crash()
+
     def _take(self, report: Mapping[str, Any]) -> None:
+        if "records" not in report:
+            self._take_of_member(report)
+            return
         records = {
             partition: [(offset, value) for offset, value in pairs]
             for partition, pairs in report["records"].items()
@@ -404,7 +482,7 @@ class LiveConsumer(_LiveClient, Reader):
         if records:
             self._host.reports.add_poll(self._number, records, us_of(report["invoked"]), us_of(report["at"]))
         self._consumed.update(value for pairs in records.values() for _, value in pairs)
-        self._positions = report["positions"]
+        self._positions = {**self._positions, **report["positions"]}
         self._at_end = report["at_end"]
 
     def start_again(self) -> None:

@@ -1,10 +1,21 @@
 """What clients under test have reported, from processes that know nothing of each other: one history."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, TXN, MicroOperation, Operation
+from harrow.cluster_model.history import (
+    COMMIT,
+    FAIL,
+    INFO,
+    INVOKE,
+    OK,
+    POLL,
+    SEND,
+    TXN,
+    MicroOperation,
+    Operation,
+)
 
 
 class ClientReports:
@@ -80,6 +91,23 @@ class ClientReports:
         with self._lock:
             self._rows.append((invoked_us, process, INVOKE, POLL, ((POLL,),), None))
             self._rows.append((at_us, process, OK, POLL, ((POLL, records),), None))
+        self._on_added()
+
+    def add_assignment(self, process: int, f: str, partitions: Iterable[str], at_us: int) -> None:
+        """Add that a consumer subscribes (`SUBSCRIBE`), or which partitions it reads from now on (`ASSIGN`)."""
+        value: Any = tuple(partitions)
+        with self._lock:
+            self._rows.append((at_us, process, INVOKE, f, value, None))
+            self._rows.append((at_us, process, OK, f, value, None))
+        self._on_added()
+
+    def add_commit(
+        self, process: int, type_: str, offsets: Mapping[str, int], at_us: int, error: str | None = None
+    ) -> None:
+        """Add that a consumer commits, or what came of that."""
+        value = tuple((COMMIT, name, offset) for name, offset in offsets.items())
+        with self._lock:
+            self._rows.append((at_us, process, type_, COMMIT, value, error))
         self._on_added()
 
     def is_acked(self, value: str) -> bool:

@@ -325,6 +325,95 @@ class _ConsumerWorker:
         return {self._names.own_partition(partition): each for partition, each in found.items()}
 
 
+class _MemberWorker:
+    """A consumer that is a member of a group, and the application that polls it: it processes what a poll returned before it polls again."""
+
+    def __init__(self, channel: _Channel, client: dict[str, Any]) -> None:
+        self._channel = channel
+        self._interval_s: float = client["poll_interval_ns"] / 1e9
+        self._records_max: int = client["max_poll_records"]
+        self._start_ns: int = client["start_ns"]
+        self._stop_ns: int | None = client["stop_ns"]
+        self._topics: list[str] = client["subscribed"]
+        self._partitions: list[str] = client["assigned"]
+        self._commit: str = client["commit"]
+        self._names = _names_of(client)
+        self._consumer = load_library(client["library"]).make_member(client["settings"])
+        self._owned: list[str] = []
+        self._consumed: dict[str, int] = {}
+
+    def work(self, _: list[dict[str, Any]]) -> None:
+        while time.monotonic_ns() < self._start_ns:
+            self._channel.orders(_POLL_S)
+        self._begin()
+        while self._stop_ns is None or time.monotonic_ns() < self._stop_ns:
+            invoked_ns = time.monotonic_ns()
+            records = self._consumer.poll(self._records_max, _POLL_S)
+            if records:
+                self._take(invoked_ns, records)
+            self._channel.orders(0)
+        self._consumer.close()
+        self._channel.report_now(closed=True)
+        while True:
+            self._channel.orders(None)
+
+    def _begin(self) -> None:
+        if self._partitions:
+            own = [self._names.partition(partition) for partition in self._partitions]
+            self._assigned(own, -1)
+            self._consumer.assign(own)
+        else:
+            self._channel.report_now(subscribed=True)
+            topics = [self._names.topic(topic) for topic in self._topics]
+            self._consumer.subscribe(topics, self._assigned, self._revoked)
+
+    def _assigned(self, partitions: list[str], generation: int) -> None:
+        own = [self._names.own_partition(partition) for partition in partitions]
+        self._owned = sorted({*self._owned, *own})
+        self._channel.report_now(assigned=sorted(own), generation=generation, owned=self._owned)
+        committed = self._consumer.committed(partitions) if partitions else {}
+        found = {self._names.own_partition(name): offset for name, offset in committed.items()}
+        self._channel.report_now(found=found)
+
+    def _revoked(self, partitions: list[str], is_lost: bool) -> None:
+        own = [self._names.own_partition(partition) for partition in partitions]
+        self._owned = [partition for partition in self._owned if partition not in own]
+        for partition in own:
+            self._consumed.pop(partition, None)
+        self._channel.report_now(revoked=sorted(own), lost=is_lost, owned=self._owned)
+
+    def _take(self, invoked_ns: int, records: Mapping[str, list[tuple[int, str]]]) -> None:
+        own = {self._names.own_partition(name): pairs for name, pairs in records.items()}
+        self._channel.report_now(
+            invoked=invoked_ns,
+            records=own,
+            positions={name: pairs[-1][0] + 1 for name, pairs in own.items()},
+            at_end=False,
+        )
+        self._consumed.update({name: pairs[-1][0] + 1 for name, pairs in own.items()})
+        if self._commit == "before" and not self._commits():
+            return
+        time.sleep(self._interval_s)
+        self._channel.report_now(
+            processed={name: [pairs[-1][0] + 1, [v for _, v in pairs]] for name, pairs in own.items()}
+        )
+        if self._commit == "after":
+            self._commits()
+        elif self._commit == "auto":
+            self._consumer.processed(self._by_cluster(self._consumed))
+
+    def _commits(self) -> bool:
+        """Commit what was read; return whether that counts."""
+        offsets = dict(self._consumed)
+        self._channel.report_now(committing=offsets)
+        error = self._consumer.commit(self._by_cluster(offsets))
+        self._channel.report_now(committed=offsets, error=error)
+        return error is None
+
+    def _by_cluster(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        return {self._names.partition(name): offset for name, offset in offsets.items()}
+
+
 def _names_of(client: Mapping[str, Any]) -> Names:
     """Return what the topics that it was told of are called on the cluster: libraries know no other names."""
     return Names(topics=client.get("topics", {}))
@@ -334,6 +423,7 @@ _WORKERS: Final[Mapping[str, Callable[[_Channel, dict[str, Any]], "_Worker"]]] =
     "producer": _ProducerWorker,
     "transactions": _TransactionsWorker,
     "consumer": _ConsumerWorker,
+    "member": _MemberWorker,
 }
 
 
