@@ -75,6 +75,8 @@ class LibrarySettings:
     own_values: Mapping[str, Callable[[Value], Value]] = field(default_factory=dict)
     connection: Callable[[list[str], str], dict[str, Any]]
     own_security: Callable[[str, str], dict[str, Any] | None]
+    amends: Callable[[dict[str, Any]], None] = lambda _: None
+    """Puts right what it would refuse of a producer's settings taken together."""
 
     def lacking(self, scope: str, names: Iterable[str]) -> Iterator[str]:
         """Yield those of some settings that it has not."""
@@ -158,6 +160,12 @@ def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
     return None if own_name is None else {own_name: value}
 
 
+def _within_transaction(settings: dict[str, Any]) -> None:
+    """Give a record no longer than its transaction has, as librdkafka demands; the Java client lets it have more."""
+    if DELIVERY_TIMEOUT in settings and TRANSACTION_TIMEOUT in settings:
+        settings[DELIVERY_TIMEOUT] = min(int(settings[DELIVERY_TIMEOUT]), int(settings[TRANSACTION_TIMEOUT]))
+
+
 def _acks(value: Value) -> Value:
     return value if value == _ALL else int(value)
 
@@ -168,6 +176,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         own_values={AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
+        amends=_within_transaction,
     ),
     KAFKA_PYTHON: LibrarySettings(
         own_name=_kafka_python_name,
@@ -194,6 +203,7 @@ def producer_settings(library: str, release: str, given: Mapping[str, Value]) ->
     # Libraries of today have it on by default, also where the Java client could not be told of it.
     settings[IDEMPOTENCE] = config.idempotence
     settings[_RETRY_BACKOFF_MAX] = config.retry_backoff_max_us // US_PER_MS
+    LIBRARIES[library].amends(settings)
     return LIBRARIES[library].said(PRODUCER, settings)
 
 

@@ -9,6 +9,7 @@ from harrow.live_cluster.processes.local_node import LocalNode
 
 SMALL: Final = {
     "offsets.topic.num.partitions": 3,
+    "transaction.state.log.num.partitions": 3,
     "log.cleaner.dedupe.buffer.size": 4_194_304,
     "auto.create.topics.enable": False,
 }

@@ -94,10 +94,6 @@ def test_a_plain_campaign_has_none() -> None:
             "records have no keys of their own on real brokers, so that no log is compacted",
         ),
         (
-            "kafka: '2.4'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s, settings: {transactional.id: app}}]}",
-            "p has a transactional.id, and clients on real brokers have no transactions yet",
-        ),
-        (
             "settings: {log.flush.interval.messages: 5}\n"
             + action("broker_crash: {broker: 0, kind: power_loss}"),
             "how much of t is flushed cannot be seen",
@@ -160,17 +156,21 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
     assert without == ()
     assert real.behaviours == {
         "empty_log_begins_at_zero": False,
+        "empty_transactions_tracked": False,
         "epoch_cache_cut_at_log_end": True,
         "fetch_limited_to_quota": True,
         "fetch_sessions_keep_epoch": True,
+        "heartbeats_while_syncing": True,
         "high_watermark_answers_followers": "never",
         "isr_altered_by_controller": True,
+        "later_epoch_cannot_end": True,
         "maximal_isr": True,
         "producer_bumps_epoch": True,
         "read_replica_selected_by_leader": False,
         "requests_wait_for_isr_write": False,
         "producer_fenced_error": True,
         "stable_offset_fetch": True,
+        "static_rejoin_rebalances": "with_other_protocol",
         "syncs_expire": True,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
