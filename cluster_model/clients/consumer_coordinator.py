@@ -162,13 +162,15 @@ class ConsumerCoordinator:
         self._auto_commit_set = False
         self._waiting: list[Callable[[], None]] = []
         self._without_offset: dict[str, None] = {}
+        # Who this was when it last got partitions (``onJoinComplete``): that is what it says until it gets some again.
+        self._joined_as = (NO_GENERATION, NO_MEMBER)
         self._fetching_offsets = False
 
     @property
     def group_metadata(self) -> GroupMetadata:
         """Who this is, for transactions that commit offsets of the group."""
         config = self._config
-        return GroupMetadata(config.group, self.generation, self.member, config.group_instance)
+        return GroupMetadata(config.group, *self._joined_as, config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
@@ -328,6 +330,7 @@ class ConsumerCoordinator:
             self._join_failed(error, at_once=error == errors.REBALANCE_IN_PROGRESS)
             return
         self.state = STABLE
+        self._joined_as = self.generation, self.member
         self._heard_us = self._host.clock.now_us
         assigned = response.partitions
         revoked = [name for name in self.owned if name not in assigned]
@@ -542,6 +545,14 @@ class ConsumerCoordinator:
     def ask_for_offsets(self, partitions: Collection[str]) -> None:
         """Ask where the group is in partitions that the consumer has assigned itself."""
         self._without_offset.update(dict.fromkeys(partitions))
+
+    def is_settled(self) -> bool:
+        """Return whether it has partitions, knows from where on to read them, and is not about to join again."""
+        return self.state == STABLE and not (self._needs_join or self._without_offset)
+
+    def position_known(self, partition: str) -> None:
+        """Ask for no offset of a partition: its application has sought one."""
+        self._without_offset.pop(partition, None)
 
     def _fetch_offsets(self) -> None:
         if self._fetching_offsets:
