@@ -73,10 +73,12 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What the promise to a consumer depends on."""
+    """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``."""
 
     name: str
     read_committed: bool
+    group: str = ""
+    offset_reset: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,13 @@ from harrow.checks.rules import (
     acked_below_min_isr,
     broken_invariants,
     duplicate,
+    effects,
     inconsistent_offsets,
     log_divergence,
     lost_write,
     nonmonotonic_send,
     read_above_hw,
+    rebalance_skip,
     two_leaders,
     unavailable,
     unseen,
@@ -35,6 +37,9 @@ RULES: Final[Registry[str, Rule]] = Registry(
         unavailable.RULE,
         acked_below_min_isr.RULE,
         *HISTORY_RULES,
+        effects.LOST,
+        effects.DOUBLED,
+        rebalance_skip.RULE,
         *broken_invariants.RULES,
     )
 )

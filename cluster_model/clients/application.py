@@ -122,7 +122,7 @@ class Application:
         self._result: Any = None
         self._is_waiting = False
         # Where it is to be held, and how many times it still passes there.
-        self._hold: tuple[str, int] | None = None
+        self.hold: tuple[str, int] | None = None
         self.held_at: str | None = None
         self._told: dict[str, None] = {}
         # How many of its batches had failed when it flushed last.
@@ -183,11 +183,11 @@ class Application:
 
     def hold_at(self, step: str, passes: int) -> None:
         """Do not go on at a step, once it has been passed so many times."""
-        self._hold = step, passes
+        self.hold = step, passes
 
     def let_go(self) -> None:
         """Go on, where it is held, and hold it nowhere."""
-        self._hold = None
+        self.hold = None
         if self.held_at is not None:
             self.held_at = None
             self._advance(None)
@@ -252,10 +252,10 @@ class Application:
             self._host.emit(ApplicationStep, self._host.name, self._spec.group, step)
 
     def _is_held(self, step: str) -> bool:
-        if self._hold is None or self._hold[0] != step:
+        if self.hold is None or self.hold[0] != step:
             return False
-        passes = self._hold[1]
-        self._hold = (step, passes - 1) if passes else None
+        passes = self.hold[1]
+        self.hold = (step, passes - 1) if passes else None
         return not passes
 
     def _end(self, error: str) -> None:
@@ -278,7 +278,7 @@ class Application:
         while True:
             yield POLL
             records: Records = yield self._poll
-            if self._is_closing:
+            if self._is_closing and not records:
                 yield self._close
                 return NONE
             error: str = yield from self._handle(records)
@@ -542,9 +542,7 @@ class ParallelWorkers(Application):
     def _to_commit(self) -> dict[str, int]:
         """Return up to where each partition is finished: below the lowest record that is not."""
         consumed = self.consumer.consumed_to
-        return {
-            name: next(iter(self._unfinished.get(name, ())), offset) for name, offset in consumed.items()
-        }
+        return {name: next(iter(self._unfinished.get(name, ())), offset) for name, offset in consumed.items()}
 
     def _wait_for_free(self, on_done: Callable[[Any], None]) -> None:
         if self._waiting:

@@ -49,9 +49,7 @@ class ApplicationReader:
     def read(self, section: Section | None, name: str, path: Path) -> ApplicationSpec:
         given = {} if section is None else section.given()
         delivery = given.get(_DELIVERY, EXACTLY_ONCE)
-        consumer = self._settings.own_in(
-            CONSUMER, given.get(CONSUMER), (*path, CONSUMER), {GROUP_ID: name}
-        )
+        consumer = self._settings.own_in(CONSUMER, given.get(CONSUMER), (*path, CONSUMER), {GROUP_ID: name})
         is_transactional = delivery == EXACTLY_ONCE
         implied: dict[str, Value] = {TRANSACTIONAL_ID: name} if is_transactional else {}
         producer = self._settings.own_in(PRODUCER, given.get(PRODUCER), (*path, PRODUCER), implied)
@@ -70,7 +68,9 @@ class ApplicationReader:
 
     def _check_topics(self, spec: ApplicationSpec, given: Mapping[str, Any], path: Path) -> None:
         if spec.target is None and spec.delivery != IDEMPOTENT_SINK and not self._draft.has_lost(path):
-            self._draft.problem(path, f"`to` is missing: with `{_DELIVERY}: {spec.delivery}` it writes to a topic")
+            self._draft.problem(
+                path, f"`to` is missing: with `{_DELIVERY}: {spec.delivery}` it writes to a topic"
+            )
         elif spec.target is not None and spec.target == spec.source and "to" in given:
             message = f"an application that writes to {spec.target}, which it reads, never comes to an end"
             self._draft.problem((*path, "to"), message)

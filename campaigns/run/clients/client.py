@@ -71,10 +71,6 @@ class Client(ABC):
         """Return the step at which it is held, None where it is not."""
         return None
 
-    def let_go(self) -> None:
-        """Let it go on where it is held, and hold it nowhere."""
-        raise NotImplementedError(type(self).__name__)
-
     def can_be_slowed(self) -> bool:
         """Return whether it polls in a loop, so that there is something to slow down."""
         return False

@@ -206,7 +206,5 @@ class Clients:
 
     def application_settings(self) -> tuple[ApplicationSettings, ...]:
         return tuple(
-            client.application_settings()
-            for members in self.group_readers().values()
-            for client in members
+            client.application_settings() for members in self.group_readers().values() for client in members
         )

@@ -78,6 +78,9 @@ class ApplicationClient(GroupReader):
 
     def start_again(self) -> None:
         session = _Session(self, self._cluster, self._skew_us)
+        if self._sessions:
+            # What waits for a step waits for it in the next life, too.
+            session.application.hold = self._sessions[-1].application.hold
         self._sessions.append(session)
         session.application.slow_us = self._slow_us
         session.application.start()
@@ -116,10 +119,6 @@ class ApplicationClient(GroupReader):
     def held_at(self) -> str | None:
         return self._sessions[-1].application.held_at if self.is_running() else None
 
-    def let_go(self) -> None:
-        if self.is_running():
-            self._sessions[-1].let_go()
-
     def can_be_slowed(self) -> bool:
         return True
 
@@ -154,9 +153,7 @@ class ApplicationClient(GroupReader):
         return found
 
     def _partitions_of(self, topic: str) -> tuple[str, ...]:
-        return tuple(
-            name for name in self._cluster.partition_names() if name.rpartition("-")[0] == topic
-        )
+        return tuple(name for name in self._cluster.partition_names() if name.rpartition("-")[0] == topic)
 
     def partitions(self) -> dict[str, tuple[str, ...]]:
         """Return the partitions of its topics."""
@@ -182,7 +179,10 @@ class ApplicationClient(GroupReader):
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         config = consumer_config(self._cluster.release, self.spec.consumer_settings())
         known = ConsumerSettings(
-            name=self.spec.name, read_committed=config.isolation_level == READ_COMMITTED
+            name=self.spec.name,
+            read_committed=config.isolation_level == READ_COMMITTED,
+            group=self.spec.group,
+            offset_reset=config.auto_offset_reset,
         )
         return {session.processes[0]: known for session in self._sessions}
 

@@ -480,7 +480,10 @@ class ConsumerClient(Reader):
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         known = ConsumerSettings(
-            name=self.spec.name, read_committed=self._config.isolation_level == READ_COMMITTED
+            name=self.spec.name,
+            read_committed=self._config.isolation_level == READ_COMMITTED,
+            group="" if self.spec.partitions else self.spec.group,
+            offset_reset=self._config.auto_offset_reset,
         )
         return dict.fromkeys(self._history_processes, known)
 
