@@ -16,6 +16,8 @@ NO_TRUNCATION: Final = "none"
 NEVER: Final = "never"
 WITH_SELECTOR: Final = "with_selector"
 ALWAYS: Final = "always"
+WHILE_COMPLETING: Final = "while_completing"
+WITH_OTHER_PROTOCOL: Final = "with_other_protocol"
 
 TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
@@ -381,6 +383,31 @@ class Behaviours:
         before=(("2.3", False),),
         is_repair=False,
     )
+    static_rejoin_rebalances: str = _switch(
+        "When a static member that comes back makes its group rebalance: never, also where the leader assigns to its former life and so "
+        "nothing to it; while the leader assigns; then, and where the group would choose another assignor.",
+        "KAFKA-9801, KAFKA-10284, GroupCoordinator.updateStaticMemberAndRebalance",
+        choices=(NEVER, WHILE_COMPLETING, WITH_OTHER_PROTOCOL),
+        meaning="a static member that comes back while its group rebalances joins again (KAFKA-9801)",
+        before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
+        latest=WITH_OTHER_PROTOCOL,
+        is_repair=False,
+    )
+    unknown_instances_refused: bool = _switch(
+        "A member that names a group.instance.id which its group does not know is refused (UNKNOWN_MEMBER_ID), whatever it asks. "
+        "Before, only when it joined.",
+        "GroupCoordinator.validateCurrentMember (5dae3648abd)",
+        meaning="a group.instance.id that is not known is refused",
+        before=(("3.0", False),),
+        is_repair=False,
+    )
+    heartbeats_while_syncing: bool = _switch(
+        "A member that waits for its partitions may send heartbeats. Before, they were answered REBALANCE_IN_PROGRESS.",
+        "KAFKA-10134, GroupCoordinator.handleHeartbeat (CompletingRebalance)",
+        meaning="heartbeats count while the leader of a group assigns",
+        before=(("2.6.1", False),),
+        is_repair=False,
+    )
     static_leader_skips_assignment: bool = _switch(
         "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
         "told that its former life led, and the group had nobody who looked for new partitions.",
@@ -401,6 +428,14 @@ class Behaviours:
         "The coordinator of a group refuses a commit of who is no member, or is of another generation. Off is a mutant.",
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group takes commits of members of its present generation alone",
+    )
+    unknown_group_told: bool = _switch(
+        "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
+        "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",
+        "KIP-848, OffsetMetadataManager.validateOffsetCommit, validateTransactionalOffsetCommit",
+        meaning="a commit for a group that is not known is refused as such",
+        before=(("4.0", False),),
+        is_repair=False,
     )
     offsets_kept_while_read: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
@@ -869,6 +904,22 @@ class Behaviours:
         "KIP-588 (KAFKA-9910), TransactionCoordinator",
         meaning="a coordinator says that a producer was succeeded (KIP-588)",
         before=(("2.7", False),),
+        is_repair=False,
+    )
+    empty_transactions_tracked: bool = _switch(
+        "The marker of a transaction that has nothing in a partition counts there like one that has: it is read with read_committed once "
+        "it is replicated, and an abort is in the index of aborted transactions. Later, it stands in the log and that is all.",
+        "KAFKA-10702, ProducerAppendInfo.appendEndTxnMarker",
+        meaning="a marker without a transaction ends nothing (KAFKA-10702)",
+        latest=False,
+        before=(("2.8", True),),
+        is_repair=False,
+    )
+    later_epoch_cannot_end: bool = _switch(
+        "A client cannot end a transaction with an epoch that it was never given. Before, such an epoch was no reason to refuse it.",
+        "KAFKA-9600, TransactionCoordinator.endTransaction (isFromClient)",
+        meaning="EndTxn of a client has the epoch of its transactional id",
+        before=(("2.6", False),),
         is_repair=False,
     )
     transaction_verification: bool = _switch(

@@ -204,7 +204,9 @@ class ProducerStates:
             entry.coordinator_epoch = batch.coordinator_epoch
         first_offset = self.ongoing_transactions.pop(batch.producer_id, None)
         if first_offset is None:
-            return
+            if not self._behaviours.empty_transactions_tracked:
+                return
+            first_offset = batch.base_offset
         self.unreplicated_transactions.append((first_offset, batch.base_offset))
         # What is read again after a truncation may be in the index already.
         if batch.control_type == ABORT and (

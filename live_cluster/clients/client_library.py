@@ -25,6 +25,38 @@ class LibraryProducer(Protocol):
         """Let the library work, for so long at the most."""
 
 
+class TransactionError(Exception):
+    """A call to a producer with transactions has failed; ``name`` is the error as Kafka calls it, as far as the library tells."""
+
+    def __init__(self, name: str, *, is_fatal: bool, is_retriable: bool) -> None:
+        super().__init__(name)
+        self.name = name
+        self.is_fatal = is_fatal
+        self.is_retriable = is_retriable
+
+
+class LibraryTransactions(LibraryProducer, Protocol):
+    """A producer with a ``transactional.id``; its calls return when they have done what they say.
+
+    All of them raise `TransactionError`; one that is retriable may be called again.
+    """
+
+    def init_transactions(self) -> None:
+        """Fence former sessions."""
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction."""
+
+    def commit_transaction(self) -> None:
+        """Send what is left, and commit."""
+
+    def abort_transaction(self) -> None:
+        """Abort."""
+
+    def fatal_error(self) -> str | None:
+        """Return the error after which it can do nothing any more, None while there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Poll:
     """What a consumer has read since the poll before, and where it is: ``at_end`` are the partitions without news."""
@@ -52,6 +84,9 @@ class ClientLibrary(Protocol):
 
     def make_producer(self, settings: dict[str, Any]) -> LibraryProducer:
         """Return a producer."""
+
+    def make_transactions(self, settings: dict[str, Any]) -> LibraryTransactions:
+        """Return a producer with transactions."""
 
     def make_consumer(self, settings: dict[str, Any]) -> LibraryConsumer:
         """Return a consumer."""

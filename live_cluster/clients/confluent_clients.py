@@ -1,14 +1,23 @@
 """Clients of confluent-kafka, that is of librdkafka (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll
+from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionError
 
 _NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
 """Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
+_CALL_S: Final = 60.0
+"""How long a call may take before it is made again, as the Java client's ``max.block.ms`` has it by default."""
+_KAFKA_NAMES: Final = {
+    KafkaError._FENCED: "PRODUCER_FENCED",  # noqa: SLF001 - so it is called
+    KafkaError._PURGE_QUEUE: "ABORTED",  # noqa: SLF001 - so it is called
+    KafkaError._PURGE_INFLIGHT: "ABORTED",  # noqa: SLF001 - so it is called
+}
+"""Errors of librdkafka's own that stand for one of Kafka's."""
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
 
 
@@ -25,7 +34,7 @@ class ConfluentProducer:
                 # None is told with acks=0, nor of a duplicate that the leader no longer remembers.
                 ended(OK, offset if offset is not None and offset >= 0 else None, None)
             else:
-                ended(FAIL if error.code() in _NEVER_SENT else INFO, None, error.name())
+                ended(FAIL if error.code() in _NEVER_SENT else INFO, None, _kafka_name(error))
 
         try:
             self._producer.produce(topic, value, key, partition=partition, on_delivery=delivered)
@@ -34,6 +43,44 @@ class ConfluentProducer:
 
     def poll(self, timeout_s: float) -> None:
         self._producer.poll(timeout_s)
+
+
+class ConfluentTransactions(ConfluentProducer):
+    """A producer with transactions."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._fatal: str | None = None
+        super().__init__({**settings, "error_cb": self._failed})
+
+    def fatal_error(self) -> str | None:
+        return self._fatal
+
+    def init_transactions(self) -> None:
+        self._call(self._producer.init_transactions, _CALL_S)
+
+    def begin_transaction(self) -> None:
+        self._call(self._producer.begin_transaction)
+
+    def commit_transaction(self) -> None:
+        self._call(self._producer.commit_transaction, _CALL_S)
+
+    def abort_transaction(self) -> None:
+        self._call(self._producer.abort_transaction, _CALL_S)
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = _kafka_name(error)
+
+    def _call(self, call: Callable[..., None], *arguments: float) -> None:
+        try:
+            call(*arguments)
+        except KafkaException as raised:
+            error = raised.args[0]
+            if error.fatal():
+                self._fatal = _kafka_name(error)
+            raise TransactionError(
+                _kafka_name(error), is_fatal=error.fatal(), is_retriable=error.retriable()
+            ) from raised
 
 
 class ConfluentConsumer:
@@ -73,6 +120,10 @@ class ConfluentConsumer:
         return Poll(records, self._positions, frozenset(self._at_end))
 
 
+def _kafka_name(error: KafkaError) -> str:
+    return _KAFKA_NAMES.get(error.code()) or str(error.name())
+
+
 def _name_of(error: BaseException) -> str:
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
         return str(error.args[0].name())
@@ -80,4 +131,5 @@ def _name_of(error: BaseException) -> str:
 
 
 make_producer = ConfluentProducer
+make_transactions = ConfluentTransactions
 make_consumer = ConfluentConsumer

@@ -57,7 +57,7 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release import NEVER, WITH_OTHER_PROTOCOL, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
@@ -79,6 +79,9 @@ def _error_of_append(error: str) -> str:
     """Return what a client is told of an append that failed (``GroupMetadataManager.storeOffsets``)."""
     if error in _NOT_AVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
+    if error == errors.NETWORK_EXCEPTION:
+        # Nobody knows whether the transaction has the partition: the client is to ask again.
+        return errors.COORDINATOR_LOAD_IN_PROGRESS
     return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
 
 
@@ -102,6 +105,7 @@ class GroupCoordinator:
         self._config = config
         self._behaviours = behaviours
         self._respond = respond
+        self._replicas = replicas
         self._log = CoordinatorLog(CONSUMER_OFFSETS, host, replicas)
         self._epochs: dict[int, int] = {}
         self._loading: dict[int, None] = {}
@@ -273,10 +277,14 @@ class GroupCoordinator:
         answer: Callable[[JoinGroupResponse], None],
     ) -> None:
         """Take who has a member id (``doCurrentMemberJoinGroup``)."""
+        if request.member in group.pending_members and request.instance != NO_INSTANCE:
+            # A static member is given its id with its place: for Kafka this cannot be, and is an exception.
+            answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
+            return
         if request.member in group.pending_members:
             self._add_member(group, request, request.member, client, answer)
             return
-        error = self._member_error(group, request.member, request.instance)
+        error = self._member_error(group, request.member, request.instance, joins=True)
         if error != errors.NONE:
             answer(JoinGroupResponse(error, member=request.member))
             return
@@ -314,23 +322,23 @@ class GroupCoordinator:
         fenced = errors.FENCED_INSTANCE_ID
         self._answer_join(member, JoinGroupResponse(fenced, member=member.id))
         self._answer_sync(member, SyncGroupResponse(fenced))
-        led = group.leader == member.id
-        former, before = member.id, member.protocols
+        led, leader = group.leader == member.id, group.leader
         group.replace_static(member, member_id)
         member.session_timeout_us = request.session_timeout_us
         member.rebalance_timeout_us = request.rebalance_timeout_us
         self._heard_of(group, member)
-        selected = group.protocol
         member.protocols = request.protocols
-        if group.state == STABLE and selected == group.selected_protocol() and before == request.protocols:
+        if self._goes_on(group):
+            # Unless it can be told not to, it would assign: its former life is said to lead.
             if self._behaviours.static_leader_skips_assignment:
                 response = self._joined(group, member)
                 response.skip_assignment = led
             else:
-                # Its former life is said to lead, so that it does not assign.
-                response = self._joined(group, member)
-                response.leader, response.members = (former, ()) if led else (group.leader, ())
-            self._store(group, lambda error: answer(self._or_refused(response, error)))
+                response = JoinGroupResponse(errors.NONE, group.generation, group.protocol, leader, member.id)
+            if self._behaviours.static_rejoin_rebalances == WITH_OTHER_PROTOCOL:
+                self._store(group, lambda error: answer(self._or_refused(response, error)))
+            else:
+                answer(response)
         else:
             member.on_join = answer
             if group.state == PREPARING_REBALANCE:
@@ -338,19 +346,27 @@ class GroupCoordinator:
             else:
                 self._prepare_rebalance(group, f"{member.client} comes back")
 
+    def _goes_on(self, group: Group) -> bool:
+        """Return whether a group goes on in its generation although a static member has come back."""
+        rebalances = self._behaviours.static_rejoin_rebalances
+        if group.state == STABLE:
+            return rebalances != WITH_OTHER_PROTOCOL or group.protocol == group.selected_protocol()
+        return group.state == COMPLETING_REBALANCE and rebalances == NEVER
+
     @staticmethod
     def _or_refused(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
         if error == errors.NONE:
             return response
         return JoinGroupResponse(_error_of_append(error), member=response.member)
 
-    def _member_error(self, group: Group, member: str, instance: str) -> str:
+    def _member_error(self, group: Group, member: str, instance: str, *, joins: bool = False) -> str:
         """Return why a request is not one of a member's (``validateCurrentMember``)."""
         if instance != NO_INSTANCE and self._behaviours.static_members_fenced:
             known = group.static_members.get(instance)
             if known is None:
-                return errors.UNKNOWN_MEMBER_ID
-            if known != member:
+                if joins or self._behaviours.unknown_instances_refused:
+                    return errors.UNKNOWN_MEMBER_ID
+            elif known != member:
                 return errors.FENCED_INSTANCE_ID
         return errors.NONE if member in group.members else errors.UNKNOWN_MEMBER_ID
 
@@ -368,7 +384,8 @@ class GroupCoordinator:
     def _prepare_rebalance(self, group: Group, reason: str) -> None:
         """Have all members join again, and wait for them (``prepareRebalance``, ``DelayedJoin``, ``InitialDelayedJoin``).
 
-        An empty group waits a moment for others that are about to start (KIP-134).
+        An empty group waits a moment for others that are about to start (KIP-134), and not for who has been given an id and has not
+        come back with it, also where that moment is none at all.
         """
         if group.state == PREPARING_REBALANCE:
             self._try_complete_join(group)
@@ -379,9 +396,9 @@ class GroupCoordinator:
         group.state = PREPARING_REBALANCE
         group.rebalances += 1
         self._tell(group, reason)
-        delay_us = self._config.group_initial_rebalance_delay_us if was_empty else 0
         timeout_us = group.rebalance_timeout_us()
-        if delay_us:
+        if was_empty:
+            delay_us = self._config.group_initial_rebalance_delay_us
             group.initial_wait_us = max(timeout_us - delay_us, 0)
             group.has_new_members = False
             self._host.set_timer(delay_us, self._end_initial_delay, (group, group.rebalances))
@@ -590,9 +607,13 @@ class GroupCoordinator:
         elif error == errors.NONE:
             error = self._generation_error(group, request.member, request.instance, request.generation)
             if error == errors.NONE and group is not None:
-                self._heard_of(group, group.members[request.member])
-                if group.state == PREPARING_REBALANCE:
+                is_completing = group.state == COMPLETING_REBALANCE
+                if is_completing and not self._behaviours.heartbeats_while_syncing:
                     error = errors.REBALANCE_IN_PROGRESS
+                else:
+                    self._heard_of(group, group.members[request.member])
+                    if group.state == PREPARING_REBALANCE:
+                        error = errors.REBALANCE_IN_PROGRESS
         self._reject(message, error)
         self._respond(message, HeartbeatResponse(error))
 
@@ -628,9 +649,9 @@ class GroupCoordinator:
             self._maybe_rebalance(group, f"the session of {member.client} has expired")
 
     def _remove(self, group: Group, member: Member) -> None:
+        """Forget a member, which is told so where it waits to join; who waits for its partitions is told nothing (``removeMemberAndUpdateGroup``)."""
         group.remove(member)
         self._answer_join(member, JoinGroupResponse(errors.UNKNOWN_MEMBER_ID))
-        self._answer_sync(member, SyncGroupResponse(errors.UNKNOWN_MEMBER_ID))
 
     def _handle_leave(self, message: Message) -> None:
         request: LeaveGroupRequest = message[2]
@@ -639,17 +660,27 @@ class GroupCoordinator:
         if error == errors.NONE and group is None:
             error = errors.UNKNOWN_MEMBER_ID
         if error == errors.NONE and group is not None:
-            if request.member in group.pending_members:
-                del group.pending_members[request.member]
-                self._try_complete_join(group)
-            else:
-                error = self._member_error(group, request.member, request.instance)
-                if error == errors.NONE:
-                    member = group.members[request.member]
-                    self._remove(group, member)
-                    self._maybe_rebalance(group, f"{member.client} leaves")
+            error = self._leave(group, request)
         self._reject(message, error)
         self._respond(message, LeaveGroupResponse(error))
+
+    def _leave(self, group: Group, request: LeaveGroupRequest) -> str:
+        """Have a member leave; an administrator names a static one by its instance alone (KIP-345). Return why not."""
+        name = request.member
+        if name == NO_MEMBER and request.instance in group.static_members:
+            name = group.static_members[request.instance]
+        if name in group.pending_members:
+            if request.instance != NO_INSTANCE and not self._behaviours.unknown_instances_refused:
+                return errors.UNKNOWN_SERVER_ERROR
+            del group.pending_members[name]
+            self._try_complete_join(group)
+            return errors.NONE
+        error = self._member_error(group, name, request.instance)
+        if error == errors.NONE:
+            member = group.members[name]
+            self._remove(group, member)
+            self._maybe_rebalance(group, f"{member.client} leaves")
+        return error
 
     # Offsets
 
@@ -662,6 +693,8 @@ class GroupCoordinator:
                 error = self._commit_error(group, request)
             elif request.generation == NO_GENERATION:
                 group = self._new_group(request.group)
+            elif self._behaviours.unknown_group_told:
+                error = errors.GROUP_ID_NOT_FOUND
             else:
                 error = errors.ILLEGAL_GENERATION
         if error != errors.NONE or group is None:
@@ -740,19 +773,49 @@ class GroupCoordinator:
         if error != errors.NONE:
             answer(error)
             return
+        if request.group not in self._groups and not self._behaviours.unknown_group_told:
+            self._new_group(request.group)
+        partition = f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
+
+        def verified(found: dict[str, str]) -> None:
+            self._commit_verified(request, found.get(partition, errors.NONE), answer)
+
+        self._replicas.verify_transaction(
+            *(request.transactional_id, request.producer_id, request.producer_epoch),
+            (partition,),
+            verified,
+        )
+
+    def _commit_verified(
+        self, request: TxnOffsetCommitRequest, error: str, answer: Callable[[str], None]
+    ) -> None:
+        """Take such a commit where the transaction has the group's partition, or now has it (KIP-890)."""
+        if error == errors.NONE:
+            error = self._partition_error(request.group)
+        if error != errors.NONE:
+            answer(_error_of_append(error))
+            return
         group = self._groups.get(request.group)
-        if request.generation != NO_GENERATION or request.member != NO_MEMBER:
-            error = errors.ILLEGAL_GENERATION
-            if group is not None:
-                error = self._member_error(group, request.member, request.instance)
-                if error == errors.NONE and request.generation != group.generation:
-                    error = errors.ILLEGAL_GENERATION
-            if error != errors.NONE and self._behaviours.commits_fenced:
-                answer(error)
-                return
+        if group is None and request.generation != NO_GENERATION and self._behaviours.unknown_group_told:
+            answer(errors.ILLEGAL_GENERATION)
+            return
         if group is None:
             group = self._new_group(request.group)
-        self._store_pending(group, request, answer)
+        error = self._txn_commit_error(group, request)
+        if error != errors.NONE and self._behaviours.commits_fenced:
+            answer(error)
+        else:
+            self._store_pending(group, request, answer)
+
+    def _txn_commit_error(self, group: Group, request: TxnOffsetCommitRequest) -> str:
+        """Return why a transaction cannot commit offsets as this member; who names none can always (``validateOffsetCommit``)."""
+        is_given = request.generation != NO_GENERATION or request.member != NO_MEMBER
+        if not is_given or (request.generation == NO_GENERATION and group.state == EMPTY):
+            return errors.NONE
+        error = self._member_error(group, request.member, request.instance)
+        if error == errors.NONE and request.generation != group.generation:
+            return errors.ILLEGAL_GENERATION
+        return error
 
     def _store_pending(
         self, group: Group, request: TxnOffsetCommitRequest, answer: Callable[[str], None]
