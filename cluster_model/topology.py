@@ -421,7 +421,7 @@ class ApplicationSpec(Coordinated):
         shrinks=False,
     )
     work_us: Duration = described(
-        "How long a record takes; with workers between half and one and a half times that.",
+        "How long a record takes; with workers anything up to twice that.",
         default=0,
         key="work",
     )

@@ -555,7 +555,7 @@ class ParallelWorkers(Application):
             record = self._waiting.popleft()
             self._busy += 1
             work_us = self._spec.work_us
-            takes_us = between(self._host.choices.workload, work_us // 2, work_us // 2 + work_us)
+            takes_us = between(self._host.choices.workload, 0, 2 * work_us)
             self._host.set_timer(takes_us, self._worked, (record, self._unfinished.get(record[0])))
 
     def _worked(self, done: tuple[Record, dict[int, None] | None]) -> None:

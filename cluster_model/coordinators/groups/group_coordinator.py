@@ -775,7 +775,9 @@ class GroupCoordinator:
             return
         if request.group not in self._groups and not self._behaviours.unknown_group_told:
             self._new_group(request.group)
-        partition = f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
+        partition = (
+            f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
+        )
 
         def verified(found: dict[str, str]) -> None:
             self._commit_verified(request, found.get(partition, errors.NONE), answer)

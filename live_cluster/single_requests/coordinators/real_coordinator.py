@@ -252,7 +252,11 @@ class RealCoordinator:
     """A real broker as coordinator, with what a sequence calls group, transactional ids and topic (`CoordinatorDriver`)."""
 
     def __init__(
-        self, connections: _Connections, states: _TransactionLog, sequence: int, is_running: Callable[[], bool]
+        self,
+        connections: _Connections,
+        states: _TransactionLog,
+        sequence: int,
+        is_running: Callable[[], bool],
     ) -> None:
         self.sequence = sequence
         self._connections = connections
@@ -291,7 +295,9 @@ class RealCoordinator:
             return self._connections.ended((number,) if expected is None else expected)
         except ConnectionLostError:
             if not self._is_running():
-                raise LiveError(f"the broker has ended; {request.api} was the last that it was asked") from None
+                raise LiveError(
+                    f"the broker has ended; {request.api} was the last that it was asked"
+                ) from None
             self._connections.forget()
             return {number: dict(NO_ANSWER)}
 
@@ -683,7 +689,9 @@ def _producer(answer: Any) -> Answer:
 
 def _errors_of_partitions(answer: Any) -> Answer:
     return _partitions(
-        (told.partition_index, _error(told.error_code)) for topic in answer.topics for told in topic.partitions
+        (told.partition_index, _error(told.error_code))
+        for topic in answer.topics
+        for told in topic.partitions
     )
 
 

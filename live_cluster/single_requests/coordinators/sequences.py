@@ -56,9 +56,7 @@ _SYNC: Final = st.builds(
     generation=_GENERATION,
     assigns=st.sampled_from((None, None, None, True, False)),
 )
-_HEARTBEAT: Final = st.builds(
-    HeartbeatStep, member=_MEMBER, who=_WHO, strays=_SELDOM, generation=_GENERATION
-)
+_HEARTBEAT: Final = st.builds(HeartbeatStep, member=_MEMBER, who=_WHO, strays=_SELDOM, generation=_GENERATION)
 _LEAVE: Final = st.builds(LeaveStep, member=_MEMBER, who=_WHO, strays=_SELDOM)
 _COMMIT: Final = st.builds(
     CommitStep,
