@@ -11,7 +11,7 @@ from harrow.checks.history.records import ACKED, UNKNOWN, UNSURE, PartitionHisto
 from harrow.cluster_model.history import COMMIT, OK, POLL, STORE, columns_of, origin_of
 
 
-class Poll(NamedTuple):
+class MemberPoll(NamedTuple):
     """A member was given records of a partition, from the first to the last of these offsets."""
 
     at_us: int
@@ -20,7 +20,7 @@ class Poll(NamedTuple):
     last: int
 
 
-class Committed(NamedTuple):
+class MemberCommit(NamedTuple):
     """A member was told that its group goes on at an offset from now on."""
 
     at_us: int
@@ -44,14 +44,14 @@ class Effect(NamedTuple):
 class GroupPartition:
     """What the members of a group did with a partition, in the order in which they did it."""
 
-    polls: list[Poll] = field(default_factory=list)
-    commits: list[Committed] = field(default_factory=list)
+    polls: list[MemberPoll] = field(default_factory=list)
+    commits: list[MemberCommit] = field(default_factory=list)
 
     def passed(self) -> int:
         """Return up to where the group says that it is done with the partition."""
         return max((commit.offset for commit in self.commits), default=0)
 
-    def readers_of(self, offset: int) -> list[Poll]:
+    def readers_of(self, offset: int) -> list[MemberPoll]:
         """Return the polls that returned what stands at an offset."""
         return [poll for poll in self.polls if poll.first <= offset <= poll.last]
 
@@ -104,11 +104,11 @@ class GroupWork:
                     for name, pairs in value[0][1].items():
                         if pairs:
                             self._of(process, name).polls.append(
-                                Poll(at_us, process, pairs[0][0], pairs[-1][0])
+                                MemberPoll(at_us, process, pairs[0][0], pairs[-1][0])
                             )
                 elif f == COMMIT:
                     for _, name, offset in value:
-                        self._of(process, name).commits.append(Committed(at_us, process, offset))
+                        self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
                 elif f == STORE:
                     self._note_stored(process, value, at_us)
 
@@ -116,7 +116,7 @@ class GroupWork:
         self, process: int, value: Sequence[tuple[str, str, tuple[int, str]]], at_us: int
     ) -> None:
         for _, name, (offset, result) in value:
-            self._of(process, name).commits.append(Committed(at_us, process, offset + 1))
+            self._of(process, name).commits.append(MemberCommit(at_us, process, offset + 1))
             self._note_effect(self._groups[process], Effect(at_us, process, result))
 
     def _note_effect(self, group: str, effect: Effect) -> None:

@@ -298,8 +298,8 @@ class Application:
 
     def _polled(self, records: Records) -> None:
         on_polled, self._on_polled = self._on_polled, None
-        if on_polled is not None:
-            on_polled(records)
+        assert on_polled is not None, "records for an application that does not poll"
+        on_polled(records)
 
     def _close(self, on_done: Callable[[Any], None]) -> None:
         """Wait for what was written, and close both clients."""

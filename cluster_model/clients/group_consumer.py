@@ -85,7 +85,8 @@ class GroupConsumer(Consumer):
         self._on_revoked = on_revoked
         self._on_records = on_records
         self._on_failed = on_failed
-        self._doing = _POLLING
+        # An application with a loop of its own says when it polls.
+        self._doing = _POLLING if on_records is None else _PROCESSING
         self._poll_began_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
         self.coordinator = ConsumerCoordinator(
