@@ -112,7 +112,12 @@ class Tally:
         self.lost_records += lost
         self.doubled_records += doubled
         self.records += len(
-            {value for operation in result.evidence.operations for part, _, value in operation.sends() if part == "in-0"}
+            {
+                value
+                for operation in result.evidence.operations
+                for part, _, value in operation.sends()
+                if part == "in-0"
+            }
         )
         if lost or doubled:
             self.failed.append(what)
@@ -158,7 +163,9 @@ def main() -> None:
             if delivery == EXACTLY_ONCE and tally.failed and tally.failed[-1] == what:
                 print(f"  {what}: {result.verdict.status}", flush=True)
         took_s = time.process_time() - began_s
-        print(f"{delivery}: {tally.runs} runs, {tally.records} records, {tally.undecided} undecided ({took_s:.0f} s)")
+        print(
+            f"{delivery}: {tally.runs} runs, {tally.records} records, {tally.undecided} undecided ({took_s:.0f} s)"
+        )
         for word, runs, records in (
             ("doubled", tally.doubled, tally.doubled_records),
             ("lost", tally.lost, tally.lost_records),

@@ -1,18 +1,41 @@
-"""How the effect of a record came about, or did not: who was given it, what was made of it, what was committed, who died."""
+"""The effects of records: who was to process what, how an effect came about, or did not, and what applications are promised."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from harrow.checks import promise
 from harrow.checks.causes.loss import Cause
-from harrow.checks.causes.story import Story
+from harrow.checks.causes.story import END, Story
+from harrow.checks.evidence import ApplicationSettings, Evidence
+from harrow.checks.finding import Finding
 from harrow.checks.group_work import Effect, GroupPartition
+from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import RecordValue, cause, link
+from harrow.checks.link import Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
+from harrow.checks.prevention import COORDINATION, by_behaviour
 from harrow.cluster_model import events
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
-from harrow.cluster_model.topology import is_internal
+from harrow.cluster_model.topology import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    AUTO_COMMITTED,
+    EXACTLY_ONCE,
+    HIGHEST_FINISHED,
+    IDEMPOTENT_SINK,
+    WATERMARK,
+    is_internal,
+)
+
+IN_TRANSACTION: Final = "offsets in the transaction"
+IN_STORE: Final = "offsets stored with results"
+COMMIT_AFTER: Final = "commit after processing"
+COMMIT_BEFORE: Final = "commit before processing"
+COMMIT_AUTOMATIC: Final = "enable.auto.commit=true"
+COMMIT_HIGHEST: Final = "commit of the highest finished offset"
+NO_REWIND: Final = "no seek after an abort"
+NO_GROUP_METADATA: Final = "no group metadata (KIP-447)"
+
 
 T = TypeVar("T")
 
@@ -162,4 +185,92 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
     (promise.BY_UNCLEAN_ELECTION, _elected_uncleanly),
     (promise.BY_POWER_LOSS, _lost_with_power),
     (promise.BY_DISK_FAILURE, _lost_with_disk),
+)
+
+
+@cause("effect-unexplained")
+def effect_unexplained(*, promised: events.Text) -> str:
+    """Nothing permits it."""
+    return f"nothing permits it: {promised}"
+
+
+def inputs_of_groups(index: Index) -> Iterator[tuple[str, str, int, Value, list[Effect]]]:
+    """Yield each committed record that a group was to process, with what has come of it."""
+    work = index.group_work
+    for group in work.applications:
+        found = work.effects[group]
+        for partition in work.sources(group):
+            for offset, value in work.records_of(partition).items():
+                yield group, partition, offset, value, found.get(str(value), [])
+
+
+def copies_of(index: Index, group: str, value: Value) -> int:
+    return index.group_work.copies(group).get(value, 1)
+
+
+def work_of(index: Index, group: str, partition: str) -> GroupPartition:
+    return index.group_work.partitions.get(group, {}).get(partition) or GroupPartition()
+
+
+def effect_finding(
+    index: Index,
+    group: str,
+    partition: str,
+    offset: int,
+    value: Value,
+    effects: list[Effect],
+    claimed: Link,
+    explain: Callable[[Story, str, int], Cause],
+) -> Finding:
+    story = Story(index, partition)
+    tell_work(story, work_of(index, group, partition), offset, value, effects)
+    story.tell(END, claimed)
+    why = explain(story, group, offset)
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=value,
+        chain=story.chain(*why.links),
+        permitted_by=why.permitted_by,
+        prevented_by=why.prevented_by,
+        details=(("group", group), ("effects", [effect.value for effect in effects])),
+    )
+
+
+def unexplained(story: Story, applications: list[ApplicationSettings]) -> Cause:
+    promised = ", ".join(dict.fromkeys(PROMISED[application.delivery] for application in applications))
+    prevented_by = by_behaviour(story.evidence, COORDINATION)
+    return Cause((effect_unexplained.conclude(promised=promised),), None, prevented_by)
+
+
+PROMISED: Final = {
+    EXACTLY_ONCE: IN_TRANSACTION,
+    IDEMPOTENT_SINK: IN_STORE,
+    AT_LEAST_ONCE: COMMIT_AFTER,
+    WATERMARK: COMMIT_AFTER,
+    AT_MOST_ONCE: COMMIT_BEFORE,
+    AUTO_COMMITTED: COMMIT_AUTOMATIC,
+    HIGHEST_FINISHED: COMMIT_HIGHEST,
+}
+
+
+def held_to(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
+    def in_run(evidence: Evidence) -> str:
+        """Return what the applications of a run were promised."""
+        found: dict[str, None] = {}
+        for application in evidence.applications:
+            setting = permitting.get(application.delivery)
+            found[PROMISED[application.delivery] if setting is None else f"nothing ({setting})"] = None
+        return "; ".join(found) or "nothing (no application)"
+
+    return in_run
+
+
+BY_LOST_LOG: Final = tuple(
+    Permission(
+        setting=permission.setting,
+        when="when a log loses what was committed in it: that of the input, or the coordinator's",
+        prevented_by=permission.prevented_by,
+    )
+    for permission in (promise.BY_UNCLEAN_ELECTION, promise.BY_POWER_LOSS, promise.BY_DISK_FAILURE)
 )

@@ -7,10 +7,11 @@ from harrow.checks.rule import Rule
 from harrow.checks.rules import (
     acked_below_min_isr,
     broken_invariants,
+    doubled_effect,
     duplicate,
-    effects,
     inconsistent_offsets,
     log_divergence,
+    lost_effect,
     lost_write,
     nonmonotonic_send,
     read_above_hw,
@@ -37,8 +38,8 @@ RULES: Final[Registry[str, Rule]] = Registry(
         unavailable.RULE,
         acked_below_min_isr.RULE,
         *HISTORY_RULES,
-        effects.LOST,
-        effects.DOUBLED,
+        lost_effect.RULE,
+        doubled_effect.RULE,
         rebalance_skip.RULE,
         *broken_invariants.RULES,
     )

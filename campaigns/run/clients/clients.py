@@ -25,12 +25,14 @@ class ClientKind:
 
     ``name`` is what one is called, with a number, where the campaign gives it no name of its own. What makes one
     gets the ``spec``, a frozen dataclass with a name, and what the target lets clients run on: of the model the `Cluster`.
-    Whoever has a target puts into ``made_on`` how it makes clients.
+    Whoever has a target puts into ``made_on`` how it makes clients. Strategies draw none that ``is_drawn`` is false of, for
+    it takes topics of its own, and brokers enough for those of its coordinators.
     """
 
     name: str
     spec: type[Any]
     made_on: dict[str, Callable[..., Client]]
+    is_drawn: bool = True
 
 
 # Imported when one is made: reading a campaign needs no clients that run.
@@ -64,7 +66,10 @@ CLIENTS: Final[Registry[str, ClientKind]] = Registry(
         PRODUCERS: ClientKind(name="producer", spec=ProducerSpec, made_on={MODEL: _model_producer}),
         CONSUMERS: ClientKind(name="consumer", spec=ConsumerSpec, made_on={MODEL: _model_consumer}),
         APPLICATIONS: ClientKind(
-            name="application", spec=ApplicationSpec, made_on={MODEL: _model_application}
+            name="application",
+            spec=ApplicationSpec,
+            made_on={MODEL: _model_application},
+            is_drawn=False,
         ),
     }
 )

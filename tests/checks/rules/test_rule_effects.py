@@ -67,9 +67,7 @@ class ApplicationRun:
         for partition in (SOURCE, TARGET):
             self.run.read_to_end(0, partition)
         consumer = ConsumerSettings(name="app", read_committed=True, group="g", offset_reset="earliest")
-        settings = replace(
-            self._settings, consumers=tuple(self._consumers), producers=tuple(self._producers)
-        )
+        settings = replace(self._settings, consumers=tuple(self._consumers), producers=tuple(self._producers))
         return replace(
             self.run.evidence(),
             consumers={**self.run.consumers, **dict.fromkeys(self._consumers, consumer)},
@@ -149,7 +147,9 @@ def test_two_effects_of_one_record_are_one_too_many() -> None:
         ("exactly_once", None),
     ],
 )
-def test_when_it_commits_permits_that_an_application_doubles_or_not(delivery: str, setting: str | None) -> None:
+def test_when_it_commits_permits_that_an_application_doubles_or_not(
+    delivery: str, setting: str | None
+) -> None:
     app = ApplicationRun(delivery)
     app.input("a")
     app.poll((0, "a"))

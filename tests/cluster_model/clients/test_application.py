@@ -120,7 +120,9 @@ def test_an_application_that_dies_is_given_again_what_it_had_in_its_hands(
 ) -> None:
     result = run("exactly_once", CRASH.format(step="send_offsets", after=0))
     steps = [event for event in select(result.evidence.trace, ApplicationStep) if event.client == "one"]
-    held = next(at for at, event in enumerate(steps) if event.at_us >= 8_000_000 and event.step == "send_offsets")
+    held = next(
+        at for at, event in enumerate(steps) if event.at_us >= 8_000_000 and event.step == "send_offsets"
+    )
     assert steps[held + 1].step == "poll", "its next life begins with its first step"
 
 
@@ -147,13 +149,17 @@ def test_the_commit_of_a_transaction_that_is_aborted_has_failed(run: Callable[..
 def test_an_application_whose_producer_is_fenced_ends_and_its_successor_stays(
     run: Callable[..., RunResult],
 ) -> None:
-    result = run("exactly_once", "application_pause: {client: one, step: commit, duration: 5s, replaced: true}")
+    result = run(
+        "exactly_once", "application_pause: {client: one, step: commit, duration: 5s, replaced: true}"
+    )
     ended = select(result.evidence.trace, ApplicationEnded)
     assert [(event.client, event.error) for event in ended] == [("one", "PRODUCER_FENCED")]
     assert effects(result)[1:] == (0, 0)
 
 
-@pytest.mark.parametrize("fault", ["rebalance_storm: {rounds: 2}", "slow_poll: {client: all, by: 3s, duration: 6s}"])
+@pytest.mark.parametrize(
+    "fault", ["rebalance_storm: {rounds: 2}", "slow_poll: {client: all, by: 3s, duration: 6s}"]
+)
 @pytest.mark.parametrize("delivery", ["exactly_once", "idempotent_sink", "watermark"])
 def test_members_that_come_and_go_or_take_long_lose_nothing(
     run: Callable[..., RunResult], delivery: str, fault: str
