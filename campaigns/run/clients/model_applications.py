@@ -20,7 +20,7 @@ class ApplicationClient(GroupReader):
         self.spec = spec
         self._cluster = cluster
         self._kind = APPLICATIONS[spec.delivery]
-        self._sessions: list[_Session] = []
+        self._sessions: list[_ApplicationSession] = []
         self._written = 0
         self._slow_us = 0
         self._skew_us = 0
@@ -46,7 +46,7 @@ class ApplicationClient(GroupReader):
         self._written += 1
         return self._written - 1
 
-    def session_ended(self, session: "_Session", *, failed: bool) -> None:
+    def session_ended(self, session: "_ApplicationSession", *, failed: bool) -> None:
         """A process has ended by itself; one that has a successor already gets none."""
         self._cluster.trace.emit(ClientStopped, self.spec.name)
         session.kill()
@@ -56,7 +56,7 @@ class ApplicationClient(GroupReader):
                 now_us + self.spec.restart_us, Process(self.spec.name), self._restart, session
             )
 
-    def _restart(self, ended: "_Session") -> None:
+    def _restart(self, ended: "_ApplicationSession") -> None:
         if ended is self._sessions[-1]:
             self.start_again()
 
@@ -77,7 +77,7 @@ class ApplicationClient(GroupReader):
         self.stop()
 
     def start_again(self) -> None:
-        session = _Session(self, self._cluster, self._skew_us)
+        session = _ApplicationSession(self, self._cluster, self._skew_us)
         if self._sessions:
             # What waits for a step waits for it in the next life, too.
             session.application.hold = self._sessions[-1].application.hold
@@ -200,7 +200,7 @@ class ApplicationClient(GroupReader):
         )
 
 
-class _Session:
+class _ApplicationSession:
     """A process of an instance."""
 
     def __init__(self, client: ApplicationClient, cluster: Cluster, skew_us: int) -> None:
