@@ -66,6 +66,9 @@ PURE: Final = frozenset(
             "checks/rules/two_leaders.py",
         ),
         *("checks/rules/unavailable.py", "checks/rules/unseen.py"),
+        *("checks/rules/doubled_effect.py", "checks/rules/lost_effect.py", "checks/rules/rebalance_skip.py"),
+        # Its loops are generators that are sent what they wait for.
+        "cluster_model/clients/application.py",
         # Runs once for each history that is given.
         *("checks/history/anomalies.py", "checks/history/judge.py"),
     }

@@ -34,6 +34,9 @@ READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
 UNAVAILABLE: Final = "unavailable"
+LOST_EFFECT: Final = "lost-effect"
+DOUBLED_EFFECT: Final = "doubled-effect"
+REBALANCE_SKIP: Final = "rebalance-skip"
 ACKED_BELOW_MIN_ISR: Final = "acked-below-min-isr"
 
 ACKS_0: Final = "acks=0"
@@ -287,6 +290,23 @@ def prevention(promise: Promise, setting: str) -> tuple[preventions.Prevention, 
             return permitted.prevented_by
     return ()
 
+
+RESETTING = Promise(
+    promised_by=(OFFSETS_IN_ORDER,),
+    permissions=(
+        Permission(
+            setting=f"{AUTO_OFFSET_RESET}=earliest",
+            when="when a consumer finds nothing at its position, and begins again",
+            prevented_by=(preventions.NO_OFFSET_RESET,),
+        ),
+        Permission(
+            setting=f"{AUTO_OFFSET_RESET}=latest",
+            when="when a consumer finds nothing at its position, or nothing was committed, for what is there by then",
+            prevented_by=(preventions.EARLIEST_RESET,),
+        ),
+    ),
+)
+"""Where consumers read on that find nothing where they are."""
 
 IN_SEND_ORDER = Promise(
     promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),

@@ -1189,6 +1189,24 @@ class RecordsProcessed(Event):
     values: Values
 
 
+@event("application_step")
+class ApplicationStep(Event):
+    """An application is about to take a step of its loop, the first time since it has polled last: to make a call, or to process a record."""
+
+    client: ClientName
+    group: Text
+    step: Text
+
+
+@event("application_ended")
+class ApplicationEnded(Event):
+    """An application has ended by itself: its producer or its consumer can do no more."""
+
+    client: ClientName
+    group: Text
+    error: Text
+
+
 @event("commit_failed")
 class CommitFailed(Event):
     """A consumer was told that its commit does not count."""

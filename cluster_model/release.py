@@ -487,6 +487,14 @@ class Behaviours:
         before=(("2.5", False),),
         is_repair=False,
     )
+    transactional_commits_fenced: bool = _switch(
+        "A producer that commits offsets of a group in a transaction says as which member of which generation. Before, the coordinator of "
+        "the group took them from anybody, from a member too that had been taken for dead.",
+        "KIP-447, TransactionManager.sendOffsetsToTransaction (TxnOffsetCommit v3)",
+        meaning="transactions commit offsets of current members of a group alone (KIP-447)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
     controller_epoch_fencing: bool = _switch(
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
         "ReplicaManager.becomeLeaderOrFollower",

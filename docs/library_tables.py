@@ -61,6 +61,8 @@ WHY: Final[dict[str, str]] = {
     "log-truncation-not-allowed": "from 0.11 on followers truncate by leader epochs (KIP-101), and from 2.0.1 on they may (KAFKA-7414)",
     "loss-by-hw-truncation": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "quorum-lost": "about KRaft",
+    "consume-transform-produce": "up to 2.4 a producer that gives a record up can do no more (KIP-360), so that `no-rewind` reads on no further",
+    "zombie-application": "up to 2.4 nobody says as which member of a group it commits in a transaction (KIP-447)",
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",

@@ -135,6 +135,9 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
+    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
+    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
 """What is not done to the files and the clocks of real brokers."""

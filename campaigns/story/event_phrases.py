@@ -757,6 +757,8 @@ _GROUPS: Final[tuple[Phrase[Any], ...]] = (
         "processed poll",
         routine=True,
     ),
+    Phrase(events.ApplicationStep, "step", "comes to the step {step}", "step", routine=True),
+    Phrase(events.ApplicationEnded, "group", "ENDS by itself: {error}", "ended application"),
     Phrase(
         events.CommitFailed,
         "commit",

@@ -7,12 +7,15 @@ from harrow.checks.rule import Rule
 from harrow.checks.rules import (
     acked_below_min_isr,
     broken_invariants,
+    doubled_effect,
     duplicate,
     inconsistent_offsets,
     log_divergence,
+    lost_effect,
     lost_write,
     nonmonotonic_send,
     read_above_hw,
+    rebalance_skip,
     two_leaders,
     unavailable,
     unseen,
@@ -35,6 +38,9 @@ RULES: Final[Registry[str, Rule]] = Registry(
         unavailable.RULE,
         acked_below_min_isr.RULE,
         *HISTORY_RULES,
+        lost_effect.RULE,
+        doubled_effect.RULE,
+        rebalance_skip.RULE,
         *broken_invariants.RULES,
     )
 )

@@ -6,7 +6,7 @@ from typing import Any, Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.assignors import STICKY, assign, is_cooperative
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
-from harrow.cluster_model.clients.group_member import MOVED, GroupListener, GroupMember
+from harrow.cluster_model.clients.group_member import MOVED, GroupListener, GroupMember, GroupMetadata
 from harrow.cluster_model.coordinators.protocol import (
     NO_GENERATION,
     NO_INSTANCE,
@@ -77,11 +77,23 @@ class ConsumerCoordinator(GroupMember):
         self._beat_set = False
         self._beat_in_flight = False
         self._heard_us = 0
+        # Who this was when it last got partitions (``onJoinComplete``): that is what it says until it gets some again.
+        self._joined_as = (NO_GENERATION, NO_MEMBER)
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this is, for transactions that commit offsets of the group."""
+        config = self._config
+        return GroupMetadata(config.group, *self._joined_as, config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
         """Whether a poll cannot return anything: it is about to give its partitions up."""
         return self._is_preparing
+
+    def is_settled(self) -> bool:
+        """Return whether it has partitions, knows from where on to read them, and is not about to join again."""
+        return self.state == STABLE and not (self._needs_join or self._without_offset)
 
     # Within poll
 
@@ -226,6 +238,7 @@ class ConsumerCoordinator(GroupMember):
             self._join_failed(error, at_once=error == errors.REBALANCE_IN_PROGRESS)
             return
         self.state = STABLE
+        self._joined_as = self.generation, self.member
         self._heard_us = self._host.clock.now_us
         assigned = response.partitions
         revoked = [name for name in self.owned if name not in assigned]

@@ -103,7 +103,7 @@ class ConsumerMembership(GroupMember):
         self._ticks = 0
 
     @property
-    def group_metadata(self) -> GroupMetadata:
+    def identity(self) -> GroupMetadata:
         config = self._config
         member = self.member if self.epoch > 0 else NO_MEMBER
         return GroupMetadata(config.group, self.generation, member, config.group_instance)
@@ -111,6 +111,9 @@ class ConsumerMembership(GroupMember):
     @property
     def blocks_poll(self) -> bool:
         return False
+
+    def is_settled(self) -> bool:
+        return self.state == STABLE and not self._without_offset
 
     # Within poll
 

@@ -47,7 +47,8 @@ class GroupConsumer(Consumer):
     """A consumer with a ``group.id``: it subscribes to *topics*, or has *partitions* of its own and only commits.
 
     ``consumed`` is up to where the application has polled the partitions that are read now. *on_assigned* and *on_revoked* are
-    called when that changes (``ConsumerRebalanceListener``); with *processes* off the application that uses it calls `poll_again` itself.
+    called when that changes (``ConsumerRebalanceListener``), *on_failed* when it can be no member any more. An application with a loop
+    of its own gets what a poll returns by *on_records*, and calls `poll_again`.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class GroupConsumer(Consumer):
         commit: str = AUTO,
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
+        on_records: Callable[[Records], None] | None = None,
+        on_failed: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(
             host,
@@ -82,7 +85,10 @@ class GroupConsumer(Consumer):
         self._commit = commit
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
-        self._doing = _POLLING
+        self._on_records = on_records
+        self._on_failed = on_failed
+        # An application with a loop of its own says when it polls.
+        self._doing = _POLLING if on_records is None else _PROCESSING
         self._poll_began_us = self._poll_ended_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
         self.coordinator: GroupMember
@@ -129,6 +135,10 @@ class GroupConsumer(Consumer):
     def commit(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
         """Commit, and wait for what comes of it (``commitSync``)."""
         self.coordinator.commit_sync(offsets, on_done)
+
+    def slow_down(self, by_us: int) -> None:
+        """Have the application take so much longer from now on for what a poll returns."""
+        self._poll_interval_us += by_us
 
     def close(self, on_closed: Callable[[], None]) -> None:
         """Stop polling; commit and leave the group as the settings say (``close``)."""
@@ -184,7 +194,10 @@ class GroupConsumer(Consumer):
         self._history.polled(self._process, records, self._poll_began_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
-        if self._commit == BEFORE:
+        if self._on_records is not None:
+            self._doing = _PROCESSING
+            self._on_records(records)
+        elif self._commit == BEFORE:
             self._doing = _COMMITTING
             self.commit(self.consumed_to, lambda error: self._committed_before(records, error))
         else:
@@ -214,6 +227,40 @@ class GroupConsumer(Consumer):
             self.commit(self.consumed_to, lambda _: self.poll_again())
         else:
             self.poll_again()
+
+    # Where an application with a loop of its own reads
+
+    def return_nothing(self) -> None:
+        """Have the poll that waits return without records, as one does whose timeout is over."""
+        if self._doing == _POLLING and self._on_records is not None:
+            self._doing = _PROCESSING
+            self._poll_ended_us = self._host.clock.now_us
+            self._on_records({})
+
+    def seek(self, partition: str, offset: int) -> None:
+        """Read a partition from an offset on, wherever its group has committed (``seek``)."""
+        self.coordinator.position_known(partition)
+        self.position[partition] = self.consumed_to[partition] = offset
+        self._changed[partition] = None
+        self._fetch()
+
+    def rewind(self) -> None:
+        """Go back to what the group has committed, in all partitions (``committed``, ``seek``).
+
+        In the history they are given up for a moment, for where they are read next has nothing to do with where they were.
+        """
+        owned = tuple(self.coordinator.owned)
+        for name in owned:
+            self._drop(name)
+        now_us = self._host.clock.now_us
+        self._history.assigned(self._process, (), now_us)
+        self._history.assigned(self._process, owned, now_us)
+        self.coordinator.ask_for_offsets(owned)
+        self._fetch()
+
+    def has_ended(self) -> bool:
+        """Return whether it has been closed, or can be no member any more."""
+        return self._doing == _ENDED
 
     # What the group says
 
@@ -298,3 +345,5 @@ class GroupConsumer(Consumer):
     def group_failed(self, error: str) -> None:
         """The application gets an exception, and ends."""
         self._doing = _ENDED
+        if self._on_failed is not None:
+            self._on_failed()

@@ -138,10 +138,19 @@ class GroupMember:
         self._fetching_offsets = False
 
     @property
-    def group_metadata(self) -> GroupMetadata:
-        """Who this is, for transactions that commit offsets of the group."""
+    def identity(self) -> GroupMetadata:
+        """Who this is, as its requests say."""
         config = self._config
         return GroupMetadata(config.group, self.generation, self.member, config.group_instance)
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this is, for transactions that commit offsets of the group."""
+        return self.identity
+
+    def is_settled(self) -> bool:
+        """Return whether it has partitions, knows from where on to read them, and is not about to get others."""
+        raise NotImplementedError
 
     @property
     def blocks_poll(self) -> bool:
@@ -240,7 +249,7 @@ class GroupMember:
         if error != errors.NONE:
             self._end_commit(offsets, error, on_done)
             return
-        identity = self.group_metadata
+        identity = self.identity
         request = OffsetCommitRequest(
             identity.group, identity.generation, identity.member, identity.instance, offsets
         )
@@ -284,6 +293,10 @@ class GroupMember:
     def ask_for_offsets(self, partitions: Collection[str]) -> None:
         """Ask where the group is in partitions that the consumer has assigned itself."""
         self._without_offset.update(dict.fromkeys(partitions))
+
+    def position_known(self, partition: str) -> None:
+        """Ask for no offset of a partition: its application has sought one."""
+        self._without_offset.pop(partition, None)
 
     def _fetch_offsets(self) -> None:
         if self._fetching_offsets:

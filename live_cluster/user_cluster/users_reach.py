@@ -56,6 +56,9 @@ _NOT_AT_HAND: Final = {
     Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",
     Deed.DEGRADE: "no command makes a link slow",
     Deed.RESET: "no command breaks connections",
+    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
+    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
+    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.RULE_MESSAGES: "messages do not pass harrow on a cluster that it has not started",
 }
 

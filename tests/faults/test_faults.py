@@ -578,6 +578,10 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "client_crash",
         "client_pause",
         "client_zombie",
+        "application_crash",
+        "application_pause",
+        "slow_poll",
+        "rebalance_storm",
         "message",
         "release",
     }

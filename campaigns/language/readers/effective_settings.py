@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harrow.campaigns.language.literals import duration_text
@@ -61,7 +62,15 @@ class EffectiveSettings:
 
     def own(self, scope: str, owner: Any, path: Path) -> GivenSettings:
         """Return what a topic or a client gets."""
-        settings = {**self._known_to(scope), **self._read(owner, path, (scope,))}
+        section = None if owner is None else owner.settings
+        return self.own_in(scope, section, (*path, "settings"))
+
+    def own_in(
+        self, scope: str, section: Any, path: Path, implied: Mapping[str, Value] = MappingProxyType({})
+    ) -> GivenSettings:
+        """Return what a client gets whose settings stand in a section; *implied* are those that follow from elsewhere."""
+        settings = {**self._known_to(scope), **self._read_section(section, path, (scope,))}
+        settings |= {name: Given(value, path) for name, value in implied.items() if name not in settings}
         if scope == PRODUCER:
             self._check(settings)
         elif scope == CONSUMER and self._checks_release:
@@ -75,11 +84,14 @@ class EffectiveSettings:
     def _read(self, owner: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
         """Return the settings that *owner* has, and report those that its release does not know."""
         section = owner.settings if owner is not None else None
+        return self._read_section(section, (*path, "settings"), scopes)
+
+    def _read_section(self, section: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
         if section is None:
             return {}
         found: dict[str, Given] = {}
         for name, value in section.given().items():
-            place = (*path, "settings", name)
+            place = (*path, name)
             known = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in known):
                 self._draft.problem(
