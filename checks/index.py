@@ -23,6 +23,7 @@ from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
+from harrow.checks.transaction_fates import TransactionFate, transaction_fates
 from harrow.cluster_model.events import (
     BecameLeader,
     CheckpointReverted,
@@ -145,6 +146,7 @@ class Index:
         self._replays = 0
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
+        self._fates: dict[str, Mapping[int, TransactionFate]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._numbers_by_partition: dict[type[Event], _Numbers] = {}
@@ -195,6 +197,10 @@ class Index:
                 name = getattr(line.event, "partition")  # noqa: B009 - not all events have one
                 by_partition.setdefault(name, []).append(line)
         return by_partition.get(partition, ())
+
+    def has(self, *kinds: type[Event]) -> bool:
+        """Return whether anything of some kinds happened at all: rules about what a run does not have cost nothing."""
+        return any(kind.name in self._numbers for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
         """Yield the events of some kinds as the trace has them, each with its line.
@@ -359,6 +365,14 @@ class Index:
         """Return what the last leader has at an offset, None where it has nothing or is not known."""
         values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
         return values[offset] if offset < len(values) else None
+
+    def fates(self, partition: str) -> Mapping[int, TransactionFate]:
+        """Return what became of the records of transactions in the last leader's log, by offset."""
+        found = self._fates.get(partition)
+        if found is None:
+            log = self.evidence.replicas.get(partition, {}).get(self.last_leader(partition))
+            found = self._fates[partition] = {} if log is None else transaction_fates(log)
+        return found
 
     def unread_partitions(self) -> list[str]:
         """Return the partitions of which acked records could not be read back."""

@@ -197,6 +197,19 @@ COORDINATION: Final = (
 READING: Final = ("consumer_limited_by_hw",)
 """Those that keep consumers from what is not committed."""
 
+TRANSACTIONAL: Final = (
+    "transactional_epoch_checked",
+    "markers_to_all_partitions",
+    "prepared_commit_finished",
+    "lso_below_open_transactions",
+    "transaction_verification",
+    "transactions_v2",
+)
+"""Those that have a transaction take effect in all its partitions or in none, and once only."""
+
+COMMITS: Final = ("commits_fenced",)
+"""Those that keep members of the past from committing for their group."""
+
 _SWITCHES: Final = switch_docs()
 
 

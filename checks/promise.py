@@ -28,6 +28,13 @@ INCONSISTENT_OFFSETS: Final = "inconsistent-offsets"
 UNSEEN: Final = "unseen"
 G1A: Final = "G1a"
 PRECOMMITTED_READ: Final = "precommitted-read"
+TORN_TRANSACTION: Final = "torn-transaction"
+UNASKED_COMMIT: Final = "unasked-commit"
+FENCED_WRITE: Final = "fenced-write"
+READ_ABOVE_LSO: Final = "read-above-lso"
+HANGING_TRANSACTION: Final = "hanging-transaction"
+LSO_STANDS_STILL: Final = "lso-stands-still"
+OFFSET_REGRESSION: Final = "offset-regression"
 G0: Final = "G0"
 G1C: Final = "G1c"
 READ_ABOVE_HW: Final = "read-above-hw"
@@ -66,6 +73,8 @@ OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
 DEFINITE_ERROR: Final = "definite error"
 SUBSCRIBED: Final = "subscribe()"
+ASSIGN: Final = "assign()"
+ASYNC_COMMITS: Final = "commitAsync()"
 WRITES_INTERLEAVE: Final = "write interleaving"
 """Kafka does not isolate the writes of transactions from each other."""
 
@@ -233,6 +242,14 @@ BY_ISOLATION = (
         stated=lambda settings: not settings.transactional,
         prevented_by=(preventions.TRANSACTIONS,),
     ),
+)
+_LOST_DECISION = (
+    "when a log loses what decided about the transaction: its marker, or what its coordinator wrote"
+)
+BY_LOST_DECISION = (
+    replace(BY_UNCLEAN_ELECTION, when=_LOST_DECISION),
+    replace(BY_POWER_LOSS, when=_LOST_DECISION),
+    replace(BY_DISK_FAILURE, when=_LOST_DECISION, prevented_by=()),
 )
 NO_WRITE_ISOLATION = "Kafka does not isolate the writes of transactions from each other"
 

@@ -489,7 +489,7 @@ _MUTANTS: Final = (
             "back, or forward over what its successor has not processed."
         ),
         source="GroupCoordinator.validateOffsetCommit",
-        noticed_by=("commits-of-present-generation",),
+        noticed_by=("commits-of-present-generation", "offset-regression"),
     ),
     Mutant(
         name="partition-given-before-revoked",
@@ -520,7 +520,16 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
         source="KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
-        noticed_by=("G1a", "lost-write", "inconsistent-offsets", "poll-skip", "int-poll-skip"),
+        noticed_by=(
+            "fenced-write",
+            "unasked-commit",
+            "torn-transaction",
+            "G1a",
+            "lost-write",
+            "inconsistent-offsets",
+            "poll-skip",
+            "int-poll-skip",
+        ),
     ),
     Mutant(
         name="lso-is-hw",
@@ -529,7 +538,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="Consumers with read_committed get what no transaction has committed yet.",
         source="KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
-        noticed_by=("G1a",),
+        noticed_by=("read-above-lso", "G1a"),
     ),
     Mutant(
         name="marker-to-one-partition",
@@ -538,7 +547,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
         source="KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
-        noticed_by=("unseen",),
+        noticed_by=("hanging-transaction", "lso-stands-still", "torn-transaction", "unseen"),
     ),
     Mutant(
         name="coordinator-forgets-prepare-commit",
@@ -547,7 +556,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
         source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
-        noticed_by=("unseen",),
+        noticed_by=("torn-transaction", "unseen"),
     ),
     Mutant(
         name="next-transaction-unverified",
@@ -556,7 +565,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="What a producer sends after a commit, and before a partition has the marker of that, goes with it, be it aborted.",
         source="KIP-890 (KAFKA-18575)",
-        noticed_by=("G1a", "unseen", "lost-write"),
+        noticed_by=("torn-transaction", "G1a", "unseen", "lost-write"),
     ),
     Mutant(
         name="delayed-end-txn",
@@ -565,7 +574,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",
         source="KIP-890 (KAFKA-14402); Kafka before 4.0",
-        noticed_by=("G1a",),
+        noticed_by=("unasked-commit", "torn-transaction", "G1a"),
     ),
 )
 

@@ -101,6 +101,20 @@ class ServiceExpectation:
     )
     end_to_end_p99: markers.DurationBound | None = described("The same of 99 in 100.", default=None)
     end_to_end_max: markers.DurationBound | None = described("The longest.", default=None)
+    transaction_p50: markers.DurationBound | None = described(
+        "The time from the first send of a transaction to the answer that it is committed, of half of those that are.",
+        default=None,
+    )
+    transaction_p99: markers.DurationBound | None = described("The same of 99 in 100.", default=None)
+    transaction_max: markers.DurationBound | None = described("The longest.", default=None)
+    rebalance: markers.DurationBound | None = described(
+        "The longest rebalance of a group: from the preparation of a generation until all members have their partitions.",
+        default=None,
+    )
+    unread: markers.DurationBound | None = described(
+        "The longest time for which nobody read a partition although it had acked records that nobody had read.",
+        default=None,
+    )
     acked: markers.ShareBound | None = described("Which part of the sends was acked.", default=None)
     failed: markers.CountBound | None = described(
         "How many sends failed: their records are in no log.", default=None

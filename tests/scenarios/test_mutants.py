@@ -54,14 +54,14 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "joined-member-forgotten": ("forgotten-isr-member[fixed]", "lost-write"),
     "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
-    "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
+    "old-generation-commit-accepted": ("commit-during-rebalance[paused]", "offset-regression"),
     "partition-given-before-revoked": ("rebalance-by-coordinator[base]", "one-owner-per-partition"),
     "stale-epoch-commit-accepted": ("commit-during-rebalance[consumer-protocol]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
-    "lso-is-hw": ("atomic-multi-partition[read-committed]", "G1a"),
-    "marker-to-one-partition": ("atomic-multi-partition[base]", "unseen"),
-    "coordinator-forgets-prepare-commit": ("coordinator-failover[base]", "unseen"),
-    "delayed-end-txn": ("delayed-end-txn[4.3]", "G1a"),
+    "lso-is-hw": ("atomic-multi-partition[read-committed]", "read-above-lso"),
+    "marker-to-one-partition": ("atomic-multi-partition[base]", "hanging-transaction"),
+    "coordinator-forgets-prepare-commit": ("coordinator-failover[between-markers]", "torn-transaction"),
+    "delayed-end-txn": ("delayed-end-txn[4.3]", "unasked-commit"),
 }
 
 
@@ -98,7 +98,7 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 0),
     "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
-    "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "G1a", 0),
+    "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "fenced-write", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
 SEEDS = 20
