@@ -180,7 +180,7 @@ def ordered(*calls: str) -> list[dict[str, Any]]:
 
 def told(reports: list[dict[str, Any]]) -> list[Any]:
     """Return what was reported, in short, without the returns of calls."""
-    said = []
+    said: list[Any] = []
     for report in reports:
         if "writes" in report:
             said.append((report["type"], [value for _, value, _ in report["writes"]], report["error"]))
