@@ -57,7 +57,6 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
     "lso-is-hw": ("atomic-multi-partition[read-committed]", "G1a"),
-    "marker-to-one-partition": ("atomic-multi-partition[base]", "unseen"),
     "coordinator-forgets-prepare-commit": ("coordinator-failover[base]", "unseen"),
     "delayed-end-txn": ("delayed-end-txn[4.3]", "G1a"),
 }
@@ -77,6 +76,10 @@ def kraft_swarm() -> Plan:
     return library_swarm("swarm-kraft")
 
 
+def eos_swarm() -> Plan:
+    return library_swarm("swarm-eos")
+
+
 # Random faults, the rule that they break, and the seed from which it does so within a few.
 BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "isr-counted-before-commit": (yardstick, "lost-write", 25),
@@ -89,13 +92,15 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 0),
     "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 0),
     "first-batch-anywhere": (yardstick, "duplicate", 135),
-    "diverging-fetch-counts": (library_swarm, "isr-holds-committed", 0),
+    "diverging-fetch-counts": (library_swarm, "isr-holds-committed", 70),
     "hw-exposed-below-min-isr": (library_swarm, "hw-waits-for-min-isr", 0),
-    "retry-acked-before-commit": (library_swarm, "lost-write", 45),
+    "retry-acked-before-commit": (library_swarm, "lost-write", 0),
     "elr-survives-unclean-shutdown": (kraft_swarm, "unclean-replica-not-elected", 0),
     "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 0),
     "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
+    "marker-to-one-partition": (eos_swarm, "unseen", 0),
+    "next-transaction-unverified": (eos_swarm, "G1a", 20),
     "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "G1a", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
