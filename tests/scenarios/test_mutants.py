@@ -96,7 +96,7 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "hw-exposed-below-min-isr": (library_swarm, "hw-waits-for-min-isr", 0),
     "retry-acked-before-commit": (library_swarm, "lost-write", 0),
     "elr-survives-unclean-shutdown": (kraft_swarm, "unclean-replica-not-elected", 0),
-    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 0),
+    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 85),
     "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
     "marker-to-one-partition": (eos_swarm, "unseen", 0),
