@@ -65,9 +65,7 @@ class IsrHoldsCommitted:
         committed = self._committed.get(partition.name)
         if committed is not None:
             for member in joined:
-                missing = _first_missing(
-                    member.file, committed.file, partition.deleted_below, committed.end
-                )
+                missing = _first_missing(member.file, committed.file, partition.deleted_below, committed.end)
                 if missing is not None:
                     self._report(member, missing, committed.end)
 
