@@ -56,10 +56,11 @@ def row(mutant: Mutant, seconds: float) -> str:
             break
         found.append(one)
     if not found:
-        return f"| `{mutant.name}` | not in {one.seeds} | | | {mutant.kafka} | |"
+        return f"| `{mutant.name}` | not in {one.seeds} | | | | {mutant.swarm}, {plan.kafka} | |"
     counts = [one.seeds for one in found]
     rules = ", ".join(dict.fromkeys(rule for one in found for rule in one.rules))
-    cells = (found[0].seeds, f"{statistics.median(counts):.0f}", max(counts), len(found), mutant.kafka, rules)
+    median, swarm = f"{statistics.median(counts):.0f}", f"{mutant.swarm}, {plan.kafka}"
+    cells = (found[0].seeds, median, max(counts), len(found), swarm, rules)
     return f"| `{mutant.name}` | {' | '.join(map(str, cells))} |"
 
 
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("mutants", nargs="*", metavar="MUTANT", default=list(MUTANTS))
     parser.add_argument("--seconds", type=float, default=60, help="of CPU time for each flaw")
     arguments = parser.parse_args()
-    print("| mutant | seeds | median | worst | of ranges | as of | noticed by |")
+    print("| mutant | seeds | median | worst | of ranges | swarm, as of | noticed by |")
     print("| --- | ---: | ---: | ---: | ---: | --- | --- |")
     for name in arguments.mutants:
         print(row(MUTANTS[name], arguments.seconds), flush=True)
