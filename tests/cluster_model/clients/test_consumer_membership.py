@@ -1,6 +1,7 @@
 """A member of a group with the protocol of KIP-848: what its heartbeats say, and what it does with their answers."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from tests.cluster_model.fakes import FakeHost
 INTERVAL_US = 5 * US_PER_SECOND
 POLL_US = 60 * US_PER_SECOND
 HEARTBEAT = "ConsumerGroupHeartbeat"
-NONE_GIVEN: Mapping[str, Any] = {}
 
 
 class Application:
@@ -31,19 +31,18 @@ class Application:
 
     def __init__(
         self,
-        settings: Mapping[str, Any] = NONE_GIVEN,
-        /,
         *,
         auto_commits: bool = False,
         has_listener: bool = False,
+        given: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.host = FakeHost("app")
-        given: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "group.id": "g",
             "group.protocol": "consumer",
             "max.poll.interval.ms": 60_000,
         }
-        config = consumer_config("4.3", {**given, **settings})
+        config = consumer_config("4.3", {**settings, **given})
         self.metadata = ClientMetadata(self.host, (0,), config, lambda: None)
         self.polls = True
         self.ended_us = 0
@@ -124,7 +123,7 @@ class Application:
 
 
 def test_who_joins_says_all_that_there_is_to_say() -> None:
-    app = Application({"group.remote.assignor": "range"})
+    app = Application(given={"group.remote.assignor": "range"})
     request = app.next_heartbeat()
     assert (request.epoch, request.topics, request.owned, request.assignor) == (0, ("t",), (), "range")
     assert request.rebalance_timeout_us == POLL_US
@@ -158,7 +157,7 @@ def test_it_gives_up_first_and_takes_then_and_is_in_the_new_epoch_when_it_has_sa
 
 
 def test_who_commits_by_itself_commits_before_it_gives_up_and_reads_that_no_more_meanwhile() -> None:
-    app = Application({"auto.commit.interval.ms": 60_000}, auto_commits=True)
+    app = Application(auto_commits=True, given={"auto.commit.interval.ms": 60_000})
     app.join("t-0", "t-1")
     app.offsets = {"t-0": 3, "t-1": 4}
     app.host.advance(INTERVAL_US)
@@ -172,11 +171,11 @@ def test_who_commits_by_itself_commits_before_it_gives_up_and_reads_that_no_more
     assert app.told[1:] == [("revoked", ("t-0",)), ("assigned", ())]
 
 
-@pytest.mark.parametrize("settings", [{"auto_commits": True}, {"has_listener": True}])
+@pytest.mark.parametrize("auto_commits", [True, False])
 def test_where_the_application_has_a_part_in_it_that_waits_for_its_next_poll(
-    settings: dict[str, bool],
+    auto_commits: bool,
 ) -> None:
-    app = Application(**settings)
+    app = Application(auto_commits=auto_commits, has_listener=not auto_commits)
     app.join("t-0", "t-1")
     app.polls = False
     app.host.advance(INTERVAL_US)
@@ -226,7 +225,7 @@ def test_who_has_missed_an_answer_says_all_and_stays_in_its_epoch() -> None:
 def test_who_does_not_poll_for_too_long_leaves_and_joins_again_with_its_next_poll(
     instance: str, epoch: int
 ) -> None:
-    app = Application({"group.instance.id": instance})
+    app = Application(given={"group.instance.id": instance})
     app.join("t-0")
     app.polls, app.ended_us = False, app.host.clock.now_us
     for _ in range(11):
