@@ -36,6 +36,7 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
+_STRATEGY: Final = "partition.assignment.strategy"
 _MAX_BLOCK: Final = "max.block.ms"
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
@@ -173,7 +174,11 @@ def _acks(value: Value) -> Value:
 LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
     CONFLUENT_KAFKA: LibrarySettings(
         own_name=_librdkafka_name,
-        own_values={AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
+        own_values={
+            AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
+            # With an eager assignor and a cooperative one the Java client goes by the former; librdkafka refuses to have both.
+            _STRATEGY: lambda names: str(names).partition(",")[0],
+        },
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
         amends=_within_transaction,

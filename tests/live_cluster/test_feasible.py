@@ -94,6 +94,14 @@ def test_a_plain_campaign_has_none() -> None:
             "records have no keys of their own on real brokers, so that no log is compacted",
         ),
         (
+            "workload: {duration: 5s, consumers: [{name: c, library: kafka-python, settings: {group.id: g}}]}",
+            "c is a member of a group, and such are clients of confluent-kafka here",
+        ),
+        (
+            "workload: {duration: 5s, consumers: [{name: c, settings: {group.id: g, partition.assignment.strategy: sticky}}]}",
+            "confluent-kafka, which c is, has no assignor sticky",
+        ),
+        (
             "settings: {log.flush.interval.messages: 5}\n"
             + action("broker_crash: {broker: 0, kind: power_loss}"),
             "how much of t is flushed cannot be seen",
@@ -148,6 +156,14 @@ def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
     assert without == ("epoch_cache_cut_at_log_end", "maximal_isr")
     assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", given.cluster)
     assert as_real(real, R241) == (real, ())
+
+
+def test_no_library_speaks_transactions_v2() -> None:
+    text = "kafka: '4.3'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s%s}]}"
+    with_transactions = plan(text % ", settings: {transactional.id: app}")
+    real, without = as_real(with_transactions, release_of("4.3.1"))
+    assert (real.behaviours, without) == ({"transactions_v2": False}, ())
+    assert as_real(plan(text % ""), release_of("4.3.1"))[0].behaviours == {}
 
 
 def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None:
