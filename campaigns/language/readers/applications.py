@@ -50,7 +50,8 @@ class ApplicationReader:
         given = {} if section is None else section.given()
         delivery = given.get(_DELIVERY, EXACTLY_ONCE)
         consumer = self._settings.own_in(CONSUMER, given.get(CONSUMER), (*path, CONSUMER), {GROUP_ID: name})
-        is_transactional = delivery == EXACTLY_ONCE
+        # Where there are no transactions that is reported once, below.
+        is_transactional = delivery == EXACTLY_ONCE and self._has_transactions()
         implied: dict[str, Value] = {TRANSACTIONAL_ID: name} if is_transactional else {}
         producer = self._settings.own_in(PRODUCER, given.get(PRODUCER), (*path, PRODUCER), implied)
         spec: ApplicationSpec = self._reader.read(
@@ -65,6 +66,10 @@ class ApplicationReader:
             )
             self._draft.problem((*path, "stop"), message)
         return spec
+
+    def _has_transactions(self) -> bool:
+        release = self._settings.release
+        return release not in RELEASES or SETTINGS[PRODUCER, TRANSACTIONAL_ID].exists_in(release)
 
     def _check_topics(self, spec: ApplicationSpec, given: Mapping[str, Any], path: Path) -> None:
         if spec.target is None and spec.delivery != IDEMPOTENT_SINK and not self._draft.has_lost(path):
@@ -82,10 +87,9 @@ class ApplicationReader:
             if key in given and spec.delivery not in deliveries:
                 message = f"`{key}` says nothing with `{_DELIVERY}: {spec.delivery}`"
                 self._draft.problem((*path, key), message, at_key=True)
-        release = self._settings.release
-        since = SETTINGS[PRODUCER, TRANSACTIONAL_ID]
-        if spec.delivery == EXACTLY_ONCE and release in RELEASES and not since.exists_in(release):
-            message = f"Kafka {release} has no transactions; they came with {since.since}"
+        if spec.delivery == EXACTLY_ONCE and not self._has_transactions():
+            since = SETTINGS[PRODUCER, TRANSACTIONAL_ID].since
+            message = f"Kafka {self._settings.release} has no transactions; they came with {since}"
             self._draft.problem((*path, _DELIVERY) if _DELIVERY in given else path, message)
         committed = consumer.get(AUTO_COMMIT)
         if committed is not None and committed.value != (spec.delivery == AUTO_COMMITTED):
