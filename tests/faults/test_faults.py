@@ -186,6 +186,27 @@ class FakeClient:
     def pause(self) -> None:
         self._do("pause")
 
+    def steps(self) -> tuple[str, ...]:
+        return ()
+
+    def hold_at(self, step: str, passes: int) -> None:
+        self._do(f"hold at {step} after {passes}")
+
+    def held_at(self) -> str | None:
+        return None
+
+    def can_be_slowed(self) -> bool:
+        return False
+
+    def slow_down(self, by_us: int) -> None:
+        self._do(f"slow down by {by_us}")
+
+    def is_member(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._do("close")
+
     def resume(self) -> None:
         self._do("resume")
 
