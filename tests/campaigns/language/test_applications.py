@@ -63,7 +63,10 @@ def test_only_exactly_once_has_transactions() -> None:
         ("{from: nowhere, to: out}", "unknown topic `nowhere`"),
         ("{from: in}", "`to` is missing: with `delivery: exactly_once`"),
         ("{from: in, to: in}", "never comes to an end"),
-        ("{from: in, to: out, delivery: idempotent_sink}", "`to` says nothing with `delivery: idempotent_sink`"),
+        (
+            "{from: in, to: out, delivery: idempotent_sink}",
+            "`to` says nothing with `delivery: idempotent_sink`",
+        ),
         ("{from: in, to: out, workers: 3}", "`workers` says nothing with `delivery: exactly_once`"),
         (
             "{from: in, to: out, delivery: auto_commit, group_metadata: false}",
