@@ -487,9 +487,19 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
         ),
         (
             Message(action="drop", znode="/controller"),
-            {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND, "znode": "/controller"},
+            {
+                "name": "message",
+                "action": "drop",
+                "is_on_the_way": True,
+                "count": 1,
+                "delay_us": SECOND,
+                "znode": "/controller",
+            },
         ),
-        (Message(action="drop"), {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND}),
+        (
+            Message(action="drop"),
+            {"name": "message", "action": "drop", "is_on_the_way": True, "count": 1, "delay_us": SECOND},
+        ),
         (
             Message(
                 action="delay",
@@ -504,6 +514,7 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
             ),
             {
                 "name": "x",
+                "is_on_the_way": True,
                 "action": "delay",
                 "api": "Fetch",
                 "kind": "response",

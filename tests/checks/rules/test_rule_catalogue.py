@@ -61,6 +61,7 @@ def test_rules_are_listed_in_order() -> None:
         "unclean-replica-not-elected",
         "committed-metadata-kept",
         "metadata-snapshot-committed",
+        "commits-of-present-generation",
         "one-owner-per-partition",
     ]
 
