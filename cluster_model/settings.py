@@ -812,7 +812,7 @@ AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 GROUP_ID: Final = "group.id"
 AUTO_COMMIT: Final = "enable.auto.commit"
 _SESSION_TIMEOUT: Final = "session.timeout.ms"
-_STRATEGY: Final = "partition.assignment.strategy"
+ASSIGNMENT_STRATEGY: Final = "partition.assignment.strategy"
 _HEARTBEAT: Final = "heartbeat.interval.ms"
 GROUP_PROTOCOL: Final = "group.protocol"
 REMOTE_ASSIGNOR: Final = "group.remote.assignor"
@@ -831,17 +831,17 @@ _BOUNDED: Final = (
 _BROKER_SIDE_OF_COORDINATORS: Final = ("group.", "offsets.", "transaction")
 OF_GROUPS: Final = frozenset(
     {
-        *(AUTO_COMMIT, "auto.commit.interval.ms", "default.api.timeout.ms", _STRATEGY),
+        *(AUTO_COMMIT, "auto.commit.interval.ms", "default.api.timeout.ms", ASSIGNMENT_STRATEGY),
         *(_SESSION_TIMEOUT, _HEARTBEAT, "max.poll.interval.ms", GROUP_PROTOCOL, REMOTE_ASSIGNOR),
     }
 )
 """What a consumer goes by only where it is a member of a group."""
-OF_CLASSIC_PROTOCOL: Final = frozenset({_SESSION_TIMEOUT, _HEARTBEAT, _STRATEGY})
+OF_CLASSIC_PROTOCOL: Final = frozenset({_SESSION_TIMEOUT, _HEARTBEAT, ASSIGNMENT_STRATEGY})
 """What it goes by only with the classic protocol, and refuses with the other one (``ConsumerConfig.checkUnsupportedConfigsPostProcess``)."""
 _WITH_CONSUMER_PROTOCOL: Final = {
     _SESSION_TIMEOUT: "brokers say it, with group.consumer.session.timeout.ms",
     _HEARTBEAT: "brokers say it, with group.consumer.heartbeat.interval.ms",
-    _STRATEGY: f"brokers assign, by group.consumer.assignors and {REMOTE_ASSIGNOR}",
+    ASSIGNMENT_STRATEGY: f"brokers assign, by group.consumer.assignors and {REMOTE_ASSIGNOR}",
 }
 _ASSIGNOR_SINCE: Final = {"sticky": "0.11", "cooperative-sticky": "2.4"}
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
@@ -954,7 +954,8 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
         since = _ASSIGNOR_SINCE.get(name, "0.10.2")
         if RELEASES[release].version < version_of(since):
             yield Conflict(
-                setting=_STRATEGY, needed=f"Kafka {release} has no assignor {name}; it came with {since}"
+                setting=ASSIGNMENT_STRATEGY,
+                needed=f"Kafka {release} has no assignor {name}; it came with {since}",
             )
 
 
@@ -1027,7 +1028,7 @@ def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     api_timeout = "default.api.timeout.ms"
     return s.of(
         ConsumerConfig,
-        assignors=tuple(str(s.get(_STRATEGY)).split(",")),
+        assignors=tuple(str(s.get(ASSIGNMENT_STRATEGY)).split(",")),
         api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
         retry_backoff_max_us=s.retry_backoff_max_us(),

@@ -12,6 +12,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
     ANY_ASSIGNOR,
+    ASSIGNMENT_STRATEGY,
     AUTO_OFFSET_RESET,
     CONSUMER,
     CONSUMER_PROTOCOL,
@@ -36,7 +37,6 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
-_STRATEGY: Final = "partition.assignment.strategy"
 _MAX_BLOCK: Final = "max.block.ms"
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
@@ -177,7 +177,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         own_values={
             AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
             # With an eager assignor and a cooperative one the Java client goes by the former; librdkafka refuses to have both.
-            _STRATEGY: lambda names: str(names).partition(",")[0],
+            ASSIGNMENT_STRATEGY: lambda names: str(names).partition(",")[0],
         },
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
