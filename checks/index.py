@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar, overload
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
 from harrow.checks.causes.undecided_reads import UndecidedRead, undecided_reads
 from harrow.checks.evidence import Evidence
+from harrow.checks.group_work import GroupWork
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
@@ -28,6 +29,7 @@ from harrow.cluster_model.events import (
     CheckpointReverted,
     CorruptionCut,
     Event,
+    HighWatermarkSet,
     LogLost,
     UnflushedLost,
     event_fields,
@@ -284,6 +286,26 @@ class Index:
         return undecided_reads(self.evidence, self.history)
 
     @cached_property
+    def forgetful_partitions(self) -> Sequence[str]:
+        """The partitions of which a leader began with less than had been committed, in the order in which that happened."""
+        committed: dict[str, int] = {}
+        found: dict[str, None] = {}
+        for _, event in self.raw_events(HighWatermarkSet, BecameLeader):
+            if event[1] == BecameLeader.name:
+                led = BecameLeader(event[0], *event[2:])
+                if led.start_offset < committed.get(led.partition, 0):
+                    found[led.partition] = None
+            else:
+                raised = HighWatermarkSet(event[0], *event[2:])
+                committed[raised.partition] = max(raised.hw, committed.get(raised.partition, 0))
+        return tuple(found)
+
+    @cached_property
+    def group_work(self) -> GroupWork:
+        """What groups did with their partitions."""
+        return GroupWork(self.evidence, self.history, self.last_log)
+
+    @cached_property
     def _last_leaders(self) -> Mapping[str, int]:
         latest: dict[str, tuple[int, int]] = {}
         for _, event in self.events(BecameLeader):
@@ -334,6 +356,10 @@ class Index:
             # Rules go from partition to partition, so one at a time will do.
             self._readable = partition, values
         return self._readable[1]
+
+    def last_log(self, partition: str) -> Sequence[str | None]:
+        """Return the values of a partition by offset, as its last leader has them; without a known one nothing."""
+        return self.logs.get(partition, {}).get(self.last_leader(partition), ())
 
     def standing_at(self, partition: str, offset: int) -> Value | None:
         """Return what the last leader has at an offset, None where it has nothing or is not known."""

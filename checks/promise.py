@@ -41,6 +41,9 @@ READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
 UNAVAILABLE: Final = "unavailable"
+LOST_EFFECT: Final = "lost-effect"
+DOUBLED_EFFECT: Final = "doubled-effect"
+REBALANCE_SKIP: Final = "rebalance-skip"
 ACKED_BELOW_MIN_ISR: Final = "acked-below-min-isr"
 
 ACKS_0: Final = "acks=0"
@@ -63,6 +66,8 @@ BROKER_EPOCH: Final = "broker epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
 LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
 REGISTRATION: Final = "/brokers/ids"
+GENERATION: Final = "generation"
+CONSUMER_PROTOCOL: Final = "group.protocol=consumer"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
@@ -302,6 +307,23 @@ def prevention(promise: Promise, setting: str) -> tuple[preventions.Prevention, 
             return permitted.prevented_by
     return ()
 
+
+RESETTING = Promise(
+    promised_by=(OFFSETS_IN_ORDER,),
+    permissions=(
+        Permission(
+            setting=f"{AUTO_OFFSET_RESET}=earliest",
+            when="when a consumer finds nothing at its position, and begins again",
+            prevented_by=(preventions.NO_OFFSET_RESET,),
+        ),
+        Permission(
+            setting=f"{AUTO_OFFSET_RESET}=latest",
+            when="when a consumer finds nothing at its position, or nothing was committed, for what is there by then",
+            prevented_by=(preventions.EARLIEST_RESET,),
+        ),
+    ),
+)
+"""Where consumers read on that find nothing where they are."""
 
 IN_SEND_ORDER = Promise(
     promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),

@@ -16,6 +16,8 @@ NO_TRUNCATION: Final = "none"
 NEVER: Final = "never"
 WITH_SELECTOR: Final = "with_selector"
 ALWAYS: Final = "always"
+WHILE_COMPLETING: Final = "while_completing"
+WITH_OTHER_PROTOCOL: Final = "with_other_protocol"
 
 TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
@@ -381,6 +383,31 @@ class Behaviours:
         before=(("2.3", False),),
         is_repair=False,
     )
+    static_rejoin_rebalances: str = _switch(
+        "When a static member that comes back makes its group rebalance: never, also where the leader assigns to its former life and so "
+        "nothing to it; while the leader assigns; then, and where the group would choose another assignor.",
+        "KAFKA-9801, KAFKA-10284, GroupCoordinator.updateStaticMemberAndRebalance",
+        choices=(NEVER, WHILE_COMPLETING, WITH_OTHER_PROTOCOL),
+        meaning="a static member that comes back while its group rebalances joins again (KAFKA-9801)",
+        before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
+        latest=WITH_OTHER_PROTOCOL,
+        is_repair=False,
+    )
+    unknown_instances_refused: bool = _switch(
+        "A member that names a group.instance.id which its group does not know is refused (UNKNOWN_MEMBER_ID), whatever it asks. "
+        "Before, only when it joined.",
+        "GroupCoordinator.validateCurrentMember (5dae3648abd)",
+        meaning="a group.instance.id that is not known is refused",
+        before=(("3.0", False),),
+        is_repair=False,
+    )
+    heartbeats_while_syncing: bool = _switch(
+        "A member that waits for its partitions may send heartbeats. Before, they were answered REBALANCE_IN_PROGRESS.",
+        "KAFKA-10134, GroupCoordinator.handleHeartbeat (CompletingRebalance)",
+        meaning="heartbeats count while the leader of a group assigns",
+        before=(("2.6.1", False),),
+        is_repair=False,
+    )
     static_leader_skips_assignment: bool = _switch(
         "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
         "told that its former life led, and the group had nobody who looked for new partitions.",
@@ -402,6 +429,48 @@ class Behaviours:
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group takes commits of members of its present generation alone",
     )
+    consumer_group_protocol: bool = _switch(
+        "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
+        "KIP-848, GroupVersion, ConsumerGroupHeartbeat",
+        meaning="groups whose coordinator assigns (KIP-848)",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
+    partitions_released_first: bool = _switch(
+        "With KIP-848 a member is given a partition once nobody owns it: its former owner has said that it has revoked it, or is gone. "
+        "Off is a mutant.",
+        "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
+        meaning="a partition is revoked before another member gets it (KIP-848)",
+    )
+    member_epochs_fence_commits: bool = _switch(
+        "With KIP-848 a group's coordinator refuses a commit of who is no member, or whose member epoch is stale. Off is a mutant.",
+        "KIP-848, ConsumerGroup.validateOffsetCommit",
+        meaning="a commit with a stale member epoch is refused (KIP-848)",
+    )
+    commits_by_assignment_epoch: bool = _switch(
+        "With KIP-848 a commit in an older member epoch is taken of partitions that the member was given in that epoch or before, and owns "
+        "still. Before, it was refused while the answer with the new epoch was under way.",
+        "KIP-1251 (KAFKA-20066), ConsumerGroup.createAssignmentEpochValidator",
+        meaning="a commit is fenced by the epoch in which the partition was assigned (KIP-1251)",
+        before=(("4.3", False),),
+        is_repair=False,
+    )
+    fenced_member_rejoins: bool = _switch(
+        "With KIP-848 a member that was fenced joins again at once, in epoch 0. Before, it was fenced again until its session was over: its "
+        "coordinator had it in another epoch.",
+        "KAFKA-19233, GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
+        meaning="a fenced member may join again (KAFKA-19233)",
+        before=(("4.2", False),),
+        is_repair=False,
+    )
+    unknown_group_told: bool = _switch(
+        "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
+        "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",
+        "KIP-848, OffsetMetadataManager.validateOffsetCommit, validateTransactionalOffsetCommit",
+        meaning="a commit for a group that is not known is refused as such",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     offsets_kept_while_read: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
         "long after they were committed.",
@@ -415,6 +484,14 @@ class Behaviours:
         "Before, it began with what had been committed before.",
         "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
         meaning="who asks for committed offsets waits for open transactions (KIP-447)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
+    transactional_commits_fenced: bool = _switch(
+        "A producer that commits offsets of a group in a transaction says as which member of which generation. Before, the coordinator of "
+        "the group took them from anybody, from a member too that had been taken for dead.",
+        "KIP-447, TransactionManager.sendOffsetsToTransaction (TxnOffsetCommit v3)",
+        meaning="transactions commit offsets of current members of a group alone (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
     )
@@ -863,6 +940,22 @@ class Behaviours:
         before=(("2.7", False),),
         is_repair=False,
     )
+    empty_transactions_tracked: bool = _switch(
+        "The marker of a transaction that has nothing in a partition counts there like one that has: it is read with read_committed once "
+        "it is replicated, and an abort is in the index of aborted transactions. Later, it stands in the log and that is all.",
+        "KAFKA-10702, ProducerAppendInfo.appendEndTxnMarker",
+        meaning="a marker without a transaction ends nothing (KAFKA-10702)",
+        latest=False,
+        before=(("2.8", True),),
+        is_repair=False,
+    )
+    later_epoch_cannot_end: bool = _switch(
+        "A client cannot end a transaction with an epoch that it was never given. Before, such an epoch was no reason to refuse it.",
+        "KAFKA-9600, TransactionCoordinator.endTransaction (isFromClient)",
+        meaning="EndTxn of a client has the epoch of its transactional id",
+        before=(("2.6", False),),
+        is_repair=False,
+    )
     transaction_verification: bool = _switch(
         "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
         "late, after the marker, began a transaction that nobody ended.",
@@ -885,11 +978,21 @@ class Behaviours:
         meaning="a transaction has an epoch of its own (KIP-890)",
         before=(("4.0", False),),
     )
-    transactions_joined_by_epoch: bool = _switch(
-        "With transactions v2 a batch belongs to the transaction that is open in a log if it has its epoch; else the coordinator is asked, "
-        "which says that the one before is still being completed. Off is a mutant: it joins that one, and is committed or aborted with it.",
-        "KAFKA-18575, UnifiedLog.hasOngoingTransaction",
-        meaning="a batch joins the open transaction of its own epoch alone (KAFKA-18575)",
+    next_transaction_verified: bool = _switch(
+        "A leader takes a transaction for open only if it has the epoch of what is to be appended. Before, what a producer sent while its "
+        "last transaction had no marker there yet went with that one: harmless while all transactions of a producer have one epoch "
+        "and none begins before that.",
+        "KIP-890 (KAFKA-18575), UnifiedLog.hasOngoingTransaction",
+        meaning="the next transaction begins when the last one has its marker (KIP-890)",
+        before=(("4.0", False),),
+    )
+    transaction_begins_at_zero: bool = _switch(
+        "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, any, as without transactions "
+        "(`unknown_producer_begins_anywhere`).",
+        "KIP-890 (KAFKA-18202), ProducerAppendInfo.checkSequence (supportsEpochBump)",
+        meaning="a producer's first batch in a log has sequence number 0 (KAFKA-18202)",
+        before=(("4.1", False),),
+        is_repair=False,
     )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",

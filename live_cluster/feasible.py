@@ -19,6 +19,7 @@ from harrow.cluster_model.release import (
     version_of,
 )
 from harrow.cluster_model.settings import (
+    ASSIGNMENT_STRATEGY,
     CONSUMER,
     CONTROL_PLANE,
     LONG_MAX,
@@ -27,7 +28,13 @@ from harrow.cluster_model.settings import (
     topic_config,
 )
 from harrow.cluster_model.sim import message_rule
-from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ZOOKEEPER, ConsumerSpec, ProducerSpec
+from harrow.cluster_model.topology import (
+    CONFLUENT_KAFKA,
+    FIRST_ZOOKEEPER_ID,
+    ZOOKEEPER,
+    ConsumerSpec,
+    ProducerSpec,
+)
 from harrow.faults.actions import (
     AddPartitions,
     CancelReassignment,
@@ -85,6 +92,23 @@ SEEN: Final = frozenset(
             events.CheckpointWritten,
             events.EpochEndAnswered,
         ),
+        *(
+            events.ProducerInitialized,
+            events.TransactionError,
+            events.TransactionReported,
+            events.TransactionStateChanged,
+            events.TransactionBegun,
+            events.TransactionMarkerWritten,
+            events.GroupStateChanged,
+            events.OffsetsCommitted,
+        ),
+        *(
+            events.PartitionsAssigned,
+            events.PartitionsRevoked,
+            events.GroupOffsetFound,
+            events.RecordsProcessed,
+            events.CommitFailed,
+        ),
         *(events.FollowerFetched, events.FetchDelayed, events.BatchAcknowledged, events.RequestRejected),
     )
 )
@@ -93,8 +117,10 @@ SEEN: Final = frozenset(
 OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.LogTruncated.name: frozenset({"reason"}),
     events.LeaderElected.name: frozenset({"reason"}),
+    events.GroupStateChanged.name: frozenset({"reason"}),
+    events.OffsetsCommitted.name: frozenset({"member"}),
 }
-"""What is read in the brokers' logs, which do not always tell: it is empty then."""
+"""What is read in the brokers' logs, which do not always tell, or in what coordinators write, which does not say why: it is empty then."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
 NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
@@ -102,6 +128,8 @@ NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
 NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_STICKY: Final = "sticky"
+_TRANSACTIONS_V2: Final = "transactions_v2"
 _CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
@@ -109,6 +137,9 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
+    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
+    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
 """What is not done to the files and the clocks of real brokers."""
@@ -188,7 +219,8 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
 def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[str, ...]]:
     """Return a plan with the behaviours that brokers of a release have, and which others it asks for: they are as they are.
 
-    What came after the release of the model that the plan names is switched on where the brokers have it.
+    What came after the release of the model that the plan names is switched on where the brokers have it. Transactions v2 (KIP-890) take a
+    client that speaks them, which no library here is: newer brokers serve it as older ones did.
     """
     modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
     later = {
@@ -196,6 +228,8 @@ def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[str, ...]]:
         for switch in switch_docs()
         if getattr(has, switch) != getattr(modelled, switch)
     }
+    if has.transactions_v2 and any(producer.transactional_id for producer in plan.producers):
+        later[_TRANSACTIONS_V2] = False
     return replace(plan, behaviours=later), tuple(
         switch for switch, value in plan.behaviours.items() if value != getattr(has, switch)
     )
@@ -246,11 +280,14 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
         *((CONSUMER, consumer) for consumer in plan.consumers),
     ]
     for consumer in plan.consumers:
-        if consumer.group:
-            yield f"{consumer.name} is a member of a group, and consumers of real brokers are members of none"
+        if consumer.group and consumer.library != CONFLUENT_KAFKA:
+            yield f"{consumer.name} is a member of a group, and such are clients of {CONFLUENT_KAFKA} here"
+        elif (
+            consumer.group
+            and str(consumer.settings.get(ASSIGNMENT_STRATEGY, "")).partition(",")[0] == _STICKY
+        ):
+            yield f"{CONFLUENT_KAFKA}, which {consumer.name} is, has no assignor {_STICKY}"
     for scope, client in clients:
-        if isinstance(client, ProducerSpec) and client.transactional_id:
-            yield f"{client.name} has a transactional.id, and clients on real brokers have no transactions yet"
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):
             yield f"{client.library}, which {client.name} is, has no setting {setting}"
 

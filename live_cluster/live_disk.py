@@ -15,9 +15,11 @@ from harrow.cluster_model.events import (
     LogOpened,
     LogStartRaised,
     LogTruncated,
+    TransactionBegun,
+    TransactionMarkerWritten,
     UnflushedLost,
 )
-from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.record_batch import COMMIT, ControlBatch, RecordBatch
 from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.trace import Emit
 from harrow.live_cluster.storage.checkpoint_file import (
@@ -30,6 +32,7 @@ from harrow.live_cluster.storage.checkpoint_file import (
 from harrow.live_cluster.storage.log_tail import CutBack, LogTail
 from harrow.live_cluster.storage.segments import cut, segments_of
 
+_NO_OFFSET: Final = -1
 _WATCHED: Final = (HIGH_WATERMARKS,)
 _IDENTITY_FILES: Final = ("meta.properties", "bootstrap.checkpoint")
 """The ids of the broker, of its cluster and of its folder; and what `kafka-storage format` has written beside them."""
@@ -65,6 +68,8 @@ class LiveDisk:
         # What the system will have written back at a time, oldest first.
         self._unwritten: dict[str, deque[tuple[int, int]]] = {partition: deque() for partition in partitions}
         self._checkpoints: dict[str, tuple[int, dict[str, int]]] = {}
+        # Where those that are open began, by partition and producer id.
+        self._transactions: dict[str, dict[int, int]] = {}
 
     def look(self, now_us: int, led: frozenset[str]) -> None:
         """Put into the trace what has happened since the last look; of the partitions in *led* the broker is the leader."""
@@ -161,6 +166,10 @@ class LiveDisk:
             )
             reason = self._truncation_reason(partition, change.to_offset)
             self._emit(LogTruncated, self._broker, partition, change.from_offset, change.to_offset, reason)
+            self._transactions[partition] = {}
+            for batch in self._tails[partition].batches:
+                if batch.base_offset < change.to_offset:
+                    self._follow_transaction(partition, batch)
             return
         self._unwritten[partition].append((now_us, change.next_offset))
         fields = (self._broker, partition, change.base_offset, change.leader_epoch, change.producer_id)
@@ -168,6 +177,26 @@ class LiveDisk:
             self._emit(BatchAppended, *fields, change.base_sequence, change.values)
         else:
             self._emit(BatchReplicated, *fields, change.base_sequence, change.values)
+        if change.is_transactional:
+            self._tell_transaction(partition, change, self._follow_transaction(partition, change))
+
+    def _follow_transaction(self, partition: str, batch: RecordBatch) -> int:
+        """Return where the transaction began that goes on or ends with a batch, -1 where there is none."""
+        known = self._transactions.setdefault(partition, {})
+        if batch.is_control:
+            return known.pop(batch.producer_id, _NO_OFFSET)
+        opened_at = known.get(batch.producer_id, _NO_OFFSET)
+        if batch.is_transactional:
+            known.setdefault(batch.producer_id, batch.base_offset)
+        return opened_at
+
+    def _tell_transaction(self, partition: str, batch: RecordBatch, opened_at: int) -> None:
+        about = (self._broker, partition, batch.producer_id, batch.producer_epoch)
+        if isinstance(batch, ControlBatch):
+            is_committed, epoch = batch.control_type == COMMIT, batch.coordinator_epoch
+            self._emit(TransactionMarkerWritten, *about, opened_at, batch.base_offset, is_committed, epoch)
+        elif opened_at == _NO_OFFSET:
+            self._emit(TransactionBegun, *about, batch.base_offset)
 
     def _write_back(self, partition: str, now_us: int) -> None:
         if self._writeback_us is None:

@@ -29,10 +29,13 @@ from harrow.live_cluster.feasible import (
     NO_RECORDS_DELETED,
     NO_THROTTLE,
 )
+from harrow.live_cluster.group_watch import GroupWatch
 from harrow.live_cluster.happenings import Happenings, WallClock
+from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
 """How often what brokers do is looked at, where nothing else happens."""
@@ -97,6 +100,16 @@ class LiveTarget:
             )
             for broker, process in cluster.brokers.items()
         }
+        transactions = None
+        if cluster.follows_logs and any(producer.transactional_id for producer in plan.producers):
+            transactions = TransactionWatch(
+                {broker: cluster.connect(broker) for broker in cluster.brokers}, report, cluster.names
+            )
+        groups = sorted({consumer.group for consumer in plan.consumers if consumer.group})
+        self._coordination: list[InternalTopicWatch] = [] if transactions is None else [transactions]
+        if cluster.follows_logs and groups:
+            connections = {broker: cluster.connect(broker) for broker in cluster.brokers}
+            self._coordination.append(GroupWatch(groups, connections, report, cluster.names))
         host = ClientHost(
             children=cluster.children,
             folder=folder / "clients",
@@ -107,6 +120,8 @@ class LiveTarget:
             partitions=spec.partition_names(),
             clock=self._clock,
             reports=self._reports,
+            report=report,
+            initialized=(lambda *_: None) if transactions is None else transactions.initialized,
             draw=choices.workload,
         )
         self._client_processes = host.processes
@@ -145,6 +160,8 @@ class LiveTarget:
         self._cluster.start()
         for watch in self._watches.values():
             self._open.enter_context(watch)
+        for watch_of_topic in self._coordination:
+            self._open.enter_context(watch_of_topic)
         self._clock.set_ready()
         self.environment.started()
         self._look()
@@ -265,6 +282,7 @@ class LiveTarget:
             trace=self.trace.events,
             process_names=self._reports.process_names,
             producers=self.clients.producer_settings(),
+            consumers=self.clients.consumer_settings(),
             partitions=self.partition_settings(),
             replicas={partition: self._replica_logs(partition) for partition in spec.partition_names()},
             read_back=frozenset(),

@@ -36,7 +36,7 @@ _LOOK_TIMEOUT_S: Final = 2.0
 """What is asked again and again is not waited for long."""
 _ADMIN_TIMEOUT_S: Final = 60.0
 _LOG_LINES_TOLD: Final = 15
-_REPLICAS_OF_OFFSETS: Final = 3
+_REPLICAS_INSIDE: Final = 3
 
 
 class ClusterError(LiveError):
@@ -198,7 +198,9 @@ class LocalCluster:
         own: dict[str, object] = {
             "listeners": _listener(self._own_addresses[broker.id]),
             "advertised.listeners": _listener(self.addresses[broker.id]),
-            "offsets.topic.replication.factor": min(_REPLICAS_OF_OFFSETS, len(self.spec.brokers)),
+            "offsets.topic.replication.factor": min(_REPLICAS_INSIDE, len(self.spec.brokers)),
+            "transaction.state.log.replication.factor": min(_REPLICAS_INSIDE, len(self.spec.brokers)),
+            "transaction.state.log.min.isr": min(_REPLICAS_INSIDE - 1, len(self.spec.brokers)),
             **self.control.settings(broker.id),
         }
         if broker.rack is not None:

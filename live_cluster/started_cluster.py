@@ -7,12 +7,13 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
+from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, LEADER_EPOCH_TRUNCATION
 from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.cluster_model.topology import BrokerSpec
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
@@ -28,7 +29,18 @@ from harrow.live_cluster.local_cluster import LocalCluster, broker_folder
 from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.processes.java_program import LOG_FILE
+from harrow.live_cluster.processes.local_broker import INTERNAL_PARTITIONS
 from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
+
+
+def _with_internal_topics(plan: Plan) -> ClusterSpec:
+    """Return the cluster of a plan with the topics of the coordinators that its clients need, each replica where the model has it.
+
+    Brokers would create them when somebody first looks for a coordinator, with leaders of their own choice.
+    """
+    sized = replace(plan.cluster, settings={**INTERNAL_PARTITIONS, **plan.cluster.settings})
+    topics = replace(plan, cluster=sized).running_cluster().topics
+    return replace(plan.cluster, topics=topics)
 
 
 class StartedCluster:
@@ -55,7 +67,7 @@ class StartedCluster:
             broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
             for broker in given.plan.cluster.brokers
         }
-        spec = given.plan.cluster
+        spec = _with_internal_topics(given.plan)
         self._controller_logs: Mapping[int, BrokerLog] = self._broker_logs
         if metadata == KRAFT:
             spec = replace(spec, voters=voters_of(given.plan), combined=False)

@@ -1,13 +1,16 @@
 """Batches as brokers store them and clients send them, in the model's words."""
 
+import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 
-from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
+
+_MARKER: Final = struct.Struct(">hi")
 
 
 def whole_batches(data: bytes, position: int = 0) -> Iterator[tuple[Any, int]]:
@@ -35,11 +38,11 @@ def as_batches(stored: Any) -> Iterator[RecordBatch]:
             yield RecordBatch((_text(record.value),), base_offset=record.offset)
         return
     records = list(stored)
-    control = None
     if stored.is_control_batch:
-        control = COMMIT if records[0].commit else ABORT
+        yield _control_batch(stored, records[0])
+        return
     yield RecordBatch(
-        () if control else tuple(_text(record.value) for record in records),
+        tuple(_text(record.value) for record in records),
         stored.producer_id,
         stored.producer_epoch,
         stored.base_sequence,
@@ -47,7 +50,23 @@ def as_batches(stored: Any) -> Iterator[RecordBatch]:
         stored.leader_epoch,
         stored.size_in_bytes,
         stored.is_transactional,
-        control,
+    )
+
+
+def _control_batch(stored: Any, marker: Any) -> ControlBatch:
+    """Return the end of a transaction; its value has the epoch of the coordinator that has had it written (``EndTxnMarker.json``)."""
+    _, coordinator_epoch = _MARKER.unpack_from(marker.value)
+    return ControlBatch(
+        (),
+        stored.producer_id,
+        stored.producer_epoch,
+        stored.base_sequence,
+        stored.base_offset,
+        stored.leader_epoch,
+        stored.size_in_bytes,
+        is_transactional=True,
+        control_type=COMMIT if marker.commit else ABORT,
+        coordinator_epoch=coordinator_epoch,
     )
 
 

@@ -14,6 +14,7 @@ from harrow.cluster_model.history import (
     OK,
     POLL,
     SEND,
+    STORE,
     SUBSCRIBE,
     TXN,
 )
@@ -25,8 +26,8 @@ ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 NUMBER_END: Final = 2**63
 """Times and indices are below this."""
 
-_NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT)
-_OTHERS: Final = frozenset({"crash", COMMIT, "debug-topic-partitions"})
+_NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT, STORE)
+_OTHERS: Final = frozenset({"crash", COMMIT, STORE, "debug-topic-partitions"})
 """Operations that change nothing that is judged; the last one is Jepsen's own."""
 _SHOWN_MAX: Final = 60
 _SEND_LENGTH: Final = 3

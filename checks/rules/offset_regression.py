@@ -81,8 +81,8 @@ def no_member_committed() -> str:
     return f"who assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
 
 
-@cause("position-was-reset")
-def position_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
+@cause("consumer-was-reset")
+def consumer_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
     """A consumer went back before it committed."""
     return f"the position of {client} had been reset in between ({setting})"
 
@@ -207,7 +207,7 @@ def _why_committed(
     if by_loss is not None:
         return by_loss
     if reset is not None and known.number < reset[0] < commit.number:
-        went = position_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
+        went = consumer_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
         return Cause((went,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
     if NO_GENERATION in (commit.generation, known.generation):
         return Cause((no_member_committed.conclude(),), promise.ASSIGN)

@@ -44,11 +44,18 @@ def requests_session(request: ConformRequest) -> int:
     messages = message_console(no_color=request.no_color)
     brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
     try:
-        from harrow.live_cluster.single_requests.measure import SETTINGS, Measure, measure
+        from harrow.live_cluster.single_requests.measure import (
+            REAL_COORDINATOR_SETTINGS,
+            SETTINGS,
+            Measure,
+            measure,
+            measure_coordinators,
+        )
     except ModuleNotFoundError as error:
         raise Refusal(
             f"{error.name} is not installed: pip install 'kafka-harrow[hypothesis,live]'"
         ) from error
+    from harrow.live_cluster.single_requests.coordinators.real_coordinator import RealCoordinators
     from harrow.live_cluster.single_requests.real_broker import RealBrokers
 
     progress = ProgressLine(messages, total=request.requests, enabled=not request.quiet)
@@ -58,14 +65,21 @@ def requests_session(request: ConformRequest) -> int:
         interrupts.check()
         progress.update(measured.requests, f"{counted(measured.sequences, 'sequence')} compared")
 
+    def compare(folder: Path) -> None:
+        assert request.requests is not None
+        asked = request.requests, request.seed or 0, measured, compared
+        if request.of == "brokers":
+            with RealBrokers(brokers, folder, SETTINGS) as real:
+                measure(brokers.release, real, *asked)
+        else:
+            with RealCoordinators(brokers, folder, REAL_COORDINATOR_SETTINGS) as coordinators:
+                measure_coordinators(brokers.release, coordinators, request.of, *asked)
+
     with Interrupts() as interrupts, data(request) as console:
         try:
             progress.update(0, "starting a broker")
-            with (
-                tempfile.TemporaryDirectory(prefix="harrow-", ignore_cleanup_errors=True) as folder,
-                RealBrokers(brokers, Path(folder), SETTINGS) as real,
-            ):
-                measure(brokers.release, real, request.requests, request.seed or 0, measured, compared)
+            with tempfile.TemporaryDirectory(prefix="harrow-", ignore_cleanup_errors=True) as folder:
+                compare(Path(folder))
         except KeyboardInterrupt:
             progress.clear()
             _print(request, console, measured, brokers)

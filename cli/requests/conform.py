@@ -18,7 +18,7 @@ class ConformRequest(WrittenRequest):
     values, the replicas' logs and the ISR at the end.
 
     With --requests no campaign runs: one broker and the model's get the same requests, in sequences that Hypothesis draws, with elections between them. Their answers have to
-    be the same; what differs is shortened.
+    be the same; what differs is shortened. --of groups and --of transactions ask brokers as coordinators.
     """
 
     campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
@@ -33,6 +33,10 @@ class ConformRequest(WrittenRequest):
         int | None,
         typer.Option(metavar="N", min=1, help="Compare N single requests, in place of campaigns."),
     ] = None
+    of: Annotated[
+        Literal["brokers", "groups", "transactions"],
+        typer.Option(help="What the requests are about: logs and their leaders, groups, or transactions."),
+    ] = "brokers"
     seed: Annotated[int | None, options.seed("The seed of the requests; 0 by default.")] = None
     times: Annotated[
         int, typer.Option(metavar="N", min=1, help="How often each campaign runs on brokers.")

@@ -136,6 +136,8 @@ class ProducerStates:
         entry = self.entries.get(batch.producer_id)
         if batch.control_type is not None:
             return _check_marker(batch, entry)
+        if batch.is_transactional and self._must_begin_at_zero(batch, entry):
+            return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry is None:
             return self._check_first(batch, is_first=is_first)
         if batch.producer_epoch < entry.producer_epoch and self._is_fenced(batch):
@@ -151,6 +153,18 @@ class ProducerStates:
         if entry.last_sequence == NO_SEQUENCE and not new_epoch and not self.begin_anywhere:
             return self._unknown_producer_error()  # Of its epoch there is a marker and nothing else.
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def _must_begin_at_zero(self, batch: RecordBatch, entry: ProducerStateEntry | None) -> bool:
+        """Return whether a batch that begins a transaction here is not the first one that its producer has sent (KAFKA-18202)."""
+        behaviours = self._behaviours
+        return (
+            batch.base_sequence > 0
+            and batch.producer_id in self.verifications
+            and (entry is None or entry.last_sequence == NO_SEQUENCE)
+            and (entry is None or batch.producer_epoch >= entry.producer_epoch)
+            and behaviours.transactions_v2
+            and behaviours.transaction_begins_at_zero
+        )
 
     def _check_first(self, batch: RecordBatch, *, is_first: bool) -> str:
         if batch.base_sequence in (0, NO_SEQUENCE) or not self._behaviours.sequence_check:
@@ -187,15 +201,11 @@ class ProducerStates:
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether what a producer writes belongs to a transaction that is open here (``UnifiedLog.hasOngoingTransaction``).
-
-        With transactions v2 the one that is open may be that of the epoch before, whose marker is on its way.
-        """
-        if producer_id not in self.ongoing_transactions:
-            return False
-        if not self._behaviours.transactions_v2 or not self._behaviours.transactions_joined_by_epoch:
-            return True
-        return self.entries[producer_id].producer_epoch == producer_epoch
+        """Return whether a producer's transaction is open here: one of this epoch, for a later one may begin when the last one has ended."""
+        return producer_id in self.ongoing_transactions and (
+            not self._behaviours.next_transaction_verified
+            or self.entries[producer_id].producer_epoch == producer_epoch
+        )
 
     def begin_verification(self, producer_id: int) -> int:
         """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
@@ -215,7 +225,9 @@ class ProducerStates:
             entry.coordinator_epoch = batch.coordinator_epoch
         first_offset = self.ongoing_transactions.pop(batch.producer_id, None)
         if first_offset is None:
-            return
+            if not self._behaviours.empty_transactions_tracked:
+                return
+            first_offset = batch.base_offset
         self.unreplicated_transactions.append((first_offset, batch.base_offset))
         # What is read again after a truncation may be in the index already.
         if batch.control_type == ABORT and (

@@ -25,6 +25,38 @@ class LibraryProducer(Protocol):
         """Let the library work, for so long at the most."""
 
 
+class TransactionCallError(Exception):
+    """A call to a producer with transactions has failed; ``name`` is the error as Kafka calls it, as far as the library tells."""
+
+    def __init__(self, name: str, *, is_fatal: bool, is_retriable: bool) -> None:
+        super().__init__(name)
+        self.name = name
+        self.is_fatal = is_fatal
+        self.is_retriable = is_retriable
+
+
+class LibraryTransactions(LibraryProducer, Protocol):
+    """A producer with a ``transactional.id``; its calls return when they have done what they say.
+
+    All of them raise `TransactionCallError`; one that is retriable may be called again.
+    """
+
+    def init_transactions(self) -> None:
+        """Fence former sessions."""
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction."""
+
+    def commit_transaction(self) -> None:
+        """Send what is left, and commit."""
+
+    def abort_transaction(self) -> None:
+        """Abort."""
+
+    def fatal_error(self) -> str | None:
+        """Return the error after which it can do nothing any more, None while there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Poll:
     """What a consumer has read since the poll before, and where it is: ``at_end`` are the partitions without news."""
@@ -44,6 +76,36 @@ class LibraryConsumer(Protocol):
         """Read what there is; wait for so long at the most where there is nothing."""
 
 
+class LibraryMember(Protocol):
+    """A consumer that is a member of a group, or commits for one; partitions are by their names on the cluster."""
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assigned: Callable[[list[str], int], None],
+        on_revoked: Callable[[list[str], bool], None],
+    ) -> None:
+        """Join; the callbacks are called within polls, with partitions and generation, and with partitions and whether they are lost."""
+
+    def assign(self, partitions: list[str]) -> None:
+        """Read these from where the group has committed."""
+
+    def committed(self, partitions: list[str]) -> dict[str, int]:
+        """Return where the group is, of partitions of which that is known."""
+
+    def poll(self, records_max: int, timeout_s: float) -> Mapping[str, list[tuple[int, str]]]:
+        """Return what there is to read; wait for so long at the most where there is nothing."""
+
+    def processed(self, offsets: Mapping[str, int]) -> None:
+        """Say up to where the application has come, for commits that the library does by itself."""
+
+    def commit(self, offsets: Mapping[str, int]) -> str | None:
+        """Commit, and return the error, None for none."""
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
 class ClientLibrary(Protocol):
     """The module of a library. Settings are by its own names.
 
@@ -52,6 +114,12 @@ class ClientLibrary(Protocol):
 
     def make_producer(self, settings: dict[str, Any]) -> LibraryProducer:
         """Return a producer."""
+
+    def make_transactions(self, settings: dict[str, Any]) -> LibraryTransactions:
+        """Return a producer with transactions."""
+
+    def make_member(self, settings: dict[str, Any]) -> LibraryMember:
+        """Return a consumer that is a member of a group."""
 
     def make_consumer(self, settings: dict[str, Any]) -> LibraryConsumer:
         """Return a consumer."""

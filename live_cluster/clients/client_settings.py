@@ -11,15 +11,21 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
+    ANY_ASSIGNOR,
+    ASSIGNMENT_STRATEGY,
     AUTO_OFFSET_RESET,
     CONSUMER,
+    CONSUMER_PROTOCOL,
     DELIVERY_TIMEOUT,
     GROUP_ID,
+    GROUP_PROTOCOL,
     IDEMPOTENCE,
     IN_FLIGHT,
     NO_TEXT,
+    OF_CLASSIC_PROTOCOL,
     OF_GROUPS,
     PRODUCER,
+    REMOTE_ASSIGNOR,
     SETTINGS,
     TRANSACTION_TIMEOUT,
     TRANSACTIONAL_ID,
@@ -70,6 +76,8 @@ class LibrarySettings:
     own_values: Mapping[str, Callable[[Value], Value]] = field(default_factory=dict)
     connection: Callable[[list[str], str], dict[str, Any]]
     own_security: Callable[[str, str], dict[str, Any] | None]
+    amends: Callable[[dict[str, Any]], None] = lambda _: None
+    """Puts right what it would refuse of a producer's settings taken together."""
 
     def lacking(self, scope: str, names: Iterable[str]) -> Iterator[str]:
         """Yield those of some settings that it has not."""
@@ -153,6 +161,12 @@ def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
     return None if own_name is None else {own_name: value}
 
 
+def _within_transaction(settings: dict[str, Any]) -> None:
+    """Give a record no longer than its transaction has, as librdkafka demands; the Java client lets it have more."""
+    if DELIVERY_TIMEOUT in settings and TRANSACTION_TIMEOUT in settings:
+        settings[DELIVERY_TIMEOUT] = min(int(settings[DELIVERY_TIMEOUT]), int(settings[TRANSACTION_TIMEOUT]))
+
+
 def _acks(value: Value) -> Value:
     return value if value == _ALL else int(value)
 
@@ -160,9 +174,14 @@ def _acks(value: Value) -> Value:
 LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
     CONFLUENT_KAFKA: LibrarySettings(
         own_name=_librdkafka_name,
-        own_values={AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)]},
+        own_values={
+            AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
+            # With an eager assignor and a cooperative one the Java client goes by the former; librdkafka refuses to have both.
+            ASSIGNMENT_STRATEGY: lambda names: str(names).partition(",")[0],
+        },
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
+        amends=_within_transaction,
     ),
     KAFKA_PYTHON: LibrarySettings(
         own_name=_kafka_python_name,
@@ -189,6 +208,7 @@ def producer_settings(library: str, release: str, given: Mapping[str, Value]) ->
     # Libraries of today have it on by default, also where the Java client could not be told of it.
     settings[IDEMPOTENCE] = config.idempotence
     settings[_RETRY_BACKOFF_MAX] = config.retry_backoff_max_us // US_PER_MS
+    LIBRARIES[library].amends(settings)
     return LIBRARIES[library].said(PRODUCER, settings)
 
 
@@ -212,4 +232,8 @@ def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict
         without |= {TRANSACTION_TIMEOUT}
     if not settings.get(GROUP_ID):
         without |= OF_GROUPS
+    elif settings.get(GROUP_PROTOCOL) == CONSUMER_PROTOCOL:
+        without |= OF_CLASSIC_PROTOCOL
+    if settings.get(REMOTE_ASSIGNOR) == ANY_ASSIGNOR:
+        without |= {REMOTE_ASSIGNOR}
     return {name: value for name, value in settings.items() if value != NO_TEXT and name not in without}

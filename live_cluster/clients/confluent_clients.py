@@ -1,14 +1,30 @@
 """Clients of confluent-kafka, that is of librdkafka (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
 
+import contextlib
+import struct
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll
+from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
 
 _NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
 """Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
+_COMMITTED_S: Final = 5.0
+_NOTHING: Final = -1
+_METADATA_MARK: Final = b"CGMDv2:"
+_GENERATION: Final = struct.Struct("=i")
+_CALL_S: Final = 60.0
+"""How long a call may take before it is made again, as the Java client's ``max.block.ms`` has it by default."""
+_KAFKA_NAMES: Final = {
+    KafkaError._FENCED: "PRODUCER_FENCED",  # noqa: SLF001 - so it is called
+    KafkaError._PURGE_QUEUE: "ABORTED",  # noqa: SLF001 - so it is called
+    KafkaError._PURGE_INFLIGHT: "ABORTED",  # noqa: SLF001 - so it is called
+}
+"""Errors of librdkafka's own that stand for one of Kafka's."""
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
 
 
@@ -25,7 +41,7 @@ class ConfluentProducer:
                 # None is told with acks=0, nor of a duplicate that the leader no longer remembers.
                 ended(OK, offset if offset is not None and offset >= 0 else None, None)
             else:
-                ended(FAIL if error.code() in _NEVER_SENT else INFO, None, error.name())
+                ended(FAIL if error.code() in _NEVER_SENT else INFO, None, _kafka_name(error))
 
         try:
             self._producer.produce(topic, value, key, partition=partition, on_delivery=delivered)
@@ -34,6 +50,51 @@ class ConfluentProducer:
 
     def poll(self, timeout_s: float) -> None:
         self._producer.poll(timeout_s)
+
+
+class ConfluentTransactions(ConfluentProducer):
+    """A producer with transactions."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._fatal: str | None = None
+        super().__init__({**settings, "error_cb": self._failed})
+
+    def fatal_error(self) -> str | None:
+        return self._fatal
+
+    def poll(self, timeout_s: float) -> None:
+        try:
+            super().poll(timeout_s)
+        except KafkaException as raised:  # After a fatal error it does nothing but say so again.
+            self._failed(raised.args[0])
+            time.sleep(timeout_s)
+
+    def init_transactions(self) -> None:
+        self._call(self._producer.init_transactions, _CALL_S)
+
+    def begin_transaction(self) -> None:
+        self._call(self._producer.begin_transaction)
+
+    def commit_transaction(self) -> None:
+        self._call(self._producer.commit_transaction, _CALL_S)
+
+    def abort_transaction(self) -> None:
+        self._call(self._producer.abort_transaction, _CALL_S)
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = _kafka_name(error)
+
+    def _call(self, call: Callable[..., None], *arguments: float) -> None:
+        try:
+            call(*arguments)
+        except KafkaException as raised:
+            error = raised.args[0]
+            if error.fatal():
+                self._fatal = _kafka_name(error)
+            raise TransactionCallError(
+                _kafka_name(error), is_fatal=error.fatal(), is_retriable=error.retriable()
+            ) from raised
 
 
 class ConfluentConsumer:
@@ -73,6 +134,99 @@ class ConfluentConsumer:
         return Poll(records, self._positions, frozenset(self._at_end))
 
 
+class ConfluentMember:
+    """A consumer that is a member of a group.
+
+    The Java client commits by itself what an application was given when it polls again; so does this one, for it is told of
+    that, and nothing counts as processed because it was handed over.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._consumer = Consumer({**settings, "enable.auto.offset.store": False})
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assigned: Callable[[list[str], int], None],
+        on_revoked: Callable[[list[str], bool], None],
+    ) -> None:
+        def told(call: Callable[[list[str]], None]) -> Callable[[Any, list[TopicPartition]], None]:
+            return lambda _, partitions: call(_names(partitions))
+
+        self._consumer.subscribe(
+            topics,
+            on_assign=told(lambda names: on_assigned(names, self._generation())),
+            on_revoke=told(lambda names: on_revoked(names, False)),
+            on_lost=told(lambda names: on_revoked(names, True)),
+        )
+
+    def assign(self, partitions: list[str]) -> None:
+        self._consumer.assign(_places(dict.fromkeys(partitions)))
+
+    def committed(self, partitions: list[str]) -> dict[str, int]:
+        try:
+            found = self._consumer.committed(_places(dict.fromkeys(partitions)), _COMMITTED_S)
+        except KafkaException:
+            return {}
+        return {
+            f"{place.topic}-{place.partition}": max(place.offset, _NOTHING)
+            for place in found
+            if not place.error
+        }
+
+    def poll(self, records_max: int, timeout_s: float) -> dict[str, list[tuple[int, str]]]:
+        records: dict[str, list[tuple[int, str]]] = {}
+        messages: list[Any] = self._consumer.consume(records_max, timeout_s)
+        for message in messages:
+            if message.error() is None:
+                value = (message.value() or b"").decode("utf-8", "backslashreplace")
+                name = f"{message.topic()}-{message.partition()}"
+                records.setdefault(name, []).append((message.offset(), value))
+        return records
+
+    def processed(self, offsets: Mapping[str, int]) -> None:
+        for place in _places(offsets):
+            # What it does not read any more it cannot commit.
+            with contextlib.suppress(KafkaException):
+                self._consumer.store_offsets(offsets=[place])
+
+    def commit(self, offsets: Mapping[str, int]) -> str | None:
+        try:
+            told = self._consumer.commit(offsets=_places(offsets), asynchronous=False)
+        except KafkaException as raised:
+            return _kafka_name(raised.args[0])
+        return next((_kafka_name(place.error) for place in told or () if place.error), None)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _generation(self) -> int:
+        """Return the generation, which stands in what a producer commits offsets with (``rd_kafka_consumer_group_metadata_write``)."""
+        metadata = bytes(self._consumer.consumer_group_metadata() or b"")
+        begins = metadata.find(_METADATA_MARK)
+        if begins < 0:
+            return _NOTHING
+        (generation,) = _GENERATION.unpack_from(metadata, begins + len(_METADATA_MARK))
+        return int(generation)
+
+
+def _names(partitions: list[TopicPartition]) -> list[str]:
+    return [f"{place.topic}-{place.partition}" for place in partitions]
+
+
+def _places(offsets: Mapping[str, int | None]) -> list[TopicPartition]:
+    places = []
+    for name, offset in offsets.items():
+        topic, _, number = name.rpartition("-")
+        given = () if offset is None else (offset,)
+        places.append(TopicPartition(topic, int(number), *given))
+    return places
+
+
+def _kafka_name(error: KafkaError) -> str:
+    return _KAFKA_NAMES.get(error.code()) or str(error.name())
+
+
 def _name_of(error: BaseException) -> str:
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
         return str(error.args[0].name())
@@ -80,4 +234,6 @@ def _name_of(error: BaseException) -> str:
 
 
 make_producer = ConfluentProducer
+make_transactions = ConfluentTransactions
+make_member = ConfluentMember
 make_consumer = ConfluentConsumer

@@ -1,13 +1,14 @@
 """Clients of kafka-python (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError, MessageSizeTooLargeError
+from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll
+from harrow.live_cluster.clients.client_library import Ended, LibraryMember, Poll, TransactionCallError
 
 _BOOTSTRAP_MS: Final = 50_000
 """How long a client looks for a first broker before it gives up."""
@@ -42,6 +43,44 @@ class KafkaPythonProducer:
 
     def poll(self, timeout_s: float) -> None:
         time.sleep(timeout_s)
+
+
+class KafkaPythonTransactions(KafkaPythonProducer):
+    """A producer with transactions."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings)
+        self._fatal: str | None = None
+
+    def fatal_error(self) -> str | None:
+        return self._fatal
+
+    def init_transactions(self) -> None:
+        self._call(self._producer.init_transactions)
+
+    def begin_transaction(self) -> None:
+        self._call(self._producer.begin_transaction)
+
+    def commit_transaction(self) -> None:
+        self._call(self._producer.commit_transaction)
+
+    def abort_transaction(self) -> None:
+        self._call(self._producer.abort_transaction)
+
+    def _call(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except KafkaError as error:
+            is_fatal = self._has_failed()
+            if is_fatal:
+                self._fatal = _name_of(error)
+            raise TransactionCallError(
+                _name_of(error), is_fatal=is_fatal, is_retriable=isinstance(error, KafkaTimeoutError)
+            ) from error
+
+    def _has_failed(self) -> bool:
+        manager = self._producer._transaction_manager  # noqa: SLF001 - it tells nobody else
+        return bool(manager is not None and manager.has_fatal_error())
 
 
 class KafkaPythonConsumer:
@@ -100,4 +139,17 @@ def _name_of(error: KafkaError) -> str:
 
 
 make_producer = KafkaPythonProducer
+
+
+def make_member(_: dict[str, Any]) -> LibraryMember:
+    """Refuse: it has no rebalance that another thread does not end, so that polls of its members tell less.
+
+    Raises:
+        NotImplementedError: always; such campaigns are skipped.
+
+    """
+    raise NotImplementedError("members of groups are clients of confluent-kafka")
+
+
+make_transactions = KafkaPythonTransactions
 make_consumer = KafkaPythonConsumer

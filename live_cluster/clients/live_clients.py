@@ -9,10 +9,21 @@ from typing import Any, Final
 
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS
-from harrow.checks.evidence import ProducerSettings
-from harrow.cluster_model.history import INFO, INVOKE
+from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.cluster_model import errors
+from harrow.cluster_model.events import (
+    ClientStopped,
+    CommitFailed,
+    GroupOffsetFound,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    RecordsProcessed,
+    TransactionError,
+    TransactionReported,
+)
+from harrow.cluster_model.history import ASSIGN, FAIL, INFO, INVOKE, OK, SEND, SUBSCRIBE, TXN
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import producer_config
+from harrow.cluster_model.settings import ISOLATION_LEVEL, READ_COMMITTED, producer_config
 from harrow.cluster_model.sim.choices import Stream, between
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients.client_process import ClientProcess
@@ -20,6 +31,7 @@ from harrow.live_cluster.clients.client_settings import LIBRARIES, consumer_sett
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.links.frame import client_id_of
+from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
 LIVE: Final = "kafka"
@@ -27,6 +39,11 @@ LIVE: Final = "kafka"
 _GAPS: Final = 1_000
 """How many gaps between records are drawn; then they begin again."""
 _CRASHED: Final = "CRASHED"
+_ABORTED: Final = "ABORTED"
+_MAY_COUNT: Final = frozenset(
+    {errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT, "_TIMED_OUT", "_TRANSPORT"}
+)
+"""Errors of commits that leave open whether they have been stored, and what librdkafka calls them."""
 _NS_PER_US: Final = 1_000
 _RECORDS_MAX: Final = 500
 
@@ -48,6 +65,9 @@ class ClientHost:
     partitions: tuple[str, ...]
     clock: WallClock
     reports: ClientReports
+    report: Report
+    initialized: Callable[[str, str], None] = lambda _client, _transactional_id: None
+    """Told of a client that has been given an epoch of its transactional id."""
     draw: Stream
     processes: list[ClientProcess] = field(default_factory=list)
 
@@ -120,7 +140,11 @@ class LiveProducer(_LiveClient, Sender):
 
     def _begin(self, first_us: int) -> None:
         host, interval_us = self._host, self.spec.interval_us
-        session = _LiveSession(host, host.reports.new_process(self.spec.name))
+        number = host.reports.new_process(self.spec.name)
+        id_ = self.spec.transactional_id
+        session = (
+            _TransactionsSession(host, number, self.spec.name, id_) if id_ else _LiveSession(host, number)
+        )
         self._sessions.append(session)
         # Gaps between half and one and a half times the mean.
         gaps_us = (
@@ -131,7 +155,9 @@ class LiveProducer(_LiveClient, Sender):
         self._process = host.start(
             f"{self.spec.name}-{len(self._sessions)}",
             {
-                "role": "producer",
+                "role": "transactions" if id_ else "producer",
+                "transaction_records": self.spec.transaction_records,
+                "abort_every": self.spec.transaction_abort_every,
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "first": self._generated,
@@ -158,8 +184,22 @@ class LiveProducer(_LiveClient, Sender):
         self._sessions[-1].hand_over(value)
         self._process.order(value=value, partition=partition)
 
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def commit_transaction(self) -> None:
+        self._call("commit")
+
+    def abort_transaction(self) -> None:
+        self._call("abort")
+
+    def _call(self, call: str) -> None:
+        # An application that is down calls nothing.
+        if self._process is not None:
+            self._process.order(call=call, number=self._sessions[-1].call())
+
     def restart(self) -> None:
-        self.stop()
+        self.crash()
         self.start_again()
 
     def start_again(self) -> None:
@@ -167,6 +207,11 @@ class LiveProducer(_LiveClient, Sender):
         self._begin(self._host.clock.tick() + (self.spec.interval_us or 0))
 
     def stop(self) -> None:
+        if self._process is not None:
+            super().stop()
+            self._sessions[-1].end()
+
+    def crash(self) -> None:
         if self._process is not None:
             super().stop()
             self._sessions[-1].abandon()
@@ -182,6 +227,7 @@ class LiveProducer(_LiveClient, Sender):
             idempotence=config.idempotence,
             max_in_flight=config.max_in_flight,
             retries=config.retries,
+            transactional_id=config.transactional_id,
         )
         return {session.process: settings for session in self._sessions}
 
@@ -225,9 +271,17 @@ class _LiveSession:
                 else:
                     self.generated += 1
 
+    def call(self) -> int:
+        """Note that the application is to make a call, and return its number."""
+        raise NotImplementedError("a producer without a transactional.id")
+
     def unfinished(self) -> int:
         with self._lock:
             return self._handed_over.total() + self._under_way.total()
+
+    def end(self) -> None:
+        """The run is over."""
+        self.abandon()
 
     def abandon(self) -> None:
         """The process is gone: the outcome of what was under way stays unknown."""
@@ -239,6 +293,83 @@ class _LiveSession:
             self._host.reports.add_send(self.process, INFO, partition, value, now_us, error=_CRASHED)
 
 
+class _TransactionsSession(_LiveSession):
+    """That of a process with transactions: what is sent in one is under way until that has ended, and may stay so."""
+
+    def __init__(self, host: ClientHost, process: int, name: str, transactional_id: str) -> None:
+        super().__init__(host, process)
+        self._name = name
+        self._transactional_id = transactional_id
+        self._calls = 0
+        self._returned = 0
+        # What the transaction that is open has sent, and whether it is being committed.
+        self._open: dict[tuple[str, str], None] = {}
+        self._is_committing = False
+
+    def call(self) -> int:
+        with self._lock:
+            self._calls += 1
+            return self._calls
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        host, at_us = self._host, self._host.clock.us_of(report["at"])
+        if "writes" in report:
+            writes = [(partition, value, offset) for partition, value, offset in report["writes"]]
+            host.reports.add_transaction(self.process, report["type"], writes, at_us, report["error"])
+            with self._lock:
+                self._open.clear()
+                self._is_committing = False
+            if report["error"] in (None, _ABORTED):
+                host.report(TransactionReported, self._name, report["type"] == OK)
+        elif "type" in report:
+            self._take_send(report, at_us)
+        elif "initialized" in report:
+            host.initialized(self._name, self._transactional_id)
+        elif "transaction_error" in report:
+            host.report(TransactionError, self._name, report["transaction_error"], report["fatal"])
+        else:
+            with self._lock:
+                self._is_committing = self._is_committing or "committing" in report
+                self._returned = report.get("returned", self._returned)
+
+    def _take_send(self, report: Mapping[str, Any], at_us: int) -> None:
+        """Take that a record was handed over, or that it was thrown back."""
+        type_, partition, value = report["type"], report["partition"], report["value"]
+        self._host.reports.add_send(
+            *(self.process, type_, partition, value, at_us),
+            error=report.get("error"),
+            f=TXN if type_ == INVOKE else SEND,
+        )
+        with self._lock:
+            if type_ != INVOKE:
+                self._open.pop((partition, value), None)
+                return
+            self._open[partition, value] = None
+            if self._handed_over[value]:
+                self._handed_over[value] -= 1
+            else:
+                self.generated += 1
+
+    def unfinished(self) -> int:
+        with self._lock:
+            return self._handed_over.total() + self._calls - self._returned
+
+    def end(self) -> None:
+        """The run is over: a transaction that is open then has come to nothing yet."""
+
+    def abandon(self) -> None:
+        """The process is gone: what it had not asked to be committed never is."""
+        with self._lock:
+            writes = [(partition, value, None) for partition, value in self._open]
+            type_ = INFO if self._is_committing else FAIL
+            self._open.clear()
+            self._handed_over.clear()
+            self._calls = self._returned
+        if writes:
+            at_us = self._host.clock.tick()
+            self._host.reports.add_transaction(self.process, type_, writes, at_us, _CRASHED)
+
+
 class LiveConsumer(_LiveClient, Reader):
     """A consumer application: one process."""
 
@@ -247,20 +378,23 @@ class LiveConsumer(_LiveClient, Reader):
         self.spec = spec
         self._bootstrap = bootstrap
         self._number = -1
+        self._numbers: list[int] = []
         self._consumed: set[str] = set()
         self._positions: Mapping[str, int] = {}
         self._at_end = False
         self._starts = 0
+        self._generation = -1
 
     def start(self) -> None:
         host = self._host
         self._starts += 1
         self._positions, self._at_end = {}, False
         self._number = host.reports.new_process(self.spec.name)
+        self._numbers.append(self._number)
         self._process = host.start(
             self.spec.name if self._starts == 1 else f"{self.spec.name}-{self._starts}",
             {
-                "role": "consumer",
+                **self._role(),
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "partitions": self.spec.partitions or host.partitions,
@@ -275,7 +409,70 @@ class LiveConsumer(_LiveClient, Reader):
             self._take,
         )
 
+    def _role(self) -> dict[str, Any]:
+        spec, host = self.spec, self._host
+        if not spec.group:
+            return {"role": "consumer"}
+        return {
+            "role": "member",
+            "subscribed": self._topics(),
+            "assigned": spec.partitions,
+            "commit": spec.commit,
+            "stop_ns": None if spec.stop_us is None else host.clock.ns_of(spec.stop_us),
+        }
+
+    def _topics(self) -> list[str]:
+        known = (partition.rpartition("-")[0] for partition in self._host.partitions)
+        return list(self.spec.topics or dict.fromkeys(known))
+
+    def _take_of_member(self, report: Mapping[str, Any]) -> None:
+        """Take what a member of a group reports beside what it reads."""
+        host, name, group = self._host, self.spec.name, self.spec.group
+        at_us = host.clock.us_of(report["at"])
+        if "subscribed" in report:
+            topics = self._topics()
+            read = [p for p in host.partitions if p.rpartition("-")[0] in topics]
+            host.reports.add_assignment(self._number, SUBSCRIBE, read, at_us)
+        elif "assigned" in report:
+            self._generation = report["generation"]
+            host.report(PartitionsAssigned, name, group, self._generation, tuple(report["assigned"]))
+            host.reports.add_assignment(self._number, ASSIGN, report["owned"], at_us)
+        elif "revoked" in report:
+            revoked, is_lost = tuple(report["revoked"]), report["lost"]
+            host.report(PartitionsRevoked, name, group, self._generation, revoked, is_lost)
+            host.reports.add_assignment(self._number, ASSIGN, report["owned"], at_us)
+        elif "found" in report:
+            for partition, offset in report["found"].items():
+                host.report(GroupOffsetFound, name, partition, offset)
+        elif "processed" in report:
+            for partition, (end, values) in report["processed"].items():
+                host.report(RecordsProcessed, name, group, partition, end, tuple(values))
+        elif "closed" in report:
+            host.report(ClientStopped, name)
+        else:
+            self._take_commit(report, at_us)
+
+    def _take_commit(self, report: Mapping[str, Any], at_us: int) -> None:
+        reports, error = self._host.reports, report.get("error")
+        if "committing" in report:
+            reports.add_commit(self._number, INVOKE, report["committing"], at_us)
+        elif error is None:
+            reports.add_commit(self._number, OK, report["committed"], at_us)
+        else:
+            type_ = INFO if error in _MAY_COUNT else FAIL
+            offsets = report["committed"]
+            reports.add_commit(self._number, type_, offsets, at_us, error)
+            self._host.report(CommitFailed, self.spec.name, self.spec.group, error, tuple(offsets.items()))
+
+    def crash(self) -> None:
+        if self.spec.group and self._process is not None:
+            self._host.report(ClientStopped, self.spec.name)
+        super().crash()
+
     def _take(self, report: Mapping[str, Any]) -> None:
+        if "records" not in report:
+            self._take_of_member(report)
+            return
         records = {
             partition: [(offset, value) for offset, value in pairs]
             for partition, pairs in report["records"].items()
@@ -285,11 +482,16 @@ class LiveConsumer(_LiveClient, Reader):
         if records:
             self._host.reports.add_poll(self._number, records, us_of(report["invoked"]), us_of(report["at"]))
         self._consumed.update(value for pairs in records.values() for _, value in pairs)
-        self._positions = report["positions"]
+        self._positions = {**self._positions, **report["positions"]}
         self._at_end = report["at_end"]
 
     def start_again(self) -> None:
         self.start()
+
+    def consumer_settings(self) -> dict[int, ConsumerSettings]:
+        isolation = self.spec.settings.get(ISOLATION_LEVEL)
+        known = ConsumerSettings(name=self.spec.name, read_committed=isolation == READ_COMMITTED)
+        return dict.fromkeys(self._numbers, known)
 
     def has_consumed(self, value: str) -> bool:
         return value in self._consumed

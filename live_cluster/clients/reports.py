@@ -1,10 +1,21 @@
 """What clients under test have reported, from processes that know nothing of each other: one history."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, POLL, SEND, MicroOperation, Operation
+from harrow.cluster_model.history import (
+    COMMIT,
+    FAIL,
+    INFO,
+    INVOKE,
+    OK,
+    POLL,
+    SEND,
+    TXN,
+    MicroOperation,
+    Operation,
+)
 
 
 class ClientReports:
@@ -35,15 +46,42 @@ class ClientReports:
         *,
         offset: int | None = None,
         error: str | None = None,
+        f: str = SEND,
     ) -> None:
-        """Add that a record was handed to a producer, or what became of it."""
-        written: Any = value if offset is None else (offset, value)
+        """Add that a record was handed to a producer, or what became of it; *f* is `TXN` where it is handed over in a transaction."""
+        self._add_writes(
+            process, type_, ((SEND, partition, _written(value, offset)),), [value], at_us, error, f
+        )
+
+    def add_transaction(
+        self,
+        process: int,
+        type_: str,
+        writes: Iterable[tuple[str, str, int | None]],
+        at_us: int,
+        error: str | None,
+    ) -> None:
+        """Add what became of a transaction, and so of all that was sent in it: partition, value and offset of each record."""
+        kept = list(writes)
+        sent = tuple((SEND, partition, _written(value, offset)) for partition, value, offset in kept)
+        self._add_writes(process, type_, sent, [value for _, value, _ in kept], at_us, error, TXN)
+
+    def _add_writes(
+        self,
+        process: int,
+        type_: str,
+        sent: tuple[MicroOperation, ...],
+        values: list[str],
+        at_us: int,
+        error: str | None,
+        f: str,
+    ) -> None:
         with self._lock:
-            self._rows.append((at_us, process, type_, SEND, ((SEND, partition, written),), error))
+            self._rows.append((at_us, process, type_, f, sent, error))
             if type_ == OK:
-                self._acked.add(value)
+                self._acked.update(values)
             elif type_ in (FAIL, INFO):
-                self._failed.add(value)
+                self._failed.update(values)
         self._on_added()
 
     def add_poll(
@@ -53,6 +91,23 @@ class ClientReports:
         with self._lock:
             self._rows.append((invoked_us, process, INVOKE, POLL, ((POLL,),), None))
             self._rows.append((at_us, process, OK, POLL, ((POLL, records),), None))
+        self._on_added()
+
+    def add_assignment(self, process: int, f: str, partitions: Iterable[str], at_us: int) -> None:
+        """Add that a consumer subscribes (`SUBSCRIBE`), or which partitions it reads from now on (`ASSIGN`)."""
+        value: Any = tuple(partitions)
+        with self._lock:
+            self._rows.append((at_us, process, INVOKE, f, value, None))
+            self._rows.append((at_us, process, OK, f, value, None))
+        self._on_added()
+
+    def add_commit(
+        self, process: int, type_: str, offsets: Mapping[str, int], at_us: int, error: str | None = None
+    ) -> None:
+        """Add that a consumer commits, or what came of that."""
+        value = tuple((COMMIT, name, offset) for name, offset in offsets.items())
+        with self._lock:
+            self._rows.append((at_us, process, type_, COMMIT, value, error))
         self._on_added()
 
     def is_acked(self, value: str) -> bool:
@@ -69,3 +124,7 @@ class ClientReports:
             Operation(index, process, type_, f, value, at_us, error)
             for index, (at_us, process, type_, f, value, error) in enumerate(rows)
         ]
+
+
+def _written(value: str, offset: int | None) -> Any:
+    return value if offset is None else (offset, value)

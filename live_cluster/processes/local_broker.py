@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from harrow.cluster_model.settings import Value
 from harrow.live_cluster.processes.java_program import JavaPrograms
 from harrow.live_cluster.processes.local_node import LocalNode
 
-SMALL: Final = {
+INTERNAL_PARTITIONS: Final[dict[str, Value]] = {
     "offsets.topic.num.partitions": 3,
+    "transaction.state.log.num.partitions": 3,
+}
+"""How many partitions coordinators have, where the campaign does not say."""
+SMALL: Final = {
+    **INTERNAL_PARTITIONS,
     "log.cleaner.dedupe.buffer.size": 4_194_304,
     "auto.create.topics.enable": False,
 }

@@ -12,6 +12,8 @@ from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer
 from harrow.live_cluster.single_requests.broker_driver import BrokerDriver, PartitionStates, SingleRequest
 from harrow.live_cluster.single_requests.controllers.driver import RequestToController
 from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
+from harrow.live_cluster.single_requests.coordinators.driver import CoordinatorRequest
+from harrow.live_cluster.single_requests.coordinators.steps import CoordinatorStep
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
 from harrow.live_cluster.single_requests.resolution import FetchSessions, Resolution
 from harrow.live_cluster.single_requests.steps import FollowerStep, Step
@@ -25,8 +27,8 @@ _PRODUCER_ID: Final = "producer_id"
 class Exchange:
     """A step, the request that it became (None of an election), and what both brokers answered."""
 
-    step: Step | ControllerStep
-    request: SingleRequest | RequestToController | None
+    step: Step | ControllerStep | CoordinatorStep
+    request: SingleRequest | RequestToController | CoordinatorRequest | None
     modelled: Answer
     real: Answer
 
@@ -52,7 +54,7 @@ class ComparedSequence:
         return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
 
     @property
-    def steps(self) -> tuple[Step | ControllerStep, ...]:
+    def steps(self) -> tuple[Step | ControllerStep | CoordinatorStep, ...]:
         return tuple(exchange.step for exchange in self.exchanges)
 
 
@@ -128,8 +130,8 @@ def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDri
 
 def exchanged(
     before: Iterable[Exchange],
-    step: Step | ControllerStep,
-    request: SingleRequest | RequestToController | None,
+    step: Step | ControllerStep | CoordinatorStep,
+    request: SingleRequest | RequestToController | CoordinatorRequest | None,
     modelled: Answer,
     take: Callable[[], Answer],
 ) -> Exchange:

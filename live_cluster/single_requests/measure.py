@@ -1,6 +1,6 @@
 """So many requests of drawn sequences, to the model's broker and to a real one: which of the answers differ."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any, Final, Literal
@@ -21,6 +21,11 @@ from harrow.live_cluster.single_requests.controllers.real_controller import (
     SETTINGS as CONTROLLER_SETTINGS,
 )
 from harrow.live_cluster.single_requests.controllers.sequences import controller_sequences
+from harrow.live_cluster.single_requests.coordinators.comparison import compared_coordinators
+from harrow.live_cluster.single_requests.coordinators.model_coordinator import ModelCoordinator
+from harrow.live_cluster.single_requests.coordinators.real_coordinator import RealCoordinators
+from harrow.live_cluster.single_requests.coordinators.sequences import coordinator_sequences
+from harrow.live_cluster.single_requests.coordinators.steps import Coordinated
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
 from harrow.live_cluster.single_requests.real_broker import RealBrokers
 from harrow.live_cluster.single_requests.sequences import all_sequences, sequences
@@ -34,12 +39,29 @@ SETTINGS: Final[dict[str, Value]] = {
 """Nothing happens by itself: no follower is too slow, no leader is moved, no session is pushed out."""
 
 
+COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+}
+"""One broker coordinates all, and a group that is empty waits for nobody."""
+REAL_COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
+    **COORDINATOR_SETTINGS,
+    "num.io.threads": 1,
+    "log.cleaner.enable": False,
+}
+"""And what the model has no use for: one request is handled after the other, so that it can be told which are not answered yet."""
+
+
 Compare = Callable[[Sequence[Any]], ComparedSequence]
 """Takes steps on the model and on what is real."""
 
 
-Asked = Literal["broker", "controller"]
-"""Whom a sequence is for."""
+Asked = Literal["broker", "controller", "groups", "transactions"]
+"""Whom a sequence is for: a broker, a controller of KRaft, a broker as coordinator of one or the other."""
 
 
 @dataclass(slots=True)
@@ -93,6 +115,34 @@ def model_controller(release: KafkaRelease) -> ModelController:
     )
 
 
+def model_coordinator(release: KafkaRelease) -> ModelCoordinator:
+    """Return a broker that does what is known of a release, as coordinator."""
+    return ModelCoordinator(release.model_release, behaviours_in(release.name), COORDINATOR_SETTINGS)
+
+
+def measure_coordinators(
+    release: KafkaRelease,
+    real: RealCoordinators,
+    coordinated: Coordinated,
+    requests: int,
+    first_seed: int,
+    measured: Measure,
+    on_sequence: Callable[[], None],
+) -> None:
+    """Compare at least so many requests to coordinators, as `measure` does those to brokers.
+
+    Raises:
+        LiveError: the cluster does not hold out.
+
+    """
+
+    def compare(steps: Sequence[Any]) -> ComparedSequence:
+        return compared_coordinators(steps, model_coordinator(release), real.next_coordinator())
+
+    drawn = all_sequences(coordinator_sequences(release.name, coordinated), first_seed)
+    _measure(cycle([(coordinated, compare, drawn)]), requests, measured, on_sequence)
+
+
 def measure(
     release: KafkaRelease,
     real: RealBrokers,
@@ -126,7 +176,16 @@ def measure(
     ]
     if not real.is_followed:
         kinds.append(("controller", of_controller, all_sequences(controller_sequences(), first_seed)))
-    for asked, compare, drawn in cycle(kinds):
+    _measure(cycle(kinds), requests, measured, on_sequence)
+
+
+def _measure(
+    kinds: Iterable[tuple[Asked, Compare, Iterator[Sequence[Any]]]],
+    requests: int,
+    measured: Measure,
+    on_sequence: Callable[[], None],
+) -> None:
+    for asked, compare, drawn in kinds:
         if measured.requests >= requests:
             return
         try:

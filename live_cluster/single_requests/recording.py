@@ -1,5 +1,6 @@
 """A compared sequence as plain data, and the broker that answers out of it: what was seen once, without a broker."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
@@ -13,10 +14,16 @@ from harrow.live_cluster.single_requests.comparison import ComparedSequence
 from harrow.live_cluster.single_requests.controllers.driver import PartitionsSeen, RequestToController
 from harrow.live_cluster.single_requests.controllers.model_controller import heard, registered
 from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
+from harrow.live_cluster.single_requests.coordinators.driver import (
+    Answers,
+    CoordinatorRequest,
+    TransactionStates,
+)
+from harrow.live_cluster.single_requests.coordinators.steps import CoordinatorStep
 from harrow.live_cluster.single_requests.steps import Step
 
-_STEPS: Final[TypeAdapter[tuple[Step | ControllerStep, ...]]] = TypeAdapter(
-    tuple[Annotated[Step | ControllerStep, Field(discriminator="kind")], ...]
+_STEPS: Final[TypeAdapter[tuple[Step | ControllerStep | CoordinatorStep, ...]]] = TypeAdapter(
+    tuple[Annotated[Step | ControllerStep | CoordinatorStep, Field(discriminator="kind")], ...]
 )
 
 
@@ -60,6 +67,28 @@ class RecordedBroker:
         self._asked += 1
         answer: Answer = self._answers[self._asked - 1]
         return answer
+
+
+class RecordedCoordinator:
+    """Answers as a real broker did as coordinator (`CoordinatorDriver`)."""
+
+    sequence = 0
+
+    def __init__(self, recorded: list[dict[str, Any]]) -> None:
+        self._answers = [entry["answer"] for entry in recorded]
+        self._asked = 0
+
+    def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
+        self._asked += 1
+        return {int(each): answer for each, answer in self._answers[self._asked - 1]["answers"].items()}
+
+    def again(self, number: int, request: CoordinatorRequest) -> Answer:
+        answer: Answer = self._answers[self._asked - 1]["answers"][str(number)]
+        return answer
+
+    def transactions(self, expected: TransactionStates | None) -> TransactionStates:
+        states: TransactionStates = self._answers[self._asked - 1]["transactions"]
+        return states
 
 
 class RecordedController:

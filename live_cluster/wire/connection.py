@@ -1,5 +1,6 @@
 """A connection to a broker, over which one request after the other is asked and answered."""
 
+import select
 import socket
 import struct
 from types import TracebackType
@@ -105,9 +106,42 @@ class BrokerConnection:
                 self._connect()
             return self._exchange(request)
         except (OSError, ValueError, struct.error) as error:
-            self.close()
-            host, port = self.address
-            raise ConnectionLostError(f"{host}:{port} does not answer {request.name}: {error}") from error
+            raise self._lost(request, error) from error
+
+    def send(self, request: Any) -> None:
+        """Send a request that is answered later: `receive` returns that, once `has_answered`. Nothing else is asked meanwhile.
+
+        Raises:
+            ConnectionLostError: it cannot be sent.
+
+        """
+        try:
+            if self._socket is None:
+                self._connect()
+            self._send(request)
+        except OSError as error:
+            raise self._lost(request, error) from error
+
+    def has_answered(self, timeout_s: float) -> bool:
+        """Return whether something has come, or the connection has been closed, within a time."""
+        return self._socket is not None and bool(select.select([self._socket], [], [], timeout_s)[0])
+
+    def receive(self, request: Any) -> Any:
+        """Return the answer to what was sent last.
+
+        Raises:
+            ConnectionLostError: there is none.
+
+        """
+        try:
+            return self._answer_to(request)
+        except (OSError, ValueError, struct.error) as error:
+            raise self._lost(request, error) from error
+
+    def _lost(self, request: Any, error: Exception) -> ConnectionLostError:
+        self.close()
+        host, port = self.address
+        return ConnectionLostError(f"{host}:{port} does not answer {request.name}: {error}")
 
     def _connect(self) -> None:
         plain = socket.create_connection(self.address, self._timeout_s)
@@ -120,11 +154,14 @@ class BrokerConnection:
         self._security.authenticate(self._exchange)
 
     def _exchange(self, request: Any) -> Any:
+        self._send(request)
+        return self._answer_to(request) if request.expect_response() else None
+
+    def _send(self, request: Any) -> None:
         assert self._socket is not None
         self._correlation_id += 1
         request.with_header(self._correlation_id, self._client_id)
         self._socket.sendall(request.encode(header=True, framed=True))
-        return self._answer_to(request) if request.expect_response() else None
 
     def _answer_to(self, request: Any) -> Any:
         (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))

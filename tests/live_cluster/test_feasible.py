@@ -94,8 +94,12 @@ def test_a_plain_campaign_has_none() -> None:
             "records have no keys of their own on real brokers, so that no log is compacted",
         ),
         (
-            "kafka: '2.4'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s, settings: {transactional.id: app}}]}",
-            "p has a transactional.id, and clients on real brokers have no transactions yet",
+            "workload: {duration: 5s, consumers: [{name: c, library: kafka-python, settings: {group.id: g}}]}",
+            "c is a member of a group, and such are clients of confluent-kafka here",
+        ),
+        (
+            "workload: {duration: 5s, consumers: [{name: c, settings: {group.id: g, partition.assignment.strategy: sticky}}]}",
+            "confluent-kafka, which c is, has no assignor sticky",
         ),
         (
             "settings: {log.flush.interval.messages: 5}\n"
@@ -154,23 +158,35 @@ def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
     assert as_real(real, R241) == (real, ())
 
 
+def test_no_library_speaks_transactions_v2() -> None:
+    text = "kafka: '4.3'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s%s}]}"
+    with_transactions = plan(text % ", settings: {transactional.id: app}")
+    real, without = as_real(with_transactions, release_of("4.3.1"))
+    assert (real.behaviours, without) == ({"transactions_v2": False}, ())
+    assert as_real(plan(text % ""), release_of("4.3.1"))[0].behaviours == {}
+
+
 def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None:
     given = plan("behaviours: {maximal_isr: true}")
     real, without = as_real(given, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
         "empty_log_begins_at_zero": False,
+        "empty_transactions_tracked": False,
         "epoch_cache_cut_at_log_end": True,
         "fetch_limited_to_quota": True,
         "fetch_sessions_keep_epoch": True,
+        "heartbeats_while_syncing": True,
         "high_watermark_answers_followers": "never",
         "isr_altered_by_controller": True,
+        "later_epoch_cannot_end": True,
         "maximal_isr": True,
         "producer_bumps_epoch": True,
         "read_replica_selected_by_leader": False,
         "requests_wait_for_isr_write": False,
         "producer_fenced_error": True,
         "stable_offset_fetch": True,
+        "static_rejoin_rebalances": "with_other_protocol",
         "syncs_expire": True,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,

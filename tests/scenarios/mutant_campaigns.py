@@ -202,7 +202,7 @@ SCRIPTED: Final[dict[str, str]] = {
             do: [{expect: {isr: {t-0: [0, 2]}}}, {release: {id: new-fetch-of-1}}]
         """,
     # The marker of the first transaction has not come to the leader yet when the second one begins.
-    "completing-transaction-joined": """
+    "next-transaction-unverified": """
         kafka: "4.3"
         settings: {acks: all, min.insync.replicas: 2, auto.leader.rebalance.enable: false, transaction.state.log.num.partitions: 1}
         cluster:

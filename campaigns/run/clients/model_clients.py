@@ -343,6 +343,7 @@ class ConsumerClient(Reader):
         self._operations_seen = 0
         self._consumed: set[str] = set()
         self._skips_corrupt = False
+        self._slow_us = 0
 
     def skip_corrupt(self) -> None:
         self._skips_corrupt = True
@@ -403,7 +404,7 @@ class ConsumerClient(Reader):
             self._config,
             cluster.behaviours,
             history,
-            spec.poll_interval_us,
+            spec.poll_interval_us + self._slow_us,
             topics=topics,
             topic_partitions=tuple(
                 name for name in cluster.partition_names() if name.rpartition("-")[0] in topics
@@ -426,6 +427,20 @@ class ConsumerClient(Reader):
 
     def can_be_left_behind(self) -> bool:
         return bool(self.spec.group)
+
+    def can_be_slowed(self) -> bool:
+        return bool(self.spec.group)
+
+    def slow_down(self, by_us: int) -> None:
+        self._slow_us += by_us
+        if isinstance(self._consumer, GroupConsumer):
+            self._consumer.slow_down(by_us)
+
+    def is_member(self) -> bool:
+        return bool(self.spec.group)
+
+    def close(self) -> None:
+        self._close(None)
 
     def leave_behind(self) -> None:
         self.pause()
@@ -474,7 +489,10 @@ class ConsumerClient(Reader):
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         known = ConsumerSettings(
-            name=self.spec.name, read_committed=self._config.isolation_level == READ_COMMITTED
+            name=self.spec.name,
+            read_committed=self._config.isolation_level == READ_COMMITTED,
+            group="" if self.spec.partitions else self.spec.group,
+            offset_reset=self._config.auto_offset_reset,
         )
         return dict.fromkeys(self._history_processes, known)
 

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.coordinators.coordinator_log import NO_EPOCH, CoordinatorLog, CoordinatorRecord
+from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
+from harrow.cluster_model.coordinators.groups.consumer_group_manager import ConsumerGroupManager
+from harrow.cluster_model.coordinators.groups.consumer_group_records import consumer_group_tombstones
 from harrow.cluster_model.coordinators.groups.group import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -30,10 +34,13 @@ from harrow.cluster_model.coordinators.groups.group_records import (
 )
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import (
+    JOIN_EPOCH,
     NO_GENERATION,
     NO_INSTANCE,
     NO_MEMBER,
     NO_OFFSET_COMMITTED,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -57,7 +64,7 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release import NEVER, WITH_OTHER_PROTOCOL, Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
@@ -75,10 +82,18 @@ _NOT_AVAILABLE: Final = frozenset(
 _ID_END: Final = 1 << 32
 
 
+def _is_empty(group: Group) -> bool:
+    """Return whether a group with the classic protocol has nobody who joins it or has joined."""
+    return group.state == EMPTY and not (group.members or group.pending_members)
+
+
 def _error_of_append(error: str) -> str:
     """Return what a client is told of an append that failed (``GroupMetadataManager.storeOffsets``)."""
     if error in _NOT_AVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
+    if error == errors.NETWORK_EXCEPTION:
+        # Nobody knows whether the transaction has the partition: the client is to ask again.
+        return errors.COORDINATOR_LOAD_IN_PROGRESS
     return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
 
 
@@ -96,23 +111,29 @@ class GroupCoordinator:
         behaviours: Behaviours,
         replicas: ReplicaManager,
         respond: Callable[[Message, Any], None],
+        metadata: MetadataCache,
     ) -> None:
         self._broker = broker
         self._host = host
         self._config = config
         self._behaviours = behaviours
         self._respond = respond
+        self._replicas = replicas
         self._log = CoordinatorLog(CONSUMER_OFFSETS, host, replicas)
         self._epochs: dict[int, int] = {}
         self._loading: dict[int, None] = {}
         self._groups: dict[str, Group] = {}
         self._expiry = PeriodicTask(host, config.offsets_retention_check_interval_us, self._expire_offsets)
         self._expiry.start()
+        self._consumer_groups = ConsumerGroupManager(
+            broker, host, config, behaviours, metadata, self._append, self._is_here, self._reload
+        )
         self.handlers: dict[str, Callable[[Message], None]] = {
             "JoinGroup": self._handle_join,
             "SyncGroup": self._handle_sync,
             "Heartbeat": self._handle_heartbeat,
             "LeaveGroup": self._handle_leave,
+            "ConsumerGroupHeartbeat": self._handle_consumer_group_heartbeat,
             "OffsetCommit": self._handle_offset_commit,
             "OffsetFetch": self._handle_offset_fetch,
             "TxnOffsetCommit": self._handle_txn_offset_commit,
@@ -136,9 +157,24 @@ class GroupCoordinator:
             self._groups[group.id] = group
             if group.offsets:
                 self._expiry.request()
+            if group.consumers is not None:
+                self._consumer_groups.loaded(group, group.consumers, "loaded")
+                continue
             for member in group.members.values():
                 self._heard_of(group, member)
             self._tell(group, "loaded")
+
+    def _reload(self, group: Group) -> None:
+        """Have a group's members be again what the log says of them, for a write that they went by is not in it."""
+        reason = "a write has failed"
+        if group.consumers is not None:
+            self._consumer_groups.unloaded(group, group.consumers, reason)
+        read = groups_in(group.partition, self._log.batches(group.partition)).get(group.id)
+        group.consumers = None if read is None else read.consumers
+        if group.consumers is None:
+            group.state = EMPTY
+        else:
+            self._consumer_groups.loaded(group, group.consumers, reason)
 
     def resigned(self, partition: int) -> None:
         """Forget the groups of a partition; who waits for an answer is sent to look for its coordinator (``onGroupUnloaded``)."""
@@ -147,6 +183,8 @@ class GroupCoordinator:
         for group in [each for each in self._groups.values() if each.partition == partition]:
             del self._groups[group.id]
             group.state = DEAD
+            if group.consumers is not None:
+                self._consumer_groups.unloaded(group, group.consumers, "another broker coordinates it")
             for member in group.members.values():
                 self._answer_join(member, JoinGroupResponse(errors.NOT_COORDINATOR, member=member.id))
                 self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
@@ -160,7 +198,8 @@ class GroupCoordinator:
                     self._expiry.request()
                     offsets = tuple((name, each.offset) for name, each in taken.items())
                     self._host.emit(
-                        OffsetsCommitted, self._broker, group.id, NO_MEMBER, NO_GENERATION, offsets
+                        OffsetsCommitted,
+                        *(self._broker, group.id, NO_MEMBER, NO_GENERATION, group.generation, offsets),
                     )
 
     def _partition_error(self, group: str) -> str:
@@ -212,7 +251,7 @@ class GroupCoordinator:
             return
         if group is None:
             group = self._new_group(request.group)
-        if not group.supports(request.protocols):
+        if not self._becomes_classic(group) or not group.supports(request.protocols):
             answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
         elif request.member == NO_MEMBER:
             self._join_new(group, request, message[0].client.name, answer)
@@ -276,7 +315,7 @@ class GroupCoordinator:
         if request.member in group.pending_members:
             self._add_member(group, request, request.member, client, answer)
             return
-        error = self._member_error(group, request.member, request.instance)
+        error = self._member_error(group, request.member, request.instance, joins=True)
         if error != errors.NONE:
             answer(JoinGroupResponse(error, member=request.member))
             return
@@ -314,23 +353,23 @@ class GroupCoordinator:
         fenced = errors.FENCED_INSTANCE_ID
         self._answer_join(member, JoinGroupResponse(fenced, member=member.id))
         self._answer_sync(member, SyncGroupResponse(fenced))
-        led = group.leader == member.id
-        former, before = member.id, member.protocols
+        led, leader = group.leader == member.id, group.leader
         group.replace_static(member, member_id)
         member.session_timeout_us = request.session_timeout_us
         member.rebalance_timeout_us = request.rebalance_timeout_us
         self._heard_of(group, member)
-        selected = group.protocol
         member.protocols = request.protocols
-        if group.state == STABLE and selected == group.selected_protocol() and before == request.protocols:
+        if self._goes_on(group):
+            # Unless it can be told not to, it would assign: its former life is said to lead.
             if self._behaviours.static_leader_skips_assignment:
                 response = self._joined(group, member)
                 response.skip_assignment = led
             else:
-                # Its former life is said to lead, so that it does not assign.
-                response = self._joined(group, member)
-                response.leader, response.members = (former, ()) if led else (group.leader, ())
-            self._store(group, lambda error: answer(self._or_refused(response, error)))
+                response = JoinGroupResponse(errors.NONE, group.generation, group.protocol, leader, member.id)
+            if self._behaviours.static_rejoin_rebalances == WITH_OTHER_PROTOCOL:
+                self._store(group, lambda error: answer(self._or_refused(response, error)))
+            else:
+                answer(response)
         else:
             member.on_join = answer
             if group.state == PREPARING_REBALANCE:
@@ -338,19 +377,27 @@ class GroupCoordinator:
             else:
                 self._prepare_rebalance(group, f"{member.client} comes back")
 
+    def _goes_on(self, group: Group) -> bool:
+        """Return whether a group goes on in its generation although a static member has come back."""
+        rebalances = self._behaviours.static_rejoin_rebalances
+        if group.state == STABLE:
+            return rebalances != WITH_OTHER_PROTOCOL or group.protocol == group.selected_protocol()
+        return group.state == COMPLETING_REBALANCE and rebalances == NEVER
+
     @staticmethod
     def _or_refused(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
         if error == errors.NONE:
             return response
         return JoinGroupResponse(_error_of_append(error), member=response.member)
 
-    def _member_error(self, group: Group, member: str, instance: str) -> str:
+    def _member_error(self, group: Group, member: str, instance: str, *, joins: bool = False) -> str:
         """Return why a request is not one of a member's (``validateCurrentMember``)."""
         if instance != NO_INSTANCE and self._behaviours.static_members_fenced:
             known = group.static_members.get(instance)
             if known is None:
-                return errors.UNKNOWN_MEMBER_ID
-            if known != member:
+                if joins or self._behaviours.unknown_instances_refused:
+                    return errors.UNKNOWN_MEMBER_ID
+            elif known != member:
                 return errors.FENCED_INSTANCE_ID
         return errors.NONE if member in group.members else errors.UNKNOWN_MEMBER_ID
 
@@ -368,7 +415,8 @@ class GroupCoordinator:
     def _prepare_rebalance(self, group: Group, reason: str) -> None:
         """Have all members join again, and wait for them (``prepareRebalance``, ``DelayedJoin``, ``InitialDelayedJoin``).
 
-        An empty group waits a moment for others that are about to start (KIP-134).
+        An empty group waits a moment for others that are about to start (KIP-134), and not for who has been given an id and has not
+        come back with it, also where that moment is none at all.
         """
         if group.state == PREPARING_REBALANCE:
             self._try_complete_join(group)
@@ -379,9 +427,9 @@ class GroupCoordinator:
         group.state = PREPARING_REBALANCE
         group.rebalances += 1
         self._tell(group, reason)
-        delay_us = self._config.group_initial_rebalance_delay_us if was_empty else 0
         timeout_us = group.rebalance_timeout_us()
-        if delay_us:
+        if was_empty:
+            delay_us = self._config.group_initial_rebalance_delay_us
             group.initial_wait_us = max(timeout_us - delay_us, 0)
             group.has_new_members = False
             self._host.set_timer(delay_us, self._end_initial_delay, (group, group.rebalances))
@@ -578,6 +626,50 @@ class GroupCoordinator:
             producer_epoch=producer_epoch,
         )
 
+    # The protocol of KIP-848
+
+    def _handle_consumer_group_heartbeat(self, message: Message) -> None:
+        request: ConsumerGroupHeartbeatRequest = message[2]
+
+        def answer(response: ConsumerGroupHeartbeatResponse) -> None:
+            self._reject(message, response.error)
+            self._respond(message, response)
+
+        error = self._consumer_groups.request_error(request)
+        if error == errors.NONE:
+            error = self._partition_error(request.group)
+        if error != errors.NONE:
+            answer(ConsumerGroupHeartbeatResponse(error))
+            return
+        consumers = self._consumers_of(request)
+        if consumers is None:
+            answer(ConsumerGroupHeartbeatResponse(errors.GROUP_ID_NOT_FOUND))
+        else:
+            group = self._groups[request.group]
+            self._consumer_groups.heartbeat(group, consumers, request, message[0].client.name, answer)
+
+    def _consumers_of(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
+        """Return the members of a group that has the protocol of KIP-848, or nobody and gets it with the first (``getOrMaybeCreateConsumerGroup``)."""
+        group = self._groups.get(request.group)
+        if request.epoch == JOIN_EPOCH and (group is None or (group.consumers is None and _is_empty(group))):
+            if group is None:
+                group = self._new_group(request.group)
+            elif group.generation:
+                self._append(group, (group_tombstone(group),), lambda _: None)
+                group.generation = 0
+            group.consumers = ConsumerGroup()
+        return None if group is None else group.consumers
+
+    def _becomes_classic(self, group: Group) -> bool:
+        """Return whether a member with the classic protocol may join: one of KIP-848 whose members are gone is none any more (``maybeDeleteEmptyConsumerGroup``)."""
+        if group.consumers is None:
+            return True
+        if group.consumers.members:
+            return False
+        group.consumers = None
+        self._append(group, consumer_group_tombstones(group.id), lambda _: None)
+        return True
+
     # Sessions
 
     def _handle_heartbeat(self, message: Message) -> None:
@@ -590,9 +682,13 @@ class GroupCoordinator:
         elif error == errors.NONE:
             error = self._generation_error(group, request.member, request.instance, request.generation)
             if error == errors.NONE and group is not None:
-                self._heard_of(group, group.members[request.member])
-                if group.state == PREPARING_REBALANCE:
+                is_completing = group.state == COMPLETING_REBALANCE
+                if is_completing and not self._behaviours.heartbeats_while_syncing:
                     error = errors.REBALANCE_IN_PROGRESS
+                else:
+                    self._heard_of(group, group.members[request.member])
+                    if group.state == PREPARING_REBALANCE:
+                        error = errors.REBALANCE_IN_PROGRESS
         self._reject(message, error)
         self._respond(message, HeartbeatResponse(error))
 
@@ -628,9 +724,9 @@ class GroupCoordinator:
             self._maybe_rebalance(group, f"the session of {member.client} has expired")
 
     def _remove(self, group: Group, member: Member) -> None:
+        """Forget a member, which is told so where it waits to join; who waits for its partitions is told nothing (``removeMemberAndUpdateGroup``)."""
         group.remove(member)
         self._answer_join(member, JoinGroupResponse(errors.UNKNOWN_MEMBER_ID))
-        self._answer_sync(member, SyncGroupResponse(errors.UNKNOWN_MEMBER_ID))
 
     def _handle_leave(self, message: Message) -> None:
         request: LeaveGroupRequest = message[2]
@@ -639,17 +735,25 @@ class GroupCoordinator:
         if error == errors.NONE and group is None:
             error = errors.UNKNOWN_MEMBER_ID
         if error == errors.NONE and group is not None:
-            if request.member in group.pending_members:
-                del group.pending_members[request.member]
-                self._try_complete_join(group)
-            else:
-                error = self._member_error(group, request.member, request.instance)
-                if error == errors.NONE:
-                    member = group.members[request.member]
-                    self._remove(group, member)
-                    self._maybe_rebalance(group, f"{member.client} leaves")
+            error = self._leave(group, request)
         self._reject(message, error)
         self._respond(message, LeaveGroupResponse(error))
+
+    def _leave(self, group: Group, request: LeaveGroupRequest) -> str:
+        """Have a member leave; an administrator names a static one by its instance alone (KIP-345). Return why not."""
+        name = request.member
+        if name == NO_MEMBER and request.instance in group.static_members:
+            name = group.static_members[request.instance]
+        if name in group.pending_members:
+            del group.pending_members[name]
+            self._try_complete_join(group)
+            return errors.NONE
+        error = self._member_error(group, name, request.instance)
+        if error == errors.NONE:
+            member = group.members[name]
+            self._remove(group, member)
+            self._maybe_rebalance(group, f"{member.client} leaves")
+        return error
 
     # Offsets
 
@@ -662,6 +766,8 @@ class GroupCoordinator:
                 error = self._commit_error(group, request)
             elif request.generation == NO_GENERATION:
                 group = self._new_group(request.group)
+            elif self._behaviours.unknown_group_told:
+                error = errors.GROUP_ID_NOT_FOUND
             else:
                 error = errors.ILLEGAL_GENERATION
         if error != errors.NONE or group is None:
@@ -680,6 +786,8 @@ class GroupCoordinator:
 
     def _commit_error(self, group: Group, request: OffsetCommitRequest) -> str:
         """Return why a commit is not taken (``validateOffsetCommit``)."""
+        if group.consumers is not None:
+            return self._consumer_groups.commit_error(group.consumers, request)
         no_member = request.generation == NO_GENERATION and group.state == EMPTY
         if no_member or not self._behaviours.commits_fenced:
             return errors.NONE
@@ -699,7 +807,7 @@ class GroupCoordinator:
         on_complete: Callable[[str], None],
     ) -> None:
         now_us = self._host.clock.now_us
-        committed = self._placed(group, offsets)
+        committed, present = self._placed(group, offsets), group.generation
         for name in offsets:
             group.in_flight[name] = group.in_flight.get(name, 0) + 1
 
@@ -712,7 +820,7 @@ class GroupCoordinator:
                     group.take_offset(name, committed[name])
             if error == errors.NONE and self._is_here(group):
                 pairs = tuple(offsets.items())
-                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, pairs)
+                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, present, pairs)
                 self._expiry.request()
             on_complete(_error_of_append(error))
 
@@ -740,19 +848,54 @@ class GroupCoordinator:
         if error != errors.NONE:
             answer(error)
             return
+        if request.group not in self._groups and not self._behaviours.unknown_group_told:
+            self._new_group(request.group)
+        partition = (
+            f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
+        )
+
+        def verified(found: dict[str, str]) -> None:
+            self._commit_verified(request, found.get(partition, errors.NONE), answer)
+
+        self._replicas.verify_transaction(
+            *(request.transactional_id, request.producer_id, request.producer_epoch),
+            (partition,),
+            verified,
+        )
+
+    def _commit_verified(
+        self, request: TxnOffsetCommitRequest, error: str, answer: Callable[[str], None]
+    ) -> None:
+        """Take such a commit where the transaction has the group's partition, or now has it (KIP-890)."""
+        if error == errors.NONE:
+            error = self._partition_error(request.group)
+        if error != errors.NONE:
+            answer(_error_of_append(error))
+            return
         group = self._groups.get(request.group)
-        if request.generation != NO_GENERATION or request.member != NO_MEMBER:
-            error = errors.ILLEGAL_GENERATION
-            if group is not None:
-                error = self._member_error(group, request.member, request.instance)
-                if error == errors.NONE and request.generation != group.generation:
-                    error = errors.ILLEGAL_GENERATION
-            if error != errors.NONE and self._behaviours.commits_fenced:
-                answer(error)
-                return
+        if group is None and request.generation != NO_GENERATION and self._behaviours.unknown_group_told:
+            answer(errors.ILLEGAL_GENERATION)
+            return
         if group is None:
             group = self._new_group(request.group)
-        self._store_pending(group, request, answer)
+        error = self._txn_commit_error(group, request)
+        if error != errors.NONE and self._behaviours.commits_fenced:
+            answer(error)
+        else:
+            self._store_pending(group, request, answer)
+
+    def _txn_commit_error(self, group: Group, request: TxnOffsetCommitRequest) -> str:
+        """Return why a transaction cannot commit offsets as this member; who names none can always (``validateOffsetCommit``)."""
+        is_given = request.generation != NO_GENERATION or request.member != NO_MEMBER
+        if is_given and group.consumers is not None:
+            error = self._consumer_groups.commit_error(group.consumers, request)
+            return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH else error
+        if not is_given or (request.generation == NO_GENERATION and group.state == EMPTY):
+            return errors.NONE
+        error = self._member_error(group, request.member, request.instance)
+        if error == errors.NONE and request.generation != group.generation:
+            return errors.ILLEGAL_GENERATION
+        return error
 
     def _store_pending(
         self, group: Group, request: TxnOffsetCommitRequest, answer: Callable[[str], None]
@@ -784,12 +927,14 @@ class GroupCoordinator:
     def _handle_offset_fetch(self, message: Message) -> None:
         request: OffsetFetchRequest = message[2]
         error = self._partition_error(request.group)
+        group = self._groups.get(request.group)
+        if error == errors.NONE and group is not None and group.consumers is not None:
+            error = self._consumer_groups.fetch_error(group.consumers, request)
         if error != errors.NONE:
             self._reject(message, error)
             nothing = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
             self._respond(message, OffsetFetchResponse(nothing, error))
             return
-        group = self._groups.get(request.group)
         found = {}
         for name in request.partitions:
             committed = None if group is None else group.offsets.get(name)
@@ -811,7 +956,9 @@ class GroupCoordinator:
         retention_us = self._config.offsets_retention_us
         for group in list(self._groups.values()):
             spared = self._behaviours.offsets_kept_while_read
-            if spared and (group.state != EMPTY or now_us - group.empty_since_us < retention_us):
+            # With KIP-848 it counts when they were committed, not when the last member left (``ConsumerGroup.offsetExpirationCondition``).
+            since_us = now_us - group.empty_since_us if group.consumers is None else retention_us
+            if spared and (group.state != EMPTY or since_us < retention_us):
                 continue
             expired = {
                 name: each.offset
@@ -825,6 +972,8 @@ class GroupCoordinator:
                 group.state = DEAD
                 del self._groups[group.id]
                 records.append(group_tombstone(group))
+                if group.consumers is not None:
+                    records += consumer_group_tombstones(group.id)
             if records:
                 self._append(group, records, lambda _: None)
             if expired:

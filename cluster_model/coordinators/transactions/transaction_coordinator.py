@@ -205,9 +205,6 @@ class TransactionCoordinator:
         self, request: AddPartitionsToTxnRequest, respond: Callable[[AddPartitionsToTxnResponse], None]
     ) -> None:
         """Add partitions to a transaction, or say whether they are in it."""
-        if request.verify_only:
-            respond(AddPartitionsToTxnResponse(self._verified(request)))
-            return
         unknown = [name for name in request.partitions if self._metadata.leader_and_epoch(name) is None]
         if unknown:
             respond(
@@ -220,6 +217,9 @@ class TransactionCoordinator:
                     }
                 )
             )
+            return
+        if request.verify_only:
+            respond(AddPartitionsToTxnResponse(self._verified(request)))
             return
         self._add(
             *(request.transactional_id, request.producer_id, request.producer_epoch, request.partitions),
@@ -325,7 +325,7 @@ class TransactionCoordinator:
             return
         error = self._end_error(metadata, request, is_from_client=is_from_client)
         if error == _ANSWERED:
-            respond(EndTxnResponse(errors.NONE, metadata.producer_id, metadata.producer_epoch))
+            respond(self._ended(metadata.producer_id, metadata.producer_epoch))
             return
         if error != errors.NONE:
             respond(EndTxnResponse(error))
@@ -341,7 +341,7 @@ class TransactionCoordinator:
             self._end_with_new_id(request, respond)
             return
         if is_fence:
-            metadata.begin_abort_of_fenced(request.producer_epoch)
+            metadata.begin_abort_of_fenced(request.producer_epoch, is_v2=is_v2)
         transition = metadata.prepare_end(
             PREPARE_COMMIT if request.committed else PREPARE_ABORT,
             next_producer_id,
@@ -401,7 +401,7 @@ class TransactionCoordinator:
         if not self._behaviours.transactional_epoch_checked:
             return False
         if not is_v2:
-            if is_from_client:
+            if is_from_client and self._behaviours.later_epoch_cannot_end:
                 return epoch != metadata.producer_epoch
             return epoch < metadata.producer_epoch
         if metadata.state in PREPARED:
@@ -443,9 +443,19 @@ class TransactionCoordinator:
             respond(EndTxnResponse(error))
             return
         assert is_current, "a transition of another coordinator epoch"
+        if not self._behaviours.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
+            # It was prepared with an epoch that nobody has (`later_epoch_cannot_end`), and stays so.
+            respond(EndTxnResponse(self._fenced_error()))
+            return
         completion = metadata.prepare_complete(self._host.clock.now_us)
-        respond(EndTxnResponse(errors.NONE, completion.producer_id, completion.producer_epoch))
+        respond(self._ended(completion.producer_id, completion.producer_epoch))
         self._markers.end(coordinator_epoch, metadata, completion)
+
+    def _ended(self, producer_id: int, producer_epoch: int) -> EndTxnResponse:
+        """Return the answer to a transaction's end: with transactions v2 it has what the producer goes on with."""
+        if self._behaviours.transactions_v2:
+            return EndTxnResponse(errors.NONE, producer_id, producer_epoch)
+        return EndTxnResponse(errors.NONE)
 
     # Time
 

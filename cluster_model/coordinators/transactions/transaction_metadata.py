@@ -245,11 +245,12 @@ class TransactionMetadata:
         self.pending_state = state
         return replace(self.known, state=state, **changes)
 
-    def begin_abort_of_fenced(self, epoch: int) -> None:
-        """Have the fence's epoch in the abort that comes of it, and from now on."""
+    def begin_abort_of_fenced(self, epoch: int, *, is_v2: bool) -> None:
+        """Have the fence's epoch in the abort that comes of it, and from now on; with transactions v2 the abort raises it itself (KAFKA-19367)."""
         assert self.pending_state == PREPARE_EPOCH_FENCE
         self.pending_state = None
-        self.known = replace(self.known, producer_epoch=epoch, last_producer_epoch=NO_EPOCH)
+        if not is_v2:
+            self.known = replace(self.known, producer_epoch=epoch, last_producer_epoch=NO_EPOCH)
 
     def complete(self, transition: Transition) -> None:
         """Be what was prepared, now that it is in the log."""

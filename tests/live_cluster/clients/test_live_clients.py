@@ -6,6 +6,14 @@ from typing import Any
 
 import pytest
 
+from harrow.cluster_model.events import (
+    ClientStopped,
+    CommitFailed,
+    GroupOffsetFound,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    TransactionReported,
+)
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients import live_clients
 from harrow.live_cluster.clients.live_clients import ClientHost, LiveConsumer, LiveProducer
@@ -55,6 +63,9 @@ class FakeProcess:
     def report(self, type_: str, value: str, **more: Any) -> None:
         self._on_report(sent(type_, value, **more))
 
+    def tell(self, **what: Any) -> None:
+        self._on_report({"at": 0, **what})
+
     def has_read(self, *, at_end: bool = False, **records: list[list[Any]]) -> None:
         positions = {name: pairs[-1][0] + 1 for name, pairs in named(records).items()}
         self._on_report(
@@ -70,9 +81,13 @@ def named(records: Mapping[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
     return {name.replace("_", "-"): pairs for name, pairs in records.items()}
 
 
+EVENTS: list[tuple[Any, ...]] = []
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
     FakeProcess.made = []
+    EVENTS.clear()
     monkeypatch.setattr(live_clients, "ClientProcess", FakeProcess)
     return FakeProcess.made
 
@@ -87,6 +102,8 @@ def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
         partitions=("t-0", "t-1"),
         clock=WallClock(),
         reports=ClientReports(lambda: None),
+        report=lambda *event: EVENTS.append(event),
+        initialized=lambda *who: EVENTS.append(who),
         draw=recorded_choices({}).workload,
     )
 
@@ -316,3 +333,94 @@ def test_what_is_handed_to_a_producer_that_is_down_is_lost(host: ClientHost, mad
     client.send("nobody takes it", None)
     assert client.unfinished() == 0
     assert made[0].orders == []
+
+
+def transactional(host: ClientHost) -> LiveProducer:
+    return producer(host, settings={"transactional.id": "x"})
+
+
+def operations(host: ClientHost) -> list[tuple[str, str, tuple[Any, ...], str | None]]:
+    return [(o.type, o.f, tuple(micro[2] for micro in o.value), o.error) for o in host.reports.operations()]
+
+
+def test_a_transaction_is_one_operation_and_acked_as_a_whole(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client, process = transactional(host), made[0]
+    assert (process.client["role"], process.client["transaction_records"]) == ("transactions", 10)
+    process.tell(initialized=True)
+    client.begin_transaction()
+    client.send("a", "t-0")
+    client.send("b", "t-1")
+    client.commit_transaction()
+    calls = [order for order in process.orders if "call" in order]
+    assert calls == [{"call": "begin", "number": 1}, {"call": "commit", "number": 2}]
+    assert client.unfinished() == 4
+    for value, partition in (("a", "t-0"), ("b", "t-1")):
+        process.report("invoke", value, partition=partition)
+    process.tell(committing=True)
+    assert not host.reports.is_acked("a")
+    process.tell(type="ok", writes=[["t-0", "a", 0], ["t-1", "b", None]], error=None)
+    process.tell(returned=2)
+    assert client.unfinished() == 0
+    assert host.reports.is_acked("a")
+    assert operations(host) == [
+        ("invoke", "txn", ("a",), None),
+        ("invoke", "txn", ("b",), None),
+        ("ok", "txn", ((0, "a"), "b"), None),
+    ]
+    assert [("p", "x"), (TransactionReported, "p", True)] == EVENTS
+    assert [each.transactional_id for each in client.producer_settings().values()] == ["x"]
+
+
+@pytest.mark.parametrize(("is_committing", "type_"), [(False, "fail"), (True, "info")])
+def test_of_a_crash_while_it_commits_nobody_knows_the_outcome(
+    host: ClientHost, made: list[FakeProcess], is_committing: bool, type_: str
+) -> None:
+    client, process = transactional(host), made[0]
+    process.report("invoke", "a")
+    if is_committing:
+        process.tell(committing=True)
+    client.crash()
+    assert operations(host)[1:] == [(type_, "txn", ("a",), "CRASHED")]
+    assert client.unfinished() == 0
+
+
+def test_what_is_open_at_the_end_has_come_to_nothing_yet(host: ClientHost, made: list[FakeProcess]) -> None:
+    client, process = transactional(host), made[0]
+    process.report("invoke", "a")
+    client.stop()
+    assert [each[0] for each in operations(host)] == ["invoke"]
+
+
+def test_a_member_reports_what_its_group_gives_it(host: ClientHost, made: list[FakeProcess]) -> None:
+    spec = ConsumerSpec(name="c", commit="after", settings={"group.id": "g"})
+    LiveConsumer(spec, host).start()
+    process = made[0]
+    client = process.client
+    assert (client["role"], client["subscribed"], client["assigned"], client["commit"]) == (
+        "member",
+        ["t"],
+        (),
+        "after",
+    )
+    process.tell(subscribed=True)
+    process.tell(assigned=["t-0"], generation=2, owned=["t-0"])
+    process.tell(found={"t-0": 5})
+    process.tell(committing={"t-0": 6})
+    process.tell(committed={"t-0": 6}, error="ILLEGAL_GENERATION")
+    process.tell(revoked=["t-0"], lost=False, owned=[])
+    process.tell(closed=True)
+    assert [
+        (PartitionsAssigned, "c", "g", 2, ("t-0",)),
+        (GroupOffsetFound, "c", "t-0", 5),
+        (CommitFailed, "c", "g", "ILLEGAL_GENERATION", (("t-0", 6),)),
+        (PartitionsRevoked, "c", "g", 2, ("t-0",), False),
+        (ClientStopped, "c"),
+    ] == EVENTS
+    assert [(o.type, o.f, o.value) for o in host.reports.operations()] == [
+        *((type_, "subscribe", ("t-0", "t-1")) for type_ in ("invoke", "ok")),
+        *((type_, "assign", ("t-0",)) for type_ in ("invoke", "ok")),
+        *((type_, "commit", (("commit", "t-0", 6),)) for type_ in ("invoke", "fail")),
+        *((type_, "assign", ()) for type_ in ("invoke", "ok")),
+    ]

@@ -6,13 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harrow.live_cluster.clients import worker
-from harrow.live_cluster.clients.client_library import Ended, Poll
+from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
 
 CALLED = {"a-b": "harrow-1f-a-b"}
 
@@ -24,6 +25,55 @@ class FakeLibrary:
         self._over = over
         self.sent: list[tuple[str, int]] = []
         self.assigned: list[str] = []
+        self.calls: list[str] = []
+        self.failures: dict[str, list[TransactionCallError]] = {}
+        self.over_after = ""
+        self.fatal: str | None = None
+        self.polls: list[dict[str, list[tuple[int, str]]]] = []
+        self.commit_error: str | None = None
+
+    def make_transactions(self, _: dict[str, Any]) -> Any:
+        calls = {
+            f"{name}_transaction{'s' if name == 'init' else ''}": partial(self._call, name)
+            for name in ("init", "begin", "commit", "abort")
+        }
+        return SimpleNamespace(send=self.send, poll=lambda _: None, fatal_error=lambda: self.fatal, **calls)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        failures = self.failures.get(name, [])
+        error = failures.pop(0) if failures else None
+        if error is not None and error.is_fatal:
+            self.fatal = error.name
+        if name == self.over_after and not failures:
+            self._over()
+        if error is not None:
+            raise error
+
+    def make_member(self, _: dict[str, Any]) -> Any:
+        def subscribe(topics: list[str], on_assigned: Any, on_revoked: Any) -> None:
+            self.assigned += topics
+            on_assigned(["called-0", "called-1"], 3)
+            on_revoked(["called-1"], False)
+
+        def poll(_max: int, _timeout_s: float) -> dict[str, list[tuple[int, str]]]:
+            if self.polls:
+                return self.polls.pop(0)
+            self._over()
+            return {}
+
+        def commit(offsets: dict[str, int]) -> str | None:
+            self.calls.append(f"commit {offsets}")
+            return self.commit_error
+
+        return SimpleNamespace(
+            subscribe=subscribe,
+            committed=lambda names: dict.fromkeys(names, -1),
+            poll=poll,
+            commit=commit,
+            processed=lambda offsets: self.calls.append(f"processed {offsets}"),
+            close=lambda: self.calls.append("close"),
+        )
 
     def make_producer(self, _: dict[str, Any]) -> Any:
         return SimpleNamespace(send=self.send, poll=lambda _: None)
@@ -34,7 +84,8 @@ class FakeLibrary:
     def send(self, topic: str, partition: int, _value: bytes, _key: bytes | None, ended: Ended) -> None:
         self.sent.append((topic, partition))
         ended("ok", 3, None)
-        self._over()
+        if not self.over_after:
+            self._over()
 
     def poll(self, _records_max: int, _timeout_s: float) -> Poll:
         self._over()
@@ -44,12 +95,17 @@ class FakeLibrary:
 
 @contextmanager
 def worked(
-    monkeypatch: pytest.MonkeyPatch, *orders: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, *orders: dict[str, Any], **about: Any
 ) -> Iterator[tuple[FakeLibrary, list[dict[str, Any]]]]:
-    """Have a worker do as it is told until its library was used once; its reports are there afterwards."""
+    """Have a worker do as it is told until its library was used once; its reports are there afterwards.
+
+    More may be said *about* the library.
+    """
     reports: list[dict[str, Any]] = []
     over = threading.Event()
     library = FakeLibrary(over.set)
+    for name, value in about.items():
+        setattr(library, name, value)
     monkeypatch.setattr(worker, "load_library", lambda _: library)
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(sys, "argv", ["worker", *map(str, server.getsockname()), "token"])
@@ -96,3 +152,157 @@ def test_a_consumer_reads_there_and_tells_of_the_campaigns_topic(
         first = reports[0]
         assert first["records"] == {"a-b-0": [[0, "v"]]}
         assert (first["positions"], first["at_end"]) == ({"a-b-0": 1, "a-b-1": 1}, True)
+
+
+APPLICATION = {
+    "role": "transactions",
+    "library": "any",
+    "name": "app",
+    "partitions": ["t-0"],
+    "gaps_ns": [],
+    "start_ns": 0,
+    "stop_ns": None,
+    "settings": {},
+    "transaction_records": 2,
+    "abort_every": 0,
+}
+
+
+def ordered(*calls: str) -> list[dict[str, Any]]:
+    """Return the orders for calls, and for values that are to be sent."""
+    return [
+        {"call": call, "number": number}
+        if call in ("begin", "commit", "abort")
+        else {"value": call, "partition": "t-0"}
+        for number, call in enumerate(calls, 1)
+    ]
+
+
+def told(reports: list[dict[str, Any]]) -> list[Any]:
+    """Return what was reported, in short, without the returns of calls."""
+    said: list[Any] = []
+    for report in reports:
+        if "writes" in report:
+            said.append((report["type"], [value for _, value, _ in report["writes"]], report["error"]))
+        elif "value" in report:
+            said.append((report["type"], report["value"], report.get("error")))
+        elif "transaction_error" in report:
+            said.append((report["transaction_error"], report["fatal"]))
+    return said
+
+
+def test_a_transaction_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = ordered("begin", "a", "commit", "begin", "b", "abort")
+    with worked(monkeypatch, APPLICATION, *orders, over_after="abort") as (library, reports):
+        assert library.calls == ["init", "begin", "commit", "begin", "abort"]
+        assert told(reports) == [
+            ("invoke", "a", None),
+            ("ok", ["a"], None),
+            ("invoke", "b", None),
+            ("fail", ["b"], "ABORTED"),
+        ]
+        assert next(report for report in reports if "writes" in report)["writes"] == [["t-0", "a", 3]]
+        assert [report["returned"] for report in reports if "returned" in report][:3] == [1, 3, 4]
+        kinds = [next(key for key in report if key != "at") for report in reports]
+        assert kinds.index("initialized") < kinds.index("type")
+        assert kinds.index("committing") < kinds.index("type", kinds.index("committing"))
+
+
+def test_a_call_that_takes_too_long_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = TransactionCallError("_TIMED_OUT", is_fatal=False, is_retriable=True)
+    failures = {"init": [late, late], "commit": [late]}
+    with worked(
+        monkeypatch,
+        APPLICATION,
+        *ordered("begin", "a", "commit", "begin"),
+        over_after="begin",
+        failures=failures,
+    ) as (library, reports):
+        assert library.calls[:3] == ["init", "init", "init"]
+        assert told(reports)[:1] == [("invoke", "a", None)]
+
+
+def test_after_a_fatal_error_nothing_is_sent_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    fenced = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
+    orders = ordered("begin", "a", "commit", "begin", "b")
+    with worked(monkeypatch, APPLICATION, *orders, over_after="commit", failures={"commit": [fenced]}) as (
+        library,
+        reports,
+    ):
+        assert "abort" not in library.calls
+        assert library.calls.count("begin") == 1
+        assert told(reports)[:3] == [
+            ("invoke", "a", None),
+            ("PRODUCER_FENCED", True),
+            ("info", ["a"], "PRODUCER_FENCED"),
+        ]
+
+
+def test_what_cannot_be_committed_may_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = TransactionCallError("INVALID_TXN_STATE", is_fatal=False, is_retriable=False)
+    orders = ordered("begin", "a", "commit", "b", "commit", "abort")
+    with worked(monkeypatch, APPLICATION, *orders, over_after="abort", failures={"commit": [refused]}) as (
+        library,
+        reports,
+    ):
+        assert library.calls == ["init", "begin", "commit", "abort"]
+        assert told(reports) == [
+            ("invoke", "a", None),
+            ("INVALID_TXN_STATE", False),
+            ("invoke", "b", None),
+            ("fail", "b", "INVALID_TXN_STATE"),
+            ("fail", ["a"], "ABORTED"),
+        ]
+
+
+MEMBER = {
+    "role": "member",
+    "library": "any",
+    "name": "c",
+    "subscribed": ["t"],
+    "assigned": [],
+    "start_ns": 0,
+    "stop_ns": None,
+    "poll_interval_ns": 0,
+    "max_poll_records": 5,
+    "settings": {},
+    "topics": {"t": "called"},
+}
+
+
+@pytest.mark.parametrize(
+    ("commit", "calls"),
+    [
+        ("auto", ["processed {'called-0': 2}"]),
+        ("after", ["commit {'called-0': 2}"]),
+        ("before", ["commit {'called-0': 2}"]),
+        ("never", []),
+    ],
+)
+def test_a_member_commits_as_its_application_says(
+    monkeypatch: pytest.MonkeyPatch, commit: str, calls: list[str]
+) -> None:
+    polls = [{"called-0": [(0, "a"), (1, "b")]}]
+    with worked(monkeypatch, {**MEMBER, "commit": commit}, polls=polls) as (library, reports):
+        assert library.calls == calls
+        assert library.assigned == ["called"]
+        kinds = [next(key for key in report if key != "at") for report in reports]
+        assert kinds[:4] == ["subscribed", "assigned", "found", "revoked"]
+        assert (reports[1]["assigned"], reports[1]["generation"], reports[3]["owned"]) == (
+            ["t-0", "t-1"],
+            3,
+            ["t-0"],
+        )
+        rest = [kind for kind in kinds[4:] if kind != "committed"]
+        assert rest == {
+            "before": ["invoked", "committing", "processed"],
+            "after": ["invoked", "processed", "committing"],
+        }.get(commit, ["invoked", "processed"])
+
+
+def test_what_could_not_be_committed_before_is_not_processed(monkeypatch: pytest.MonkeyPatch) -> None:
+    polls = [{"called-0": [(0, "a")]}]
+    member = {**MEMBER, "commit": "before"}
+    with worked(monkeypatch, member, polls=polls, commit_error="ILLEGAL_GENERATION") as (_, reports):
+        assert not any("processed" in report for report in reports)
+        assert [report["error"] for report in reports if "committed" in report] == ["ILLEGAL_GENERATION"]

@@ -10,10 +10,12 @@ from pydantic import ValidationError
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.single_requests.comparison import compared_sequence, where
 from harrow.live_cluster.single_requests.controllers.comparison import compared_controllers
-from harrow.live_cluster.single_requests.measure import model_broker, model_controller
+from harrow.live_cluster.single_requests.coordinators.comparison import compared_coordinators
+from harrow.live_cluster.single_requests.measure import model_broker, model_controller, model_coordinator
 from harrow.live_cluster.single_requests.recording import (
     RecordedBroker,
     RecordedController,
+    RecordedCoordinator,
     recording,
     steps_of,
 )
@@ -22,6 +24,7 @@ from harrow.live_cluster.single_requests.steps import Step
 
 ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed").glob("*.json"))
 CONTROLLERS_ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed" / "controllers").glob("*.json"))
+COORDINATORS_ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed" / "coordinators").glob("*.json"))
 RELEASE = KafkaRelease("2.4.1")
 
 
@@ -40,6 +43,16 @@ def test_the_model_answers_as_a_real_controller_did(file: Path) -> None:
     model = model_controller(KafkaRelease(kept["release"]))
     real = RecordedController(kept["sequence"])
     compared = compared_controllers(steps_of(kept["sequence"]), model, real)
+    assert compared.difference is None, where(compared.difference)
+    assert len(compared.exchanges) == len(kept["sequence"])
+
+
+@pytest.mark.parametrize("file", COORDINATORS_ONCE_DIFFERED, ids=lambda file: file.stem)
+def test_the_model_answers_as_a_real_coordinator_did(file: Path) -> None:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    model = model_coordinator(KafkaRelease(kept["release"]))
+    real = RecordedCoordinator(kept["sequence"])
+    compared = compared_coordinators(steps_of(kept["sequence"]), model, real)
     assert compared.difference is None, where(compared.difference)
     assert len(compared.exchanges) == len(kept["sequence"])
 

@@ -45,6 +45,10 @@ REBALANCE_US = 60 * US_PER_SECOND
 PARTITION = f"{CONSUMER_OFFSETS}-0"
 
 
+UNVERIFIED = {"transaction_verification": False}
+"""Nobody coordinates transactions here, who could say what belongs to one (KIP-890)."""
+
+
 class Application:
     """Sends requests to whoever coordinates, each over a connection of its own, and keeps the answers."""
 
@@ -303,7 +307,7 @@ def _end(app: Application, producer_id: int, control: str) -> None:
 @pytest.mark.parametrize("release", ["2.4", "3.9"])
 @pytest.mark.parametrize("control", [COMMIT, ABORT])
 def test_what_a_transaction_commits_counts_with_its_marker(release: str, control: str) -> None:
-    app = Application(release)
+    app = Application(release, UNVERIFIED)
     app.commit(NO_GENERATION, NO_MEMBER, 1)
     answer = app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
     assert answer.partitions == {"t-0": errors.NONE}
@@ -318,7 +322,7 @@ def test_what_a_transaction_commits_counts_with_its_marker(release: str, control
 
 
 def test_an_open_transaction_is_known_to_a_successor() -> None:
-    app = Application()
+    app = Application(behaviours=UNVERIFIED)
     app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
     app.cluster.crash_broker(app.coordinator, power_loss=False)
     app.wait(30)
@@ -327,7 +331,7 @@ def test_an_open_transaction_is_known_to_a_successor() -> None:
 
 
 def test_a_transaction_of_a_member_of_the_past_is_fenced() -> None:
-    app = Application()
+    app = Application(behaviours=UNVERIFIED)
     member = app.member()
     request = TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}, 0, member.member)
     assert app.ask(request).partitions == {"t-0": errors.ILLEGAL_GENERATION}

@@ -1,0 +1,109 @@
+"""What coordinators write to an internal topic, read from its leaders by a thread of its own."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kafka.protocol.consumer import FetchRequest
+
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.repeated_look import RepeatedLook
+from harrow.live_cluster.stored_batches import next_offset, whole_batches
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.metadata import broker_metadata
+
+_VERSIONS: Final = range(5, 11)
+_BYTES: Final = 1 << 20
+
+
+class InternalTopicWatch:
+    """Follows a topic at its leaders, up to what all of their replicas have.
+
+    The connections, one to each broker, are the watch's own, and end with it.
+    """
+
+    def __init__(self, topic: str, connections: Mapping[int, BrokerConnection], names: Names = SAME) -> None:
+        self._topic = topic
+        self._connections = connections
+        self._names = names
+        self._leaders: dict[str, int] = {}
+        self._offsets: dict[str, int] = {}
+        self._watch = RepeatedLook(f"watch {topic}", self._look)
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._watch.close(self._connections.values())
+
+    def _look(self) -> None:
+        if not self._read():
+            self._find_leaders()
+            self._read()
+
+    def take(self, coordinator: int, partition: str, batch: Any) -> None:
+        """Take note of a batch of kafka-python, which a coordinator's log has got."""
+        raise NotImplementedError
+
+    def _find_leaders(self) -> None:
+        """Ask any broker who leads, until the topic is there."""
+        for connection in self._connections.values():
+            try:
+                found = broker_metadata(connection, [self._topic], self._names).partitions
+            except ConnectionLostError:
+                continue
+            self._leaders = {name: leader for name, (leader, _, _) in found.items()}
+            for name in found:
+                self._offsets.setdefault(name, 0)
+            if found:
+                return
+
+    def _read(self) -> bool:
+        """Read what is new; return whether all leaders were there."""
+        by_leader: dict[int, list[str]] = {}
+        for name, leader in self._leaders.items():
+            by_leader.setdefault(leader, []).append(name)
+        answered = [self._read_of(leader, names) for leader, names in by_leader.items()]
+        return bool(answered) and all(answered)
+
+    def _read_of(self, leader: int, partitions: list[str]) -> bool:
+        connection = self._connections.get(leader)
+        if connection is None:
+            return False
+        try:
+            answer = connection.ask(self._fetch(connection, partitions))
+        except ConnectionLostError:
+            return False
+        is_leader = True
+        for told in (each for topic in answer.responses for each in topic.partitions):
+            is_leader = is_leader and not told.error_code
+            name = f"{self._topic}-{told.partition_index}"
+            for batch, _ in whole_batches(bytes(told.records or b"")):
+                # A batch comes whole, also where it begins before what was asked for.
+                if next_offset(batch) > self._offsets[name]:
+                    self._offsets[name] = next_offset(batch)
+                    self.take(leader, name, batch)
+        return is_leader
+
+    def _fetch(self, connection: BrokerConnection, partitions: list[str]) -> Any:
+        topic = FetchRequest.FetchTopic
+        asked = [
+            topic.FetchPartition(
+                partition=int(name.rpartition("-")[2]),
+                fetch_offset=self._offsets[name],
+                partition_max_bytes=_BYTES,
+                log_start_offset=-1,
+            )
+            for name in partitions
+        ]
+        return FetchRequest[connection.version_of(FetchRequest, *_VERSIONS)](
+            replica_id=-1,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=_BYTES,
+            isolation_level=0,
+            topics=[topic(topic=self._topic, partitions=asked)],
+        )

@@ -1,0 +1,54 @@
+"""What coordinators write of transactional ids."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from harrow.cluster_model.events import ProducerInitialized, TransactionStateChanged
+from harrow.cluster_model.topology import TRANSACTION_STATE
+from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
+from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.coordinator_messages import transaction_records
+
+_UNKNOWN: Final = (-1, -1)
+
+
+class TransactionWatch(InternalTopicWatch):
+    """Reports how transactions stand, and which producer a client has become: libraries do not say, the log does."""
+
+    def __init__(
+        self, connections: Mapping[int, BrokerConnection], report: Report, names: Names = SAME
+    ) -> None:
+        super().__init__(TRANSACTION_STATE, connections, names)
+        self._report = report
+        self._producers: dict[str, tuple[int, int]] = {}
+        self._initialized: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
+
+    def initialized(self, client: str, transactional_id: str) -> None:
+        """Take note that a client has been told its producer id and epoch."""
+        with self._lock:
+            self._initialized.append((client, transactional_id))
+
+    def _look(self) -> None:
+        with self._lock:
+            initialized, self._initialized = self._initialized, []
+        super()._look()
+        for client, transactional_id in initialized:
+            producer = self._producers.get(transactional_id, _UNKNOWN)
+            self._report(ProducerInitialized, client, *producer)
+
+    def take(self, coordinator: int, partition: str, batch: Any) -> None:
+        for record in transaction_records(batch):
+            self._producers[record.transactional_id] = record.producer_id, record.producer_epoch
+            self._report(
+                TransactionStateChanged,
+                coordinator,
+                record.transactional_id,
+                record.producer_id,
+                record.producer_epoch,
+                record.state,
+                tuple(map(self._names.own_partition, record.partitions)),
+            )

@@ -1,0 +1,213 @@
+"""What members of groups tell each other through the coordinator, and what a coordinator of transactions writes into its log."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from harrow.cluster_model.coordinators.transactions import transaction_metadata as transactions
+
+_SHORT: Final = struct.Struct(">h")
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+_OFFSET_KEYS: Final = (0, 1)
+_GROUP_KEY: Final = 2
+"""The kinds of keys (``OffsetCommitKey``, ``GroupMetadataKey``)."""
+_GROUP_VALUE_MAX: Final = 3
+"""The last version of ``GroupMetadataValue`` that is not flexible, which brokers write up to 4.3."""
+_WITH_REBALANCE_TIMEOUT, _WITH_TIMESTAMP, _WITH_INSTANCE = 1, 2, 3
+_STATE: Final = struct.Struct(">hqhib")
+"""How a ``TransactionLogValue`` begins, in all of its versions: version, producer id and epoch, timeout, state."""
+_STATES: Final = (
+    transactions.EMPTY,
+    transactions.ONGOING,
+    transactions.PREPARE_COMMIT,
+    transactions.PREPARE_ABORT,
+    transactions.COMPLETE_COMMIT,
+    transactions.COMPLETE_ABORT,
+    transactions.DEAD,
+    transactions.PREPARE_EPOCH_FENCE,
+)
+"""By their numbers (``TransactionState.java``)."""
+_NO_DATA: Final = -1
+_NOBODY: Final = -1
+_FIRST_FLEXIBLE: Final = 1
+
+
+def subscription(topics: Sequence[str]) -> bytes:
+    """Return what a member tells who assigns (``ConsumerProtocolSubscription``, version 0)."""
+    names = [topic.encode() for topic in topics]
+    return b"".join(
+        (
+            _SHORT.pack(0),
+            _INT.pack(len(names)),
+            *(_SHORT.pack(len(name)) + name for name in names),
+            _INT.pack(_NO_DATA),
+        )
+    )
+
+
+def subscribed_topics(metadata: bytes) -> list[str]:
+    """Return the topics of such a subscription."""
+    data = bytes(metadata)
+    (count,), place = _INT.unpack_from(data, _SHORT.size), _SHORT.size + _INT.size
+    topics = []
+    for _ in range(count):
+        (length,) = _SHORT.unpack_from(data, place)
+        place += _SHORT.size + length
+        topics.append(data[place - length : place].decode())
+    return topics
+
+
+def assignment(partitions: Sequence[str]) -> bytes:
+    """Return partitions as a leader may assign them: a coordinator does not look into that."""
+    return ",".join(partitions).encode()
+
+
+def assigned_partitions(data: bytes | None) -> list[str]:
+    """Return the partitions of such an assignment."""
+    text = bytes(data or b"").decode()
+    return text.split(",") if text else []
+
+
+class TransactionRecord(NamedTuple):
+    """What a coordinator has written of a transactional id; of one that is forgotten there is no producer."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+
+
+def transaction_records(batch: Any) -> Iterator[TransactionRecord]:
+    """Yield the records of a batch of kafka-python out of ``__transaction_state``."""
+    for record in batch:
+        (length,) = _SHORT.unpack_from(record.key, _SHORT.size)
+        start = 2 * _SHORT.size
+        name = bytes(record.key[start : start + length]).decode()
+        if record.value is None:
+            yield TransactionRecord(name, transactions.DEAD, _NOBODY, _NOBODY, ())
+            continue
+        value = bytes(record.value)
+        version, producer_id, epoch, _, state = _STATE.unpack_from(value)
+        read = _compact_partitions if version >= _FIRST_FLEXIBLE else _partitions
+        partitions = tuple(read(value, _STATE.size))
+        yield TransactionRecord(name, _STATES[state], producer_id, epoch, partitions)
+
+
+def _partitions(value: bytes, place: int) -> Iterator[str]:
+    """Yield the partitions of a transaction as they stand up to version 0; there may be none at all."""
+    (topics,) = _INT.unpack_from(value, place)
+    place += _INT.size
+    for _ in range(topics):
+        (length,) = _SHORT.unpack_from(value, place)
+        place += _SHORT.size + length
+        topic = value[place - length : place].decode()
+        (count,) = _INT.unpack_from(value, place)
+        place += _INT.size
+        for number in struct.unpack_from(f">{count}i", value, place):
+            yield f"{topic}-{number}"
+        place += count * _INT.size
+
+
+def _compact_partitions(value: bytes, place: int) -> Iterator[str]:
+    """Yield them as they stand since version 1: lengths are one more than they are, and behind each topic are tagged fields, of none."""
+    topics, place = _varint(value, place)
+    for _ in range(topics - 1):
+        length, place = _varint(value, place)
+        place += length - 1
+        topic = value[place - length + 1 : place].decode()
+        count, place = _varint(value, place)
+        for number in struct.unpack_from(f">{count - 1}i", value, place):
+            yield f"{topic}-{number}"
+        place += (count - 1) * _INT.size + 1
+
+
+def _varint(value: bytes, place: int) -> tuple[int, int]:
+    """Return an unsigned number of as many bytes as it takes, and the place behind it."""
+    number = shift = 0
+    while True:
+        byte = value[place]
+        place += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return number, place
+
+
+class GroupRecord(NamedTuple):
+    """What a coordinator has written of a group: a generation and its members, or what it has committed of a partition."""
+
+    group: str
+    generation: int | None = None
+    members: tuple[str, ...] = ()
+    partition: str | None = None
+    offset: int = _NOBODY
+
+
+def group_records(batch: Any) -> Iterator[GroupRecord]:
+    """Yield the records of a batch of kafka-python out of ``__consumer_offsets``, but for those of what is forgotten."""
+    for record in batch:
+        key = _FieldReader(bytes(record.key))
+        version, group = key.short(), key.text()
+        if record.value is None or version not in (*_OFFSET_KEYS, _GROUP_KEY):
+            continue
+        value = _FieldReader(bytes(record.value))
+        written = value.short()
+        if version in _OFFSET_KEYS:
+            topic, number = key.text(), key.integer()
+            yield GroupRecord(group, partition=f"{topic}-{number}", offset=value.long())
+        elif written <= _GROUP_VALUE_MAX:
+            value.text()
+            generation = value.integer()
+            value.text()
+            value.text()
+            if written >= _WITH_TIMESTAMP:
+                value.long()
+            yield GroupRecord(group, generation, tuple(_members(value, written)))
+
+
+def _members(value: "_FieldReader", version: int) -> Iterator[str]:
+    for _ in range(value.integer()):
+        yield value.text()
+        if version >= _WITH_INSTANCE:
+            value.text()
+        value.text()
+        value.text()
+        if version >= _WITH_REBALANCE_TIMEOUT:
+            value.integer()
+        value.integer()
+        for _ in ("subscription", "assignment"):
+            value.skip(value.integer())
+
+
+class _FieldReader:
+    """Reads one field after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._place = 0
+
+    def short(self) -> int:
+        return self._number(_SHORT)
+
+    def integer(self) -> int:
+        return self._number(_INT)
+
+    def long(self) -> int:
+        return self._number(_LONG)
+
+    def text(self) -> str:
+        """Return a string, empty for none."""
+        length = max(0, self.short())
+        self.skip(length)
+        return self._data[self._place - length : self._place].decode()
+
+    def skip(self, size: int) -> None:
+        self._place += size
+
+    def _number(self, kind: struct.Struct) -> int:
+        (number,) = kind.unpack_from(self._data, self._place)
+        self._place += kind.size
+        found: int = number
+        return found
