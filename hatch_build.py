@@ -65,7 +65,14 @@ PURE: Final = frozenset(
             "checks/rules/read_above_hw.py",
             "checks/rules/two_leaders.py",
         ),
-        *("checks/rules/unavailable.py", "checks/rules/unseen.py"),
+        *("checks/rules/doubled_effect.py", "checks/rules/lost_effect.py", "checks/rules/rebalance_skip.py"),
+        # Its loops are generators that are sent what they wait for.
+        "cluster_model/clients/application.py",
+        *("checks/rules/unavailable.py", "checks/rules/unseen.py", "checks/history/torn_transactions.py"),
+        *("checks/rules/fenced_write.py", "checks/rules/hanging_transaction.py"),
+        *("checks/rules/lso_stands_still.py", "checks/rules/offset_regression.py"),
+        *("checks/rules/read_above_lso.py", "checks/rules/torn_transaction.py"),
+        "checks/rules/unasked_commit.py",
         # Runs once for each history that is given.
         *("checks/history/anomalies.py", "checks/history/judge.py"),
     }

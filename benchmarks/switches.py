@@ -1,8 +1,8 @@
 """What a release turned on, turned off again: how soon the swarm notices, switch by switch.
 
 Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/zoo.md. Each switch gets the value
-that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode; what else was repaired
-later is repaired there, so that nothing else is found.
+that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode, or in `swarm-eos`; what
+else was repaired later is repaired there, so that nothing else is found.
 """
 
 import argparse
@@ -21,6 +21,14 @@ SEEDS: Final = 100_000
 REPAIRED: Final = {name: switch["safe"] for name, switch in switch_docs().items() if switch["is_repair"]}
 OF_KRAFT: Final = "In KRaft"
 """What is about KRaft alone begins like this, and is tried on a profile that has it."""
+OF_COORDINATORS: Final = {
+    *(mutant.switch for mutant in MUTANTS.values() if mutant.of_coordinators),
+    *("transaction_verification", "transaction_abortable_error", "producer_fenced_error"),
+    *("init_transactions_times_out", "end_transaction_times_out", "stable_offset_fetch"),
+    *("member_id_required", "static_members_fenced", "static_leader_skips_assignment"),
+    *("syncs_expire", "offsets_kept_while_read"),
+}
+"""What is about transactions or groups, which `swarm-eos` alone has."""
 
 
 def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
@@ -36,8 +44,10 @@ def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
 def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     """Return the swarm as of a release, with KRaft where the switch is about that."""
     is_of_kraft = switch_docs()[name]["doc"].startswith(OF_KRAFT) or "zookeeper" not in release.modes
-    plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
     metadata: Any = "kraft" if is_of_kraft else "zookeeper"
+    plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
+    if name in OF_COORDINATORS:
+        plan, metadata = library_plan("swarm-eos"), release.metadata
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 
 
@@ -59,7 +69,7 @@ def main() -> None:
         plan = swarm_of(name, release)
         plan = replace(plan, behaviours={**REPAIRED, **plan.behaviours, name: value})
         found = first_failure(plan, range(SEEDS), time.process_time() + arguments.seconds)
-        cells = f"{found.seeds} | {', '.join(found.rules)}" if found else "not found |"
+        cells = f"{found.seeds} | {', '.join(found.rules)}" if found.rules else f"not in {found.seeds} |"
         print(f"| `{name}` | {value}, {release.name} | {cells} |", flush=True)
 
 

@@ -22,18 +22,19 @@ RANGE: Final = 10_000
 
 
 class Found(NamedTuple):
-    """After how many seeds something was noticed, and by which rules."""
+    """After how many seeds something was noticed, and by which rules; by none if it was not."""
 
     seeds: int
-    rules: tuple[str, ...]
+    rules: tuple[str, ...] = ()
 
 
 def library_plan(name: str) -> Plan:
     return load_campaign(resolve(name)[0]).plans[0]
 
 
-def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> Found | None:
-    """Return the first of some seeds in which a promise is broken, None if time is over before."""
+def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> Found:
+    """Return the first of some seeds in which a promise is broken, or how many there were until time was over."""
+    count = 0
     for count, seed in enumerate(seeds, start=1):
         rules = run_plan(plan, seed).verdict.rules
         broken = tuple(name for name, judged in rules.items() if judged.status == VIOLATED)
@@ -41,7 +42,7 @@ def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> Found | Non
             return Found(count, broken)
         if time.process_time() > end_s:
             break
-    return None
+    return Found(count)
 
 
 def row(mutant: Mutant, seconds: float) -> str:
@@ -51,14 +52,15 @@ def row(mutant: Mutant, seconds: float) -> str:
     found: list[Found] = []
     for number in range(RANGES):
         one = first_failure(plan, range(number * RANGE, (number + 1) * RANGE), end_s)
-        if one is None:
+        if not one.rules:
             break
         found.append(one)
     if not found:
-        return f"| `{mutant.name}` | not within {seconds:.0f} s | | | {mutant.kafka} | |"
+        return f"| `{mutant.name}` | not in {one.seeds} | | | | {mutant.swarm}, {plan.kafka} | |"
     counts = [one.seeds for one in found]
     rules = ", ".join(dict.fromkeys(rule for one in found for rule in one.rules))
-    cells = (found[0].seeds, f"{statistics.median(counts):.0f}", max(counts), len(found), mutant.kafka, rules)
+    median, swarm = f"{statistics.median(counts):.0f}", f"{mutant.swarm}, {plan.kafka}"
+    cells = (found[0].seeds, median, max(counts), len(found), swarm, rules)
     return f"| `{mutant.name}` | {' | '.join(map(str, cells))} |"
 
 
@@ -68,7 +70,7 @@ def main() -> None:
     parser.add_argument("mutants", nargs="*", metavar="MUTANT", default=list(MUTANTS))
     parser.add_argument("--seconds", type=float, default=60, help="of CPU time for each flaw")
     arguments = parser.parse_args()
-    print("| mutant | seeds | median | worst | of ranges | as of | noticed by |")
+    print("| mutant | seeds | median | worst | of ranges | swarm, as of | noticed by |")
     print("| --- | ---: | ---: | ---: | ---: | --- | --- |")
     for name in arguments.mutants:
         print(row(MUTANTS[name], arguments.seconds), flush=True)

@@ -73,10 +73,30 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What the promise to a consumer depends on."""
+    """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``."""
 
     name: str
     read_committed: bool
+    group: str = ""
+    offset_reset: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSettings:
+    """What the promise to an instance of an application depends on, and which processes of the history it was.
+
+    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. One without a ``target`` stores its results outside of Kafka.
+    """
+
+    name: str
+    group: str
+    delivery: str
+    source: str
+    target: str | None
+    group_metadata: bool
+    rewinds: bool
+    consumers: tuple[int, ...]
+    producers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +207,7 @@ class Evidence:
     demanded: frozenset[str] = frozenset()
     core: HealedCore | None = None
     consumers: Mapping[int, ConsumerSettings] = field(default_factory=dict)
+    applications: tuple[ApplicationSettings, ...] = ()
     held_up: Mapping[str, int] = field(default_factory=dict)
     in_order: bool = True
     follows_logs: bool = True

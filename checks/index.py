@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar, overload
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
 from harrow.checks.causes.undecided_reads import UndecidedRead, undecided_reads
 from harrow.checks.evidence import Evidence
+from harrow.checks.group_work import GroupWork
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
@@ -22,11 +23,13 @@ from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
+from harrow.checks.transaction_fates import TransactionFate, transaction_fates
 from harrow.cluster_model.events import (
     BecameLeader,
     CheckpointReverted,
     CorruptionCut,
     Event,
+    HighWatermarkSet,
     LogLost,
     UnflushedLost,
     event_fields,
@@ -143,6 +146,7 @@ class Index:
         self._replays = 0
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
+        self._fates: dict[str, Mapping[int, TransactionFate]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._numbers_by_partition: dict[type[Event], _Numbers] = {}
@@ -193,6 +197,10 @@ class Index:
                 name = getattr(line.event, "partition")  # noqa: B009 - not all events have one
                 by_partition.setdefault(name, []).append(line)
         return by_partition.get(partition, ())
+
+    def has(self, *kinds: type[Event]) -> bool:
+        """Return whether anything of some kinds happened at all: rules about what a run does not have cost nothing."""
+        return any(kind.name in self._numbers for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
         """Yield the events of some kinds as the trace has them, each with its line.
@@ -278,6 +286,26 @@ class Index:
         return undecided_reads(self.evidence, self.history)
 
     @cached_property
+    def forgetful_partitions(self) -> Sequence[str]:
+        """The partitions of which a leader began with less than had been committed, in the order in which that happened."""
+        committed: dict[str, int] = {}
+        found: dict[str, None] = {}
+        for _, event in self.raw_events(HighWatermarkSet, BecameLeader):
+            if event[1] == BecameLeader.name:
+                led = BecameLeader(event[0], *event[2:])
+                if led.start_offset < committed.get(led.partition, 0):
+                    found[led.partition] = None
+            else:
+                raised = HighWatermarkSet(event[0], *event[2:])
+                committed[raised.partition] = max(raised.hw, committed.get(raised.partition, 0))
+        return tuple(found)
+
+    @cached_property
+    def group_work(self) -> GroupWork:
+        """What groups did with their partitions."""
+        return GroupWork(self.evidence, self.history, self.last_log)
+
+    @cached_property
     def _last_leaders(self) -> Mapping[str, int]:
         latest: dict[str, tuple[int, int]] = {}
         for _, event in self.events(BecameLeader):
@@ -329,10 +357,22 @@ class Index:
             self._readable = partition, values
         return self._readable[1]
 
+    def last_log(self, partition: str) -> Sequence[str | None]:
+        """Return the values of a partition by offset, as its last leader has them; without a known one nothing."""
+        return self.logs.get(partition, {}).get(self.last_leader(partition), ())
+
     def standing_at(self, partition: str, offset: int) -> Value | None:
         """Return what the last leader has at an offset, None where it has nothing or is not known."""
         values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
         return values[offset] if offset < len(values) else None
+
+    def fates(self, partition: str) -> Mapping[int, TransactionFate]:
+        """Return what became of the records of transactions in the last leader's log, by offset."""
+        found = self._fates.get(partition)
+        if found is None:
+            log = self.evidence.replicas.get(partition, {}).get(self.last_leader(partition))
+            found = self._fates[partition] = {} if log is None else transaction_fates(log)
+        return found
 
     def unread_partitions(self) -> list[str]:
         """Return the partitions of which acked records could not be read back."""

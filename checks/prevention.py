@@ -81,6 +81,7 @@ SAFE_SETTINGS: Final = _setting(
     flush_messages=1,
 )
 """What is on the safe side of everything that permits a loss; each alone may not be enough."""
+WATERMARKS: Final = _setting("commit", more=" of the lowest offset that is not finished")
 TRANSACTIONS: Final = _setting("transactional.id")
 COMMITTED_READS: Final = _setting("isolation.level", "read_committed")
 KEEPING_LONGER: Final = _setting("retention.ms", "-1", log_retention_ms=-1, retention_ms=-1)
@@ -181,8 +182,33 @@ COMPACTION: Final = (
 )
 """Those by which compaction keeps of each key what is committed last."""
 
+COORDINATION: Final = (
+    "commits_fenced",
+    "transactional_commits_fenced",
+    "stable_offset_fetch",
+    "transactional_epoch_checked",
+    "lso_below_open_transactions",
+    "markers_to_all_partitions",
+    "prepared_commit_finished",
+    "transactions_v2",
+)
+"""Those by which coordinators of groups and of transactions keep what is committed, and keep it together."""
+
 READING: Final = ("consumer_limited_by_hw",)
 """Those that keep consumers from what is not committed."""
+
+TRANSACTIONAL: Final = (
+    "transactional_epoch_checked",
+    "markers_to_all_partitions",
+    "prepared_commit_finished",
+    "lso_below_open_transactions",
+    "transaction_verification",
+    "transactions_v2",
+)
+"""Those that have a transaction take effect in all its partitions or in none, and once only."""
+
+COMMITS: Final = ("commits_fenced",)
+"""Those that keep members of the past from committing for their group."""
 
 _SWITCHES: Final = switch_docs()
 

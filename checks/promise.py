@@ -28,12 +28,22 @@ INCONSISTENT_OFFSETS: Final = "inconsistent-offsets"
 UNSEEN: Final = "unseen"
 G1A: Final = "G1a"
 PRECOMMITTED_READ: Final = "precommitted-read"
+TORN_TRANSACTION: Final = "torn-transaction"
+UNASKED_COMMIT: Final = "unasked-commit"
+FENCED_WRITE: Final = "fenced-write"
+READ_ABOVE_LSO: Final = "read-above-lso"
+HANGING_TRANSACTION: Final = "hanging-transaction"
+LSO_STANDS_STILL: Final = "lso-stands-still"
+OFFSET_REGRESSION: Final = "offset-regression"
 G0: Final = "G0"
 G1C: Final = "G1c"
 READ_ABOVE_HW: Final = "read-above-hw"
 LOG_DIVERGENCE: Final = "log-divergence"
 TWO_LEADERS: Final = "two-leaders"
 UNAVAILABLE: Final = "unavailable"
+LOST_EFFECT: Final = "lost-effect"
+DOUBLED_EFFECT: Final = "doubled-effect"
+REBALANCE_SKIP: Final = "rebalance-skip"
 ACKED_BELOW_MIN_ISR: Final = "acked-below-min-isr"
 
 ACKS_0: Final = "acks=0"
@@ -56,11 +66,15 @@ BROKER_EPOCH: Final = "broker epoch"
 IN_SYNC_REPLICAS: Final = "in-sync replicas"
 LIVE_IN_SYNC_REPLICA: Final = "a live in-sync replica"
 REGISTRATION: Final = "/brokers/ids"
+GENERATION: Final = "generation"
+CONSUMER_PROTOCOL: Final = "group.protocol=consumer"
 RECOVERY_POINT: Final = "recovery point"
 OFFSETS_IN_ORDER: Final = "consumer position"
 DEMANDED: Final = "what was demanded"
 DEFINITE_ERROR: Final = "definite error"
 SUBSCRIBED: Final = "subscribe()"
+ASSIGN: Final = "assign()"
+ASYNC_COMMITS: Final = "commitAsync()"
 WRITES_INTERLEAVE: Final = "write interleaving"
 """Kafka does not isolate the writes of transactions from each other."""
 
@@ -229,6 +243,14 @@ BY_ISOLATION = (
         prevented_by=(preventions.TRANSACTIONS,),
     ),
 )
+_LOST_DECISION = (
+    "when a log loses what decided about the transaction: its marker, or what its coordinator wrote"
+)
+BY_LOST_DECISION = (
+    replace(BY_UNCLEAN_ELECTION, when=_LOST_DECISION),
+    replace(BY_POWER_LOSS, when=_LOST_DECISION),
+    replace(BY_DISK_FAILURE, when=_LOST_DECISION, prevented_by=()),
+)
 NO_WRITE_ISOLATION = "Kafka does not isolate the writes of transactions from each other"
 
 
@@ -285,6 +307,23 @@ def prevention(promise: Promise, setting: str) -> tuple[preventions.Prevention, 
             return permitted.prevented_by
     return ()
 
+
+RESETTING = Promise(
+    promised_by=(OFFSETS_IN_ORDER,),
+    permissions=(
+        Permission(
+            setting=f"{AUTO_OFFSET_RESET}=earliest",
+            when="when a consumer finds nothing at its position, and begins again",
+            prevented_by=(preventions.NO_OFFSET_RESET,),
+        ),
+        Permission(
+            setting=f"{AUTO_OFFSET_RESET}=latest",
+            when="when a consumer finds nothing at its position, or nothing was committed, for what is there by then",
+            prevented_by=(preventions.EARLIEST_RESET,),
+        ),
+    ),
+)
+"""Where consumers read on that find nothing where they are."""
 
 IN_SEND_ORDER = Promise(
     promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),

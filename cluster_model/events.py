@@ -1075,7 +1075,8 @@ class RequestRejected(Event):
 class GroupStateChanged(Event):
     """A group is in another state, as its coordinator has it, or has been loaded by a new one.
 
-    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before.
+    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before. With
+    KIP-848 it is the group's epoch.
     """
 
     broker: BrokerId
@@ -1096,14 +1097,45 @@ class GroupAssigned(Event):
     assignments: Pairs
 
 
+@event("target_assigned")
+class TargetAssigned(Event):
+    """A group's coordinator has had its assignor say what each member is to own (KIP-848)."""
+
+    broker: BrokerId
+    group: Text
+    epoch: Number
+    assignor: Text
+    assignments: Pairs
+
+
+@event("member_reconciled")
+class MemberReconciled(Event):
+    """A member owns something else than before, or is in another epoch, as its group's coordinator has it (KIP-848).
+
+    ``revoking`` is what it is to give up of what it owns. In epoch -1 it is gone.
+    """
+
+    broker: BrokerId
+    group: Text
+    member: Text
+    epoch: Number
+    state: Text
+    assigned: Texts
+    revoking: Texts
+
+
 @event("offsets_committed")
 class OffsetsCommitted(Event):
-    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1."""
+    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1.
+
+    ``generation`` is the one that the member said, ``present`` the one that the group had when that was looked at.
+    """
 
     broker: BrokerId
     group: Text
     member: Text
     generation: Number
+    present: Number
     offsets: Pairs
 
 
@@ -1155,6 +1187,24 @@ class RecordsProcessed(Event):
     partition: PartitionName
     end_offset: Offset
     values: Values
+
+
+@event("application_step")
+class ApplicationStep(Event):
+    """An application is about to take a step of its loop, the first time since it has polled last: to make a call, or to process a record."""
+
+    client: ClientName
+    group: Text
+    step: Text
+
+
+@event("application_ended")
+class ApplicationEnded(Event):
+    """An application has ended by itself: its producer or its consumer can do no more."""
+
+    client: ClientName
+    group: Text
+    error: Text
 
 
 @event("commit_failed")

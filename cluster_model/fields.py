@@ -225,6 +225,7 @@ APIS: Final = (
     "SyncGroup",
     "Heartbeat",
     "LeaveGroup",
+    "ConsumerGroupHeartbeat",
     "OffsetCommit",
     "OffsetFetch",
     "LeaderAndIsr",

@@ -21,8 +21,9 @@ TXN: Final = "txn"
 ASSIGN: Final = "assign"
 SUBSCRIBE: Final = "subscribe"
 COMMIT: Final = "commit"
+STORE: Final = "store"
 """What an operation is (``f``): one micro-operation of a kind, or a transaction of several, of both kinds;
-or what a consumer reads from then on, or commits."""
+or what a consumer reads from then on, or commits, or what its application stores outside of Kafka."""
 
 READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
 """Those whose values are micro-operations; others say nothing of records."""
@@ -30,6 +31,17 @@ READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
 MicroOperation = tuple[Any, ...]
 """``("send", partition, value)``, ``("send", partition, (offset, value))``, ``("poll",)``
 or ``("poll", {partition: [(offset, value), ...]})``."""
+
+
+def effect_of(application: str, number: int, value: str) -> str:
+    """Return the value of a record that an application makes of another one: unlike any other, and it says what it was made of."""
+    return f"{application}:{number}({value})"
+
+
+def origin_of(effect: str) -> str | None:
+    """Return the value of the record that an application has made another one of, None for what is no such record."""
+    _, parenthesis, value = effect.partition("(")
+    return value[:-1] if parenthesis and value.endswith(")") else None
 
 
 @dataclass(slots=True)
@@ -195,6 +207,12 @@ class History:
         self.add(
             process, type_, COMMIT, tuple((COMMIT, name, offset) for name, offset in offsets), time_us, error
         )
+
+    def stored(self, process: int, partition: str, results: Sequence[tuple[int, str]], time_us: int) -> None:
+        """An application has stored the results of records outside of Kafka, each with its record's offset."""
+        value = tuple([(STORE, partition, result) for result in results])
+        self.add(process, INVOKE, STORE, value, time_us)
+        self.add(process, OK, STORE, value, time_us)
 
     def polled(
         self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, time_us: int

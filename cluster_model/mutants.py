@@ -19,7 +19,8 @@ class Mutant:
     ``doc`` says what goes wrong and what comes of it, ``source`` where Kafka had it or what keeps
     it from having it. ``noticed_by`` names the rules that notice it; none where only a campaign's
     script does, for it takes an expectation to tell the flaw from what Kafka may do. ``kafka`` is the release whose
-    profile gets the flaw, where the default one has it already, or has nothing that it concerns.
+    profile gets the flaw, where the default one has it already, or has nothing that it concerns. One that is ``of_coordinators``
+    is about transactions or groups.
     """
 
     name: str
@@ -29,10 +30,13 @@ class Mutant:
     source: str
     noticed_by: tuple[str, ...] = ()
     kafka: str = DEFAULT_RELEASE
+    of_coordinators: bool = False
 
     @property
     def swarm(self) -> str:
         """The campaign of the library whose random runs meet the flaw."""
+        if self.of_coordinators:
+            return "swarm-eos"
         return "swarm" if RELEASES[self.kafka].metadata == "zookeeper" else "swarm-kraft"
 
 
@@ -478,53 +482,99 @@ _MUTANTS: Final = (
     # Groups
     Mutant(
         name="old-generation-commit-accepted",
+        of_coordinators=True,
         switch="commits_fenced",
         doc=(
             "The coordinator of a group takes commits of who is no member any more: one that was taken for dead sets the group "
             "back, or forward over what its successor has not processed."
         ),
         source="GroupCoordinator.validateOffsetCommit",
+        noticed_by=("commits-of-present-generation", "offset-regression"),
+    ),
+    Mutant(
+        name="partition-given-before-revoked",
+        switch="partitions_released_first",
+        kafka="4.3",
+        doc=(
+            "With group.protocol=consumer a member is given a partition that another one is still to give up: two read it, and "
+            "commit over one another."
+        ),
+        source="KIP-848, CurrentAssignmentBuilder.computeNextAssignment",
+        noticed_by=("one-owner-per-partition",),
+    ),
+    Mutant(
+        name="stale-epoch-commit-accepted",
+        switch="member_epochs_fence_commits",
+        kafka="4.3",
+        doc=(
+            "With group.protocol=consumer a group takes commits of who is no member any more, or was given something else since: one "
+            "that was taken for dead sets the group back, or forward over what its successor has not processed."
+        ),
+        source="KIP-848, ConsumerGroup.validateOffsetCommit",
     ),
     # Transactions
     Mutant(
         name="zombie-producer-accepted",
+        of_coordinators=True,
         switch="transactional_epoch_checked",
         kafka="4.3",
         doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
         source="KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
-        noticed_by=("G1a", "lost-write", "inconsistent-offsets", "poll-skip", "int-poll-skip"),
+        noticed_by=(
+            "fenced-write",
+            "unasked-commit",
+            "torn-transaction",
+            "G1a",
+            "lost-write",
+            "inconsistent-offsets",
+            "poll-skip",
+            "int-poll-skip",
+        ),
     ),
     Mutant(
         name="lso-is-hw",
+        of_coordinators=True,
         switch="lso_below_open_transactions",
         kafka="4.3",
         doc="Consumers with read_committed get what no transaction has committed yet.",
         source="KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
-        noticed_by=("G1a",),
+        noticed_by=("read-above-lso", "G1a"),
     ),
     Mutant(
         name="marker-to-one-partition",
+        of_coordinators=True,
         switch="markers_to_all_partitions",
         kafka="4.3",
         doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
         source="KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
-        noticed_by=("unseen",),
+        noticed_by=("hanging-transaction", "lso-stands-still", "torn-transaction", "unseen"),
     ),
     Mutant(
         name="coordinator-forgets-prepare-commit",
+        of_coordinators=True,
         switch="prepared_commit_finished",
         kafka="4.3",
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
         source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
-        noticed_by=("unseen",),
+        noticed_by=("torn-transaction", "unseen"),
+    ),
+    Mutant(
+        name="next-transaction-unverified",
+        of_coordinators=True,
+        switch="next_transaction_verified",
+        kafka="4.3",
+        doc="What a producer sends after a commit, and before a partition has the marker of that, goes with it, be it aborted.",
+        source="KIP-890 (KAFKA-18575)",
+        noticed_by=("torn-transaction", "G1a", "unseen", "lost-write"),
     ),
     Mutant(
         name="delayed-end-txn",
+        of_coordinators=True,
         switch="transactions_v2",
         kafka="4.3",
         doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",
         source="KIP-890 (KAFKA-14402); Kafka before 4.0",
-        noticed_by=("G1a",),
+        noticed_by=("unasked-commit", "torn-transaction", "G1a"),
     ),
 )
 

@@ -429,6 +429,40 @@ class Behaviours:
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group takes commits of members of its present generation alone",
     )
+    consumer_group_protocol: bool = _switch(
+        "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
+        "KIP-848, GroupVersion, ConsumerGroupHeartbeat",
+        meaning="groups whose coordinator assigns (KIP-848)",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
+    partitions_released_first: bool = _switch(
+        "With KIP-848 a member is given a partition once nobody owns it: its former owner has said that it has revoked it, or is gone. "
+        "Off is a mutant.",
+        "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
+        meaning="a partition is revoked before another member gets it (KIP-848)",
+    )
+    member_epochs_fence_commits: bool = _switch(
+        "With KIP-848 a group's coordinator refuses a commit of who is no member, or whose member epoch is stale. Off is a mutant.",
+        "KIP-848, ConsumerGroup.validateOffsetCommit",
+        meaning="a commit with a stale member epoch is refused (KIP-848)",
+    )
+    commits_by_assignment_epoch: bool = _switch(
+        "With KIP-848 a commit in an older member epoch is taken of partitions that the member was given in that epoch or before, and owns "
+        "still. Before, it was refused while the answer with the new epoch was under way.",
+        "KIP-1251 (KAFKA-20066), ConsumerGroup.createAssignmentEpochValidator",
+        meaning="a commit is fenced by the epoch in which the partition was assigned (KIP-1251)",
+        before=(("4.3", False),),
+        is_repair=False,
+    )
+    fenced_member_rejoins: bool = _switch(
+        "With KIP-848 a member that was fenced joins again at once, in epoch 0. Before, it was fenced again until its session was over: its "
+        "coordinator had it in another epoch.",
+        "KAFKA-19233, GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
+        meaning="a fenced member may join again (KAFKA-19233)",
+        before=(("4.2", False),),
+        is_repair=False,
+    )
     unknown_group_told: bool = _switch(
         "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
         "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",
@@ -450,6 +484,14 @@ class Behaviours:
         "Before, it began with what had been committed before.",
         "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
         meaning="who asks for committed offsets waits for open transactions (KIP-447)",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
+    transactional_commits_fenced: bool = _switch(
+        "A producer that commits offsets of a group in a transaction says as which member of which generation. Before, the coordinator of "
+        "the group took them from anybody, from a member too that had been taken for dead.",
+        "KIP-447, TransactionManager.sendOffsetsToTransaction (TxnOffsetCommit v3)",
+        meaning="transactions commit offsets of current members of a group alone (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
     )
@@ -934,6 +976,14 @@ class Behaviours:
         "the producer's next transaction.",
         "KIP-890 (KAFKA-14402), TransactionVersion.TV_2, TransactionMetadata.prepareAbortOrCommit",
         meaning="a transaction has an epoch of its own (KIP-890)",
+        before=(("4.0", False),),
+    )
+    next_transaction_verified: bool = _switch(
+        "A leader takes a transaction for open only if it has the epoch of what is to be appended. Before, what a producer sent while its "
+        "last transaction had no marker there yet went with that one: harmless while all transactions of a producer have one epoch "
+        "and none begins before that.",
+        "KIP-890 (KAFKA-18575), UnifiedLog.hasOngoingTransaction",
+        meaning="the next transaction begins when the last one has its marker (KIP-890)",
         before=(("4.0", False),),
     )
     transaction_begins_at_zero: bool = _switch(

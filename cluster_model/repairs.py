@@ -131,6 +131,18 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="compaction removes nothing for a later record that is not committed",
         ),
         Repair(
+            name="KAFKA-14402",
+            since="3.6",
+            switch="transaction_verification",
+            text="a leader begins a transaction in its log only where the coordinator knows of that, so that what comes late begins none",
+        ),
+        Repair(
+            name="KIP-890",
+            since="4.0",
+            switch="transactions_v2",
+            text="each transaction has an epoch of its own, so that what comes late is not taken for a part of the next one",
+        ),
+        Repair(
             name="KAFKA-17076",
             since="4.0",
             switch="cleaner_retains_last_batch",

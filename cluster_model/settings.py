@@ -83,6 +83,12 @@ def _always(value: Value) -> tuple[tuple[str, Value], ...]:
 
 READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
+CLASSIC: Final = "classic"
+CONSUMER_PROTOCOL: Final = "consumer"
+"""What ``group.protocol`` may be: the members of a group assign, or its coordinator does (KIP-848)."""
+ANY_ASSIGNOR: Final = "none"
+"""Kafka's null of ``group.remote.assignor``: that is left to the coordinator."""
+SERVER_ASSIGNORS: Final = ("uniform", "range")
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
@@ -250,6 +256,26 @@ _CATALOGUE: Final = (
             "The shortest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
     Setting("group.max.session.timeout.ms", BROKER, "ms", (("0.10.2", 300_000), ("2.3", 1_800_000)),
             "The longest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+    Setting("group.consumer.session.timeout.ms", BROKER, "ms", _always(45_000),
+            "With group.protocol=consumer: how long a group goes without a member's heartbeats before it is taken for dead (KIP-848).",
+            minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.min.session.timeout.ms", BROKER, "ms", _always(45_000),
+            "The least that group.consumer.session.timeout.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.max.session.timeout.ms", BROKER, "ms", _always(60_000),
+            "The most that group.consumer.session.timeout.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.heartbeat.interval.ms", BROKER, "ms", _always(5_000),
+            "With group.protocol=consumer: how often members are told to send heartbeats, with which they learn what they are to own.",
+            minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.min.heartbeat.interval.ms", BROKER, "ms", _always(5_000),
+            "The least that group.consumer.heartbeat.interval.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.max.heartbeat.interval.ms", BROKER, "ms", _always(15_000),
+            "The most that group.consumer.heartbeat.interval.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.assignors", BROKER, "choice", _always("uniform,range"),
+            "The assignors of group.protocol=consumer that a coordinator has; the first one where no member asks for another.",
+            choices=("uniform,range", "range,uniform", *SERVER_ASSIGNORS), since="4.0"),
+    Setting("group.consumer.assignment.interval.ms", BROKER, "ms", _always(1_000),
+            "How long after a target assignment the next one is made at the earliest, whatever has happened since (KIP-1263).",
+            maximum=INT_MAX, since="4.3"),
     Setting("group.initial.rebalance.delay.ms", BROKER, "ms", (("0.10.2", 0), ("0.11", 3_000)),
             "How long an empty group waits for more members after the first one has joined (KIP-134).", maximum=INT_MAX),
     Setting("transaction.state.log.num.partitions", BROKER, "int", _always(50),
@@ -374,6 +400,12 @@ _CATALOGUE: Final = (
             "The group that a consumer is a member of. One without reads everything by itself, and commits nothing."),
     Setting("group.instance.id", CONSUMER, "text", _always(NO_TEXT),
             "Who a member of a group is, whenever it is started again (KIP-345).", since="2.3"),
+    Setting("group.protocol", CONSUMER, "choice", _always(CLASSIC),
+            "Who assigns: a member of the group (classic), or its coordinator (consumer, KIP-848).",
+            choices=(CLASSIC, CONSUMER_PROTOCOL), since="4.0"),
+    Setting("group.remote.assignor", CONSUMER, "choice", _always(ANY_ASSIGNOR),
+            "With group.protocol=consumer: the assignor that a member asks for. With none the coordinator takes its first one.",
+            choices=(ANY_ASSIGNOR, *SERVER_ASSIGNORS), since="4.0"),
     Setting("session.timeout.ms", CONSUMER, "ms", (("0.10.2", 10_000), ("3.0", 45_000)),
             "How long a group goes without a member's heartbeats before it is taken for dead (KIP-735).", minimum=1, maximum=INT_MAX),
     Setting("heartbeat.interval.ms", CONSUMER, "ms", _always(3_000),
@@ -567,6 +599,10 @@ class BrokerConfig:
     group_min_session_timeout_us: int = _setting("group.min.session.timeout.ms")
     group_max_session_timeout_us: int = _setting("group.max.session.timeout.ms")
     group_initial_rebalance_delay_us: int = _setting("group.initial.rebalance.delay.ms")
+    consumer_group_session_timeout_us: int = _setting("group.consumer.session.timeout.ms")
+    consumer_group_heartbeat_interval_us: int = _setting("group.consumer.heartbeat.interval.ms")
+    consumer_group_assignors: tuple[str, ...]
+    consumer_group_assignment_interval_us: int
     transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")
     transaction_topic_replication_factor: int = _setting("transaction.state.log.replication.factor")
     transaction_topic_min_isr: int = _setting("transaction.state.log.min.isr")
@@ -641,6 +677,8 @@ class ConsumerConfig:
     auto_offset_reset: str = _setting("auto.offset.reset")
     group: str = _setting("group.id")
     group_instance: str = _setting("group.instance.id")
+    group_protocol: str = _setting("group.protocol")
+    remote_assignor: str = _setting("group.remote.assignor")
     session_timeout_us: int = _setting("session.timeout.ms")
     heartbeat_interval_us: int = _setting("heartbeat.interval.ms")
     max_poll_interval_us: int = _setting("max.poll.interval.ms")
@@ -664,6 +702,10 @@ def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
     return s.of(
         BrokerConfig,
         flush_interval_us=s.us(name),
+        consumer_group_assignors=tuple(str(s.get("group.consumer.assignors")).split(",")),
+        consumer_group_assignment_interval_us=s.us(_ASSIGNMENT_INTERVAL)
+        if SETTINGS[BROKER, _ASSIGNMENT_INTERVAL].exists_in(release)
+        else 0,
         offsets_retention_us=int(s.get("offsets.retention.minutes")) * _US_PER_MINUTE,
     )
 
@@ -770,16 +812,37 @@ AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 GROUP_ID: Final = "group.id"
 AUTO_COMMIT: Final = "enable.auto.commit"
 _SESSION_TIMEOUT: Final = "session.timeout.ms"
-_STRATEGY: Final = "partition.assignment.strategy"
+ASSIGNMENT_STRATEGY: Final = "partition.assignment.strategy"
 _HEARTBEAT: Final = "heartbeat.interval.ms"
+GROUP_PROTOCOL: Final = "group.protocol"
+REMOTE_ASSIGNOR: Final = "group.remote.assignor"
+_ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
+_GROUP_SESSION: Final = "group.consumer.session.timeout.ms"
+_GROUP_HEARTBEAT: Final = "group.consumer.heartbeat.interval.ms"
+_BOUNDED: Final = (
+    (_GROUP_SESSION, "group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    (
+        _GROUP_HEARTBEAT,
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+)
+"""Settings of brokers, each with the least and the most that it may be."""
 _BROKER_SIDE_OF_COORDINATORS: Final = ("group.", "offsets.", "transaction")
 OF_GROUPS: Final = frozenset(
     {
-        *(AUTO_COMMIT, "auto.commit.interval.ms", "default.api.timeout.ms", _STRATEGY),
-        *(_SESSION_TIMEOUT, _HEARTBEAT, "max.poll.interval.ms"),
+        *(AUTO_COMMIT, "auto.commit.interval.ms", "default.api.timeout.ms", ASSIGNMENT_STRATEGY),
+        *(_SESSION_TIMEOUT, _HEARTBEAT, "max.poll.interval.ms", GROUP_PROTOCOL, REMOTE_ASSIGNOR),
     }
 )
 """What a consumer goes by only where it is a member of a group."""
+OF_CLASSIC_PROTOCOL: Final = frozenset({_SESSION_TIMEOUT, _HEARTBEAT, ASSIGNMENT_STRATEGY})
+"""What it goes by only with the classic protocol, and refuses with the other one (``ConsumerConfig.checkUnsupportedConfigsPostProcess``)."""
+_WITH_CONSUMER_PROTOCOL: Final = {
+    _SESSION_TIMEOUT: "brokers say it, with group.consumer.session.timeout.ms",
+    _HEARTBEAT: "brokers say it, with group.consumer.heartbeat.interval.ms",
+    ASSIGNMENT_STRATEGY: f"brokers assign, by group.consumer.assignors and {REMOTE_ASSIGNOR}",
+}
 _ASSIGNOR_SINCE: Final = {"sticky": "0.11", "cooperative-sticky": "2.4"}
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
@@ -837,6 +900,30 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
             )
 
 
+def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
+    """Yield what Kafka's brokers refuse of the settings that they are *given* (``GroupCoordinatorConfig``, KIP-848)."""
+    if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
+        return
+    s = Resolved(BROKER, release, given)
+    for name, least, most in _BOUNDED:
+        if s.get(name) < s.get(least):
+            yield _out_of_bounds(
+                given, name, least, f"has to be at least {least}, which is {s.get(least)} ms"
+            )
+        elif s.get(name) > s.get(most):
+            yield _out_of_bounds(given, name, most, f"has to be at most {most}, which is {s.get(most)} ms")
+    if s.get(_GROUP_HEARTBEAT) >= s.get(_GROUP_SESSION):
+        needed = f"has to be less than {_GROUP_SESSION}, which is {s.get(_GROUP_SESSION)} ms"
+        yield _out_of_bounds(given, _GROUP_HEARTBEAT, _GROUP_SESSION, needed)
+
+
+def _out_of_bounds(given: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
+    """Return a conflict of a setting and its bound, of which the one gives way that is given."""
+    is_given = name in given
+    others = (bound,) if is_given and bound in given else ()
+    return Conflict(setting=name if is_given else bound, others=others, needed=f"{name} {needed}")
+
+
 def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
     """Yield what Kafka's consumer refuses of the settings that it is *given*."""
     if not given.get(GROUP_ID):
@@ -846,6 +933,16 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
             )
         return
     config = consumer_config(release, given)
+    if config.group_protocol == CONSUMER_PROTOCOL:
+        for name in sorted(OF_CLASSIC_PROTOCOL & given.keys()):
+            yield Conflict(
+                setting=name,
+                others=(GROUP_PROTOCOL,),
+                needed=f"{name} cannot be set with {GROUP_PROTOCOL}=consumer: {_WITH_CONSUMER_PROTOCOL[name]}",
+            )
+        return
+    if given.get(REMOTE_ASSIGNOR, ANY_ASSIGNOR) != ANY_ASSIGNOR:
+        yield Conflict(setting=REMOTE_ASSIGNOR, needed=f"{REMOTE_ASSIGNOR} needs {GROUP_PROTOCOL}=consumer")
     if config.heartbeat_interval_us >= config.session_timeout_us:
         is_given = _HEARTBEAT in given
         yield Conflict(
@@ -857,7 +954,8 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
         since = _ASSIGNOR_SINCE.get(name, "0.10.2")
         if RELEASES[release].version < version_of(since):
             yield Conflict(
-                setting=_STRATEGY, needed=f"Kafka {release} has no assignor {name}; it came with {since}"
+                setting=ASSIGNMENT_STRATEGY,
+                needed=f"Kafka {release} has no assignor {name}; it came with {since}",
             )
 
 
@@ -930,7 +1028,7 @@ def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
     api_timeout = "default.api.timeout.ms"
     return s.of(
         ConsumerConfig,
-        assignors=tuple(str(s.get(_STRATEGY)).split(",")),
+        assignors=tuple(str(s.get(ASSIGNMENT_STRATEGY)).split(",")),
         api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,
         reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
         retry_backoff_max_us=s.retry_backoff_max_us(),

@@ -25,6 +25,7 @@ from harrow.cluster_model.fields import (
     described,
 )
 from harrow.cluster_model.settings import (
+    AUTO_COMMIT,
     BROKER,
     CONSUMER,
     GROUP_ID,
@@ -297,12 +298,14 @@ class ProducerSpec(Coordinated):
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
+        open="keys",
     )
     tombstone_every: int = described(
         "With `keys`: every so many-th record has no value, which deletes its key; by default none.",
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
+        open="tombstone_every",
     )
     transaction_records: Count = described(
         "How many records a transaction has; by default 10.",
@@ -377,6 +380,116 @@ class ConsumerSpec(Coordinated):
     def internal_topics(self) -> tuple[str, ...]:
         """Return the topic in which its group has what it has committed."""
         return (CONSUMER_OFFSETS,) if self.group != NO_TEXT else ()
+
+
+EXACTLY_ONCE: Final = "exactly_once"
+AT_LEAST_ONCE: Final = "at_least_once"
+AT_MOST_ONCE: Final = "at_most_once"
+AUTO_COMMITTED: Final = "auto_commit"
+IDEMPOTENT_SINK: Final = "idempotent_sink"
+WATERMARK: Final = "watermark"
+HIGHEST_FINISHED: Final = "highest_finished"
+Delivery = Literal[
+    "exactly_once",
+    "at_least_once",
+    "at_most_once",
+    "auto_commit",
+    "idempotent_sink",
+    "watermark",
+    "highest_finished",
+]
+"""How an application takes care that each record of its input has its effect, and that it has it once."""
+WORKERS_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSpec(Coordinated):
+    """An application that reads a topic as a member of a group, makes one record of each that it gets, and writes that to another topic.
+
+    One entry is one instance. Instances with the same `group.id` are one application, and share its input.
+    """
+
+    name: ClientName = described("By default application-0, application-1 and so on.", implied=True)
+    source: Topic = described("The topic that it reads.", key="from")
+    target: Topic | None = described(
+        "The topic that it writes to; with `idempotent_sink` it writes to none.", default=None, key="to"
+    )
+    delivery: Delivery = described(
+        "How it commits what it has read. `exactly_once`: with what it has written, in a transaction. `at_least_once`: when that is "
+        "acknowledged. `at_most_once`: before it begins to process. `auto_commit`: as `auto.commit.interval.ms` says. `idempotent_sink`: "
+        "it stores the offset with the result outside of Kafka, and commits nothing. `watermark`: it hands records to workers, and "
+        "commits the lowest offset that is not finished; `highest_finished`: the highest that is.",
+        default=EXACTLY_ONCE,
+        shrinks=False,
+    )
+    work_us: Duration = described(
+        "How long a record takes; with workers anything up to twice that.",
+        default=0,
+        key="work",
+    )
+    workers: Count = described(
+        "With `watermark` and `highest_finished`: how many records are processed at a time.",
+        default=4,
+        maximum=WORKERS_MAX,
+    )
+    group_metadata: bool = described(
+        "With `exactly_once`: whether it says as which member of its group it commits (KIP-447, from 2.5 on).",
+        default=True,
+        shrinks=False,
+    )
+    rewinds: bool = described(
+        "Whether it goes back to what its group has committed after a transaction that it has aborted, or a record that it could not "
+        "write. One that does not reads on behind them.",
+        default=True,
+        shrinks=False,
+    )
+    start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
+    stop_us: Duration | None = described(
+        "When it is closed, and so leaves its group; by default not at all.", default=None, key="stop"
+    )
+    restart_us: Duration = described(
+        "How soon it is started again when it has ended by itself, for its producer or its consumer has failed for good.",
+        default=US_PER_SECOND,
+        key="restart",
+        minimum=1,
+    )
+    consumer: Settings = described(
+        "Settings of its consumer; its `group.id` is by default its name.", factory=dict, scope=CONSUMER
+    )
+    producer: Settings = described(
+        "Settings of its producer; with `exactly_once` its `transactional.id` is by default its name.",
+        factory=dict,
+        scope=PRODUCER,
+    )
+
+    @property
+    def group(self) -> str:
+        """The group that it is a member of."""
+        return str(self.consumer.get(GROUP_ID) or self.name)
+
+    @property
+    def transactional_id(self) -> str:
+        """By which name it has transactions, empty where it has none."""
+        if self.delivery != EXACTLY_ONCE:
+            return NO_TEXT
+        return str(self.producer.get(TRANSACTIONAL_ID) or self.name)
+
+    def consumer_settings(self) -> dict[str, Value]:
+        """Return the settings of its consumer, with what follows from the rest."""
+        return {
+            **self.consumer,
+            GROUP_ID: self.group,
+            AUTO_COMMIT: self.delivery == AUTO_COMMITTED,
+        }
+
+    def producer_settings(self) -> dict[str, Value]:
+        """Return the settings of its producer, with what follows from the rest."""
+        settings = {name: value for name, value in self.producer.items() if name != TRANSACTIONAL_ID}
+        return {**settings, TRANSACTIONAL_ID: self.transactional_id} if self.transactional_id else settings
+
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the topic in which its group has what it has committed, and that of its transactions."""
+        return (CONSUMER_OFFSETS, TRANSACTION_STATE) if self.transactional_id else (CONSUMER_OFFSETS,)
 
 
 def node_id(process: str) -> int | None:

@@ -21,7 +21,18 @@ LIMIT_US: Final = 120 * US_PER_SECOND
 NOT_THERE: Final = "does not happen"
 """A script that waits in vain tells a story that this release does not have."""
 
+_KIP_848: Final = "from 4.0 on brokers have group.protocol=consumer (KIP-848), by default"
+
 WHY: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("commit-during-rebalance", "consumer-at-least-once", "consumer-at-most-once", "idle-consumers"),
+            *("offsets-partition", "rebalance-by-coordinator", "stop-the-world"),
+        ),
+        _KIP_848,
+    ),
+    "fenced-member": f"{_KIP_848}; from 4.2 on who was fenced joins again at once (KAFKA-19233)",
+    "stale-member-epoch": f"{_KIP_848}; from 4.3 on it counts when a partition was assigned (KIP-1251)",
     "acks-1-leader-stop": "it holds a LeaderAndIsr back, which KRaft does not have",
     "acks-all-degrades": (
         "from 3.7 on the high watermark waits for min.insync.replicas (KAFKA-15583); from 4.1 on a last member that died is not in the ISR "
@@ -50,6 +61,8 @@ WHY: Final[dict[str, str]] = {
     "log-truncation-not-allowed": "from 0.11 on followers truncate by leader epochs (KIP-101), and from 2.0.1 on they may (KAFKA-7414)",
     "loss-by-hw-truncation": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "quorum-lost": "about KRaft",
+    "consume-transform-produce": "up to 2.4 a producer that gives a record up can do no more (KIP-360), so that `no-rewind` reads on no further",
+    "zombie-application": "up to 2.4 nobody says as which member of a group it commits in a transaction (KIP-447)",
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",

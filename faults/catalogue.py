@@ -9,6 +9,7 @@ from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
 from harrow.faults.brokers.broker_slow import BrokerSlow
 from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.brokers.rolling_restart import RollingRestart
+from harrow.faults.clients.applications import ApplicationCrash, ApplicationPause, RebalanceStorm, SlowPoll
 from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
 from harrow.faults.clocks.clock_skew import ClockSkew
 from harrow.faults.control_plane.controller_failover import ControllerFailover
@@ -60,6 +61,10 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         ClientCrash,
         ClientPause,
         ClientZombie,
+        ApplicationCrash,
+        ApplicationPause,
+        SlowPoll,
+        RebalanceStorm,
         Message,
         Release,
     )

@@ -71,6 +71,27 @@ class ClientApplication(Protocol):
     def leave_behind(self) -> None:
         """Stop its process, and start a new one while that one still exists."""
 
+    def steps(self) -> tuple[str, ...]:
+        """Return the steps of its loop, none where it has no loop that could be held."""
+
+    def hold_at(self, step: str, passes: int) -> None:
+        """Do not let it go on at a step, once it has passed there so many times more."""
+
+    def held_at(self) -> str | None:
+        """Return the step at which it is held, None where it is not."""
+
+    def can_be_slowed(self) -> bool:
+        """Return whether it polls in a loop, so that there is something to slow down."""
+
+    def slow_down(self, by_us: int) -> None:
+        """Have it take so much longer from now on for what each poll returns; less than nothing undoes it."""
+
+    def is_member(self) -> bool:
+        """Return whether it is a member of a group, and can be closed and started again."""
+
+    def close(self) -> None:
+        """Have it close its clients, and so leave its group, and end."""
+
 
 class Environment(BrokerProcesses, Protocol):
     """What a fault can act on: processes, machines, links, sessions.

@@ -1,6 +1,6 @@
 """What conditions, and a run itself, can see of a cluster from outside."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from harrow.faults.conditions.event_pattern import EventPattern
@@ -44,6 +44,10 @@ class ReplicaView(Protocol):
     @property
     def log(self) -> tuple[str, ...]:
         """Return the values in its log."""
+
+    @property
+    def records(self) -> Iterable[tuple[int, str]]:
+        """Return the offsets and values of what can be read of its log: not what has been deleted, nor what compaction took."""
 
 
 class Observer(Protocol):

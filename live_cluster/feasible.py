@@ -19,6 +19,7 @@ from harrow.cluster_model.release import (
     version_of,
 )
 from harrow.cluster_model.settings import (
+    ASSIGNMENT_STRATEGY,
     CONSUMER,
     CONTROL_PLANE,
     LONG_MAX,
@@ -127,7 +128,7 @@ NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
 NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_STRATEGY, _STICKY = "partition.assignment.strategy", "sticky"
+_STICKY: Final = "sticky"
 _TRANSACTIONS_V2: Final = "transactions_v2"
 _CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
@@ -136,6 +137,9 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
+    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
+    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
 """What is not done to the files and the clocks of real brokers."""
@@ -278,7 +282,10 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
     for consumer in plan.consumers:
         if consumer.group and consumer.library != CONFLUENT_KAFKA:
             yield f"{consumer.name} is a member of a group, and such are clients of {CONFLUENT_KAFKA} here"
-        elif consumer.group and str(consumer.settings.get(_STRATEGY, "")).partition(",")[0] == _STICKY:
+        elif (
+            consumer.group
+            and str(consumer.settings.get(ASSIGNMENT_STRATEGY, "")).partition(",")[0] == _STICKY
+        ):
             yield f"{CONFLUENT_KAFKA}, which {consumer.name} is, has no assignor {_STICKY}"
     for scope, client in clients:
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):

@@ -1,6 +1,6 @@
 """What conditions see of a real cluster: what brokers, the control plane, disks and clients have shown last."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import LateTraceScan
@@ -70,6 +70,11 @@ class SeenReplica:
     @property
     def log(self) -> tuple[str, ...]:
         return tuple(value for batch in self._logs.batches(self._partition) for value in batch.values)
+
+    @property
+    def records(self) -> Iterator[tuple[int, str]]:
+        for batch in self._logs.batches(self._partition):
+            yield from batch.records()
 
     @property
     def _logs(self) -> ReplicaLogs:

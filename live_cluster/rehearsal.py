@@ -42,6 +42,9 @@ class Deed(StrEnum):
     KILL_CLIENT = "kill_client"
     PAUSE_CLIENT = "pause_client"
     DOUBLE_CLIENT = "double_client"
+    HOLD_CLIENT = "hold_client"
+    SLOW_CLIENT = "slow_client"
+    CLOSE_CLIENT = "close_client"
 
 
 class Rehearsed(NamedTuple):
@@ -252,6 +255,27 @@ class _StageClient:
 
     def leave_behind(self) -> None:
         self._done.append(Rehearsed(Deed.DOUBLE_CLIENT, (self._name,)))
+
+    def steps(self) -> tuple[str, ...]:
+        return ()
+
+    def hold_at(self, step: str, passes: int) -> None:
+        self._done.append(Rehearsed(Deed.HOLD_CLIENT, (self._name,)))
+
+    def held_at(self) -> str | None:
+        return "a step"
+
+    def can_be_slowed(self) -> bool:
+        return True
+
+    def slow_down(self, by_us: int) -> None:
+        self._done.append(Rehearsed(Deed.SLOW_CLIENT, (self._name,)))
+
+    def is_member(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._done.append(Rehearsed(Deed.CLOSE_CLIENT, (self._name,)))
 
 
 Lack = Callable[[Rehearsed], str | None]

@@ -12,6 +12,8 @@ from harrow.cluster_model.registry import derived
 
 _SWARM: Final = "swarm"
 _SETTINGS: Final = "settings"
+_AIMS: Final = "aims"
+_LISTED: Final = "any_of"
 
 
 class OpenField(NamedTuple):
@@ -86,7 +88,16 @@ def without_choice(root: MapNode, parts: tuple[str, ...], value: Node) -> MapNod
             gone.append((_SWARM, _SETTINGS, place[-1]))
         else:
             gone += [(_SWARM, key) for key in _closed(".".join(part for part in place if not part.isdigit()))]
-    return without(root, gone)
+    return without(root, [*gone, *_in_aims(entry.value, gone)])
+
+
+def _in_aims(swarm: MapNode, gone: list[Path]) -> Iterator[Path]:
+    """Yield where an aim says what a swarm does not draw any more."""
+    aims = swarm.entries.get(_AIMS)
+    listed = aims.value.entries.get(_LISTED) if aims is not None and isinstance(aims.value, MapNode) else None
+    if listed is not None and isinstance(listed.value, ListNode):
+        for number in range(len(listed.value.items)):
+            yield from ((_SWARM, _AIMS, _LISTED, number, *path[1:]) for path in gone)
 
 
 def _places(parts: tuple[str, ...], value: Node) -> Iterator[tuple[str, ...]]:

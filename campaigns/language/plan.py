@@ -101,6 +101,20 @@ class ServiceExpectation:
     )
     end_to_end_p99: markers.DurationBound | None = described("The same of 99 in 100.", default=None)
     end_to_end_max: markers.DurationBound | None = described("The longest.", default=None)
+    transaction_p50: markers.DurationBound | None = described(
+        "The time from the first send of a transaction to the answer that it is committed, of half of those that are.",
+        default=None,
+    )
+    transaction_p99: markers.DurationBound | None = described("The same of 99 in 100.", default=None)
+    transaction_max: markers.DurationBound | None = described("The longest.", default=None)
+    rebalance: markers.DurationBound | None = described(
+        "The longest rebalance of a group: from the preparation of a generation until all members have their partitions.",
+        default=None,
+    )
+    unread: markers.DurationBound | None = described(
+        "The longest time for which nobody read a partition although it had acked records that nobody had read.",
+        default=None,
+    )
     acked: markers.ShareBound | None = described("Which part of the sends was acked.", default=None)
     failed: markers.CountBound | None = described(
         "How many sends failed: their records are in no log.", default=None
@@ -209,6 +223,35 @@ class SwarmFaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwarmActions:
+    """What is done to the cluster beside faults, each action at a time that is drawn."""
+
+    count: markers.NumberRange = described("How many, as `0..3`.", implied=True)
+    kinds: tuple[Annotated[Action, ActionMarker], ...] = described(
+        "The actions of which one is drawn each time.", key="any_of", implied=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """A rare state, and what a seed that aims at it draws from in place of what the swarm says."""
+
+    probe: Annotated[str, ProbeMarker] = described("The rare state (`harrow list probes`).")
+    # What it says of itself stands beside the probe in a campaign; all else is as in the swarm.
+    instead: "Swarm" = described("What is drawn from instead.", key="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aims:
+    """Rare states that some of the seeds aim at."""
+
+    share: markers.Probability = described("Which share of the seeds aims at one of them, from 0 to 1.")
+    kinds: tuple[Aim, ...] = described(
+        "The aims, of which each such seed has one.", key="any_of", implied=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swarm:
     """What each seed draws. Ranges include both ends; of lists one value is drawn."""
 
@@ -263,11 +306,35 @@ class Swarm:
         "How many clients of each other kind, by its key.", default=(), key=""
     )
     faults: SwarmFaults | None = described("The faults.", default=None)
+    actions: SwarmActions | None = described(
+        "What administrators and applications do beside.", default=None, counts_if_set=True
+    )
+    aims: Aims | None = described(
+        "Rare states that some of the seeds aim at.", default=None, counts_if_set=True
+    )
     core: bool = described(
         "Whether a core is healed first (`core`), in an order that is drawn; by default false.",
         default=False,
         closed_by=("core.order",),
     )
+
+    def aimed(self, aim: Aim) -> "Swarm":
+        """Return what a seed with an aim draws from: of settings and single values what the aim says, and all others."""
+        said = {
+            item.name: value
+            for item in fields(Swarm)
+            if (value := getattr(aim.instead, item.name)) != item.default
+        }
+        for name in ("settings", "values", "applications"):
+            if name in said:
+                said[name] = tuple({**dict(getattr(self, name)), **dict(said[name])}.items())
+        return replace(self, **said)
+
+    def struck(self) -> tuple[Action, ...]:
+        """Return all faults and actions that a seed may draw."""
+        own = (*(self.faults.kinds if self.faults else ()), *(self.actions.kinds if self.actions else ()))
+        aims = self.aims.kinds if self.aims else ()
+        return (*own, *(action for aim in aims for action in aim.instead.struck()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,7 +496,7 @@ _WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})
 def _unset(value: Any) -> frozenset[str]:
     """Return the fields that do not count in the digest of a value, for they are as by default."""
     counting = (
-        *(Plan, Injection, topology.ClusterSpec, topology.BrokerSpec),
+        *(Plan, Injection, Swarm, topology.ClusterSpec, topology.BrokerSpec),
         *(topology.ProducerSpec, topology.ConsumerSpec),
     )
     if not isinstance(value, counting):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from harrow.campaigns.language import catalogue_sections, literals, plan, section_models
 from harrow.campaigns.language.open_choices import open_fields
-from harrow.campaigns.language.plan import Plan, Step, Swarm
+from harrow.campaigns.language.plan import Aim, Plan, Step, Swarm
 from harrow.campaigns.language.section import (
     NAME,
     TEXT,
@@ -113,6 +113,28 @@ def file_section() -> type[Section]:
 @derived
 def swarm_section() -> type[Section]:
     """Return the model of what a campaign leaves open: beside what a swarm declares, every field that is open."""
+    return section_models.model("SwarmSection", _open_definitions(), Swarm.__doc__ or "")
+
+
+@derived
+def aim_section() -> type[Section]:
+    """Return the model of an aim: the state, and beside it what a swarm has."""
+    instead = {
+        key: definition
+        for definitions in _open_definitions()
+        for key, definition in definitions.items()
+        if key not in _NOT_AIMED
+    }
+    return section_models.model(
+        "AimSection", [section_models.definitions_of(Aim), instead], Aim.__doc__ or ""
+    )
+
+
+_NOT_AIMED: Final = ("kafka", "aims", "core")
+"""What is drawn whatever a seed aims at."""
+
+
+def _open_definitions() -> list[section_models.Definitions]:
     fields = [section_models.definitions_of(Swarm)]
     for choice in open_fields():
         values = Annotated[list[section_models.annotation_of(choice.field)], OneOrMany()]  # type: ignore[misc, valid-type]  # made at run time
@@ -120,7 +142,7 @@ def swarm_section() -> type[Section]:
     for key, kind in application_kinds():
         doc = f"How many there are, each like the first of `workload.{key}`. {catalogue_sections.summary(kind.spec)}"
         fields.append(section_models.field(key, whole_range(0, CLIENTS_MAX), doc))
-    return section_models.model("SwarmSection", fields, Swarm.__doc__ or "")
+    return fields
 
 
 _STATUS: Final = one_of(*STATUSES)
@@ -148,6 +170,7 @@ section_models.MODELS.update(
         Injection: lambda _: injection_section(),
         Step: lambda _: step_section(),
         Swarm: lambda _: swarm_section(),
+        Aim: lambda _: aim_section(),
     }
 )
 

@@ -1,4 +1,4 @@
-"""Histories as JSON lines: reading them, with the line of every mistake.
+"""Histories as lines of JSON, or of EDN as Jepsen writes them: reading them, with the line of every mistake.
 
 Lines are parsed many at once, which is twice as fast as one by one; where that fails the
 lines are looked at singly, to say which one it was. What an operation means is not known
@@ -22,6 +22,7 @@ from pydantic_core import from_json
 
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.record import history_line
+from harrow.campaigns.record.edn import EdnError, looks_like_edn, parse_edn
 from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
@@ -117,10 +118,12 @@ class _Reader:
         self._problems: list[Problem] = []
         self._malformed = 0
         self._damaged = False
+        self._is_edn = False
 
     def read(self, lines: Iterator[bytes]) -> None:
         line_number = 1
         while not self._damaged and (chunk := self._next(lines, line_number)):
+            self._is_edn = self._is_edn or looks_like_edn(next(filter(bytes.strip, chunk), b""))
             self._read_chunk(chunk, line_number)
             line_number += len(chunk)
         self.history.finish()
@@ -149,7 +152,7 @@ class _Reader:
 
     def _read_chunk(self, chunk: list[bytes], line_number: int) -> None:
         """Read lines together if there is nothing particular about any of them, else singly."""
-        columns = _columns(chunk)
+        columns = None if self._is_edn else _columns(chunk)
         if columns is None:
             self._read_singly(chunk, line_number)
         else:
@@ -160,12 +163,15 @@ class _Reader:
             if line.isspace():
                 continue
             try:
-                _add(self.history, from_json(line.rstrip()))
+                _add(self.history, parse_edn(line.decode()) if self._is_edn else from_json(line.rstrip()))
+            except EdnError as error:
+                self._note(number, error.position + 1, f"no EDN: {error.reason}")
             except ValueError as error:
                 column, reason = _syntax_error(line, error)
                 self._note(number, column, reason)
             except history_line.MalformedOperation as malformed:
-                column = line.find(b'"%s"' % malformed.field.encode()) + 1
+                field = b":%s" if self._is_edn else b'"%s"'
+                column = line.find(field % malformed.field.encode()) + 1
                 self._note(number, max(column, 1), malformed.reason)
 
     def _note(self, line: int, column: int, message: str) -> None:
@@ -300,6 +306,8 @@ def _add(history: HistoryIndex, operation: Any) -> None:
         if max(history_line.offsets(value), default=0) >= history_line.NUMBER_END:
             history.records.take_any_offset()
         rebalanced = frozenset(
-            str(key) for event in operation.get("rebalance-log") or () for key in event["keys"]
+            str(key)
+            for event in history_line.rebalances(operation.get("rebalance-log"))
+            for key in event["keys"]
         )
     history.add([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})

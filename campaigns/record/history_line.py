@@ -14,6 +14,7 @@ from harrow.cluster_model.history import (
     OK,
     POLL,
     SEND,
+    STORE,
     SUBSCRIBE,
     TXN,
 )
@@ -25,8 +26,8 @@ ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 NUMBER_END: Final = 2**63
 """Times and indices are below this."""
 
-_NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT)
-_OTHERS: Final = frozenset({"crash", COMMIT, "debug-topic-partitions"})
+_NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT, STORE)
+_OTHERS: Final = frozenset({"crash", COMMIT, STORE, "debug-topic-partitions"})
 """Operations that change nothing that is judged; the last one is Jepsen's own."""
 _SHOWN_MAX: Final = 60
 _SEND_LENGTH: Final = 3
@@ -152,12 +153,19 @@ def _check_names(field: str, keys: Any) -> None:
             raise MalformedOperation(field, f"a key is a string or a whole number, not {_shown(key)}")
 
 
+def rebalances(log: Any) -> list[Any]:
+    """Return the rebalances of an operation: Jepsen's older tests tell those before it apart from those during it."""
+    if isinstance(log, dict):
+        return [event for part in log.values() if isinstance(part, list) for event in part]
+    return log or []
+
+
 def _check_rebalance_log(log: Any) -> None:
     if log is None:
         return
-    if not isinstance(log, list):
+    if not isinstance(log, (list, dict)):
         raise MalformedOperation("rebalance-log", f"`rebalance-log` is a list, not {_shown(log)}")
-    for event in log:
+    for event in rebalances(log):
         if not isinstance(event, dict) or "keys" not in event:
             raise MalformedOperation(
                 "rebalance-log", f'a rebalance is {{"keys": [...]}}, not {_shown(event)}'

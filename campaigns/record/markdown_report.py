@@ -11,7 +11,13 @@ from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.markdown import code, table, text
 from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
 from harrow.campaigns.record.report import AS_EXPECTED, anomalies, others_of, outcome, place, run_id
-from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
+from harrow.campaigns.record.service_report import (
+    consumer_text,
+    coordination_rows,
+    latency_text,
+    outage_rows,
+    sends_text,
+)
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import HELD, worst_first
@@ -85,6 +91,7 @@ def _service(result: RunResult) -> str:
         f"- time to ack: {latency_text(levels.total.ack_latency)}",
         f"- end to end: {latency_text(levels.end_to_end)}",
     ]
+    lines += [f"- {noun}: {text(words)}" for noun, words in coordination_rows(levels)]
     lines += [f"- {text(name)}: {consumer_text(level)}" for name, level in levels.consumers.items()]
     service = "## Service\n\n" + "\n".join(lines)
     rows = [tuple(map(text, row)) for row in outage_rows(levels, _OUTAGES_MAX)]

@@ -58,6 +58,14 @@ class RecordedAcks(_RecordedPart):
     counts: list[_Count]
 
 
+class RecordedUnread(_RecordedPart):
+    """A time for which nobody read a partition that had something to read."""
+
+    partition: str
+    start_ms: _Time
+    length_ms: _Ms
+
+
 class _Lag(_RecordedPart):
     lag_max: _Count
 
@@ -71,6 +79,9 @@ class RecordedService(_RecordedPart):
     unknown: _Count
     ack_ms: RecordedLatency | None
     end_to_end_ms: RecordedLatency | None
+    transaction_ms: RecordedLatency | None = None
+    rebalance_ms: RecordedLatency | None = None
+    unread: RecordedUnread | None = None
     acks: RecordedAcks
     longest_without_ack_ms: _Ms
     outages: list[RecordedOutage]
@@ -87,6 +98,12 @@ class RecordedService(_RecordedPart):
         for noun, latency in (("acked", self.ack_ms), ("end to end", self.end_to_end_ms)):
             for name in ("p50", "p99", "max"):
                 yield f"{noun}, {name}", "-" if latency is None else _text(getattr(latency, name))
+        for noun, latency in (("transactions", self.transaction_ms), ("rebalances", self.rebalance_ms)):
+            if latency is not None:
+                for name in ("p50", "p99", "max"):
+                    yield f"{noun}, {name}", _text(getattr(latency, name))
+        if self.rebalance_ms is not None and self.unread is not None:
+            yield "longest time that nobody read", _text(self.unread.length_ms)
         for name, consumer in self.consumers.items():
             yield f"{name} behind at most", str(consumer.lag_max)
 

@@ -7,7 +7,7 @@ from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.language.units import milliseconds, rough_duration_text
 from harrow.checks.causes.story import seconds
 from harrow.checks.service import outages as reasons
-from harrow.checks.service.levels import ConsumerLevel, Latency, PartitionLevel, Sends, ServiceLevels
+from harrow.checks.service.levels import ConsumerLevel, Latency, PartitionLevel, Sends, ServiceLevels, Unread
 from harrow.checks.service.outages import Outage
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
@@ -101,6 +101,9 @@ def service_as_mapping(levels: ServiceLevels) -> dict[str, Any]:
         **_sends_as_mapping(levels.total),
         "acks": {"bucket_ms": levels.bucket_us // US_PER_MS, "counts": list(levels.acks)},
         "end_to_end_ms": _latency_as_mapping(levels.end_to_end),
+        "transaction_ms": _latency_as_mapping(levels.transactions),
+        "rebalance_ms": _latency_as_mapping(levels.rebalances),
+        "unread": _unread_as_mapping(levels.unread),
         "longest_without_ack_ms": milliseconds(levels.longest_us),
         "outages": [_outage_as_mapping(outage) for outage in levels.outages],
         "partitions": {
@@ -143,6 +146,32 @@ def _latency_as_mapping(latency: Latency | None) -> dict[str, Any] | None:
         "p99": milliseconds(latency.p99_us),
         "max": milliseconds(latency.max_us),
     }
+
+
+def _unread_as_mapping(unread: Unread | None) -> dict[str, Any] | None:
+    if unread is None:
+        return None
+    return {
+        "partition": unread.partition,
+        "start_ms": milliseconds(unread.start_us),
+        "length_ms": milliseconds(unread.length_us),
+    }
+
+
+def coordination_rows(levels: ServiceLevels) -> Iterator[tuple[str, str]]:
+    """Yield how long transactions and groups took, where there are any."""
+    if levels.transactions is not None:
+        yield "transactions", latency_text(levels.transactions)
+    if levels.rebalances is not None:
+        yield "rebalances", latency_text(levels.rebalances)
+        if levels.unread is not None:
+            yield "not read", unread_text(levels.unread)
+
+
+def unread_text(unread: Unread) -> str:
+    """Return how long nobody read what was there, as in ``3.2 s, t-0 from 12.100s``."""
+    since = f"{printable(unread.partition)} from {seconds(unread.start_us)}"
+    return f"{rough_duration_text(unread.length_us)} at most, {since}"
 
 
 def _outage_as_mapping(outage: Outage) -> dict[str, Any]:

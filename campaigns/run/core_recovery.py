@@ -209,8 +209,8 @@ class CoreRecovery:
         reader = self._reader
         return tuple(
             (offset, value)
-            for offset, value in enumerate(replica.log[:end])
-            if reader is None or not reader.has_consumed(value)
+            for offset, value in replica.records
+            if offset < end and (reader is None or not reader.has_consumed(value))
         )
 
     def _is_over(self, found: evidence.HealedCore) -> bool:

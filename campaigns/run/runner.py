@@ -309,6 +309,19 @@ class Run:
             whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
             if len({self._end_of(view) for view in whole if view is not None}) > 1:
                 return f"the replicas of {partition} had not caught up at the end"
+        return self._not_processed()
+
+    def _not_processed(self) -> str | None:
+        """Return what applications have not read yet of their input; of a group in which nobody runs, nothing is waited for."""
+        for group, members in self.target.clients.group_readers().items():
+            if not any(member.is_running() for member in members):
+                continue
+            reached = {name: offset for member in members for name, offset in member.reached().items()}
+            for partition in members[0].sources():
+                state = self.target.observer.partition_state(partition)
+                leader = None if state is None else self.target.observer.replica(partition, state[0])
+                if leader is not None and reached.get(partition, 0) < leader.leo:
+                    return f"group {group} had not read {partition} to its end"
         return None
 
     def _end_of(self, view: ReplicaView) -> tuple[int, ...]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.literals import duration_text, field_text
-from harrow.campaigns.language.plan import Core, Plan, Swarm
+from harrow.campaigns.language.plan import Aim, Aims, Core, Plan, Step, Swarm
 from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.fields import fields_of, with_fields
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
-from harrow.cluster_model.sim.choices import SeededStream, Stream, between, pick
+from harrow.cluster_model.sim.choices import SeededStream, Stream, between, happens, pick
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Injection, Rate
@@ -44,18 +44,28 @@ def draw_for_seed(plan: Plan, seed: int) -> Draw:
 
 def draw(plan: Plan, stream: Stream) -> Draw:
     assert plan.swarm is not None
-    return _Drawing(plan, plan.swarm, stream).result()
+    swarm, aim = plan.swarm, _aim(plan.swarm.aims, stream)
+    return _Drawing(plan, swarm if aim is None else swarm.aimed(aim), stream, aim).result()
+
+
+def _aim(aims: Aims | None, stream: Stream) -> Aim | None:
+    """Draw first of all whether a seed aims at a rare state, and at which."""
+    if aims is None or happens(stream, 1 - aims.share):
+        return None
+    return pick(stream, aims.kinds)
 
 
 class _Drawing:
     """One draw. Every choice is made in a fixed order, whatever the others came to."""
 
-    def __init__(self, plan: Plan, swarm: Swarm, stream: Stream) -> None:
+    def __init__(self, plan: Plan, swarm: Swarm, stream: Stream, aim: Aim | None) -> None:
         self._plan = plan
         self._swarm = swarm
         self._stream = stream
         self._values: list[tuple[str, str]] = []
         self._left_open = dict(swarm.values)
+        if aim is not None:
+            self._note("aim", aim.probe)
 
     def result(self) -> Draw:
         swarm = self._swarm
@@ -70,6 +80,7 @@ class _Drawing:
         producers, consumers = self._clients(plan, duration_us)
         applications = self._applications(plan.applications)
         faults = self._faults(duration_us)
+        actions = self._actions(kafka, duration_us)
         # Drawn last, so that a seed draws everything else as it does without.
         core = self._core(plan.core, cluster)
         return Draw(
@@ -80,6 +91,7 @@ class _Drawing:
                 producers=tuple(replace(p, settings={**p.settings, **settings[PRODUCER]}) for p in producers),
                 consumers=tuple(replace(c, settings={**c.settings, **settings[CONSUMER]}) for c in consumers),
                 applications=applications,
+                script=(*plan.script, *actions),
                 faults=(*plan.faults, *faults),
                 duration_us=duration_us,
                 core=core,
@@ -218,6 +230,18 @@ class _Drawing:
         self._note("together", together)
         timing = Rate(mean_us=mean_us, start_us=0, stop_us=duration_us)
         return (Injection(timing=timing, faults=tuple(in_play), together=together),)
+
+    def _actions(self, kafka: str, duration_us: int) -> tuple[Step, ...]:
+        """Draw what is done beside faults, and when; in a release that cannot be asked for any of it nothing is."""
+        actions = self._swarm.actions
+        known = () if actions is None else [kind for kind in actions.kinds if kind.exists_in(kafka)]
+        if actions is None or not known:
+            return ()
+        count = between(self._stream, *actions.count)
+        times = sorted(self._stream.below(duration_us) if duration_us else 0 for _ in range(count))
+        taken = [pick(self._stream, known) for _ in times]
+        self._note("actions", ", ".join(sorted({action.name for action in taken})) or "none")
+        return tuple(Step(at_us=at_us, actions=(action,)) for at_us, action in zip(times, taken, strict=True))
 
     def _core(self, core: Core | None, cluster: ClusterSpec) -> Core | None:
         """Draw in which order brokers are healed until they suffice."""

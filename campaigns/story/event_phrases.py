@@ -592,6 +592,21 @@ def _group_assigned(event: events.GroupAssigned, _: EventContext) -> str:
     return f"in generation {event.generation} of group {event.group} {reads}"
 
 
+def _target_assigned(event: events.TargetAssigned, _: EventContext) -> str:
+    reads = "; ".join(
+        f"{member} is to read {', '.join(names) or 'nothing'}" for member, names in event.assignments
+    )
+    return f"in epoch {event.epoch} of group {event.group}, by {event.assignor}, {reads or 'nobody reads'}"
+
+
+def _member_reconciled(event: events.MemberReconciled, _: EventContext) -> str:
+    if event.epoch == -1:
+        return f"{event.member} is no member of group {event.group} any more, and owns nothing"
+    revoking = f", is to give up {', '.join(event.revoking)}" if event.revoking else ""
+    owns = ", ".join(event.assigned) or "nothing"
+    return f"{event.member} of group {event.group} is {event.state} in epoch {event.epoch}: it owns {owns}{revoking}"
+
+
 def _offsets_committed(event: events.OffsetsCommitted, _: EventContext) -> str:
     who = f"{event.member} in generation {event.generation}" if event.member else "who is no member"
     return f"has stored that group {event.group} has read {_pairs(event.offsets)}, says {who}"
@@ -724,6 +739,8 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
 _GROUPS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.GroupStateChanged, "group", _group_state, "group state"),
     Phrase(events.GroupAssigned, "group", _group_assigned, "assignment"),
+    Phrase(events.TargetAssigned, "group", _target_assigned, "target assignment"),
+    Phrase(events.MemberReconciled, "group", _member_reconciled, "member"),
     Phrase(events.OffsetsCommitted, "commit", _offsets_committed, "commit", routine=True),
     Phrase(
         events.OffsetsExpired,
@@ -740,6 +757,8 @@ _GROUPS: Final[tuple[Phrase[Any], ...]] = (
         "processed poll",
         routine=True,
     ),
+    Phrase(events.ApplicationStep, "step", "comes to the step {step}", "step", routine=True),
+    Phrase(events.ApplicationEnded, "group", "ENDS by itself: {error}", "ended application"),
     Phrase(
         events.CommitFailed,
         "commit",

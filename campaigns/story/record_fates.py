@@ -261,11 +261,17 @@ def _never_stored(partition: PartitionState) -> Iterator[RecordNote]:
 
 
 def _doubled(partition: PartitionState) -> Iterator[RecordNote]:
-    """Yield notes of values that stand at several offsets of the leader's log, or of the longest without a leader."""
+    """Yield notes of values that stand at several offsets of the leader's log, or of the longest without a leader.
+
+    What was aborted with its transaction stands nowhere.
+    """
     places: dict[str, list[LogEntry]] = {}
     for entry in _leading_log(partition):
         places.setdefault(entry.value, []).append(entry)
-    for value, entries in places.items():
+    for value, several in places.items():
+        entries = several
+        if len(several) > 1:
+            entries = [entry for entry in several if not partition.replica(entry.broker).is_aborted(entry)]
         if len(entries) > 1:
             offsets = ", ".join(str(entry.offset) for entry in entries)
             yield RecordNote(

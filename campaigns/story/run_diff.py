@@ -17,8 +17,10 @@ from harrow.campaigns.story.replica_diff import DiffRow, LogCell, RecordFate, pa
 from harrow.campaigns.story.run_state import RunState, state_at
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import Finding
+from harrow.checks.replay.coordination_state import GroupState, TransactionalIdState
 from harrow.checks.replay.partition_state import PartitionState, ReplicaState
 from harrow.cluster_model.release import HIGH_WATERMARK
+from harrow.cluster_model.topology import INTERNAL_TOPICS
 from harrow.cluster_model.trace import TraceEvent
 
 SCHEMA: Final = "harrow.diff/1"
@@ -92,7 +94,7 @@ def parse_at(text: str) -> DiffMoment:
 
 
 def diff_run(recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = ()) -> RunDiff:
-    """Return the replica logs of a run at a moment: of these partitions, else of those with a finding, else all.
+    """Return the replica logs of a run at a moment: of these partitions, else of those with a finding, else all but internal ones.
 
     Raises:
         DiffError: the run has no such moment, or no such partition.
@@ -109,7 +111,9 @@ def diff_run(recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = 
             )
     findings = [finding for judged in recorded.rules.values() for finding in judged.findings]
     wanted = partitions or {finding.partition for finding in findings}
-    chosen = [name for name in known if name in wanted] or list(known)
+    chosen = [name for name in known if name in wanted] or [
+        name for name in known if name.rpartition("-")[0] not in INTERNAL_TOPICS
+    ]
     state = state_at(run, at_us=at.at_us, number=at.number)
     by_hw = run.plan.behaviour_switches().follower_truncation == HIGH_WATERMARK
     diffs = []
@@ -182,8 +186,36 @@ def diff_document(found: RunDiff) -> dict[str, Any]:
             {"fault": fault.fault, "event": fault.number, "since_us": fault.at_us, **dict(fault.details)}
             for fault in state.faults
         ],
+        "transactional_ids": {
+            name: _transactional_id_mapping(known)
+            for name, known in state.coordination.transactional_ids.items()
+        },
+        "groups": {name: _group_mapping(known) for name, known in state.coordination.groups.items()},
         "partitions": [_partition_mapping(diff) for diff in found.partitions],
         "partitions_without_findings": list(found.hidden),
+    }
+
+
+def _transactional_id_mapping(known: TransactionalIdState) -> dict[str, Any]:
+    return {
+        "coordinator": known.coordinator,
+        "state": known.state,
+        "producer_id": known.producer_id,
+        "producer_epoch": known.producer_epoch,
+        "partitions": list(known.partitions),
+        "since_us": known.at_us,
+    }
+
+
+def _group_mapping(known: GroupState) -> dict[str, Any]:
+    return {
+        "coordinator": None if known.coordinator < 0 else known.coordinator,
+        "state": known.state or None,
+        "generation": known.generation,
+        "members": list(known.members),
+        "assignments": {member: list(names) for member, names in known.assignments.items()},
+        "committed": dict(known.committed),
+        "reading": {client: list(names) for client, names in known.reading.items()},
     }
 
 
@@ -248,6 +280,16 @@ def _replica_mapping(replica: ReplicaState) -> dict[str, Any]:
         "lso": replica.lso if is_open else None,
         "flushed": replica.flushed,
         "checkpointed_hw": replica.checkpointed_high_watermark,
+        "transactions": [
+            {
+                "producer_id": known.producer_id,
+                "producer_epoch": known.producer_epoch,
+                "first_offset": known.first_offset,
+                "marker_offset": known.marker_offset,
+                "committed": None if known.marker_offset is None else known.is_committed,
+            }
+            for known in replica.transactions
+        ],
     }
 
 

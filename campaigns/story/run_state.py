@@ -5,18 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from harrow.campaigns.record.run_events import RunEvents
 from harrow.campaigns.story.faults_in_force import FaultInForce, FaultsInForce
 from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.coordination_state import CoordinationState
 from harrow.cluster_model.trace import TraceEvent
 
 
 class RunState(ClusterState):
-    """A moment of a run, moved forward event by event."""
+    """A moment of a run, moved forward event by event; ``coordination`` is what coordinators have."""
 
-    __slots__ = ("_faults",)
+    __slots__ = ("_faults", "coordination")
 
     def __init__(self, replicas: Mapping[str, Sequence[int]], brokers: Iterable[int] = ()) -> None:
         """Begin before the first event, with what each partition is assigned to."""
         super().__init__(replicas, brokers)
         self._faults = FaultsInForce(self)
+        self.coordination = CoordinationState()
 
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(self.brokers)
@@ -40,6 +42,7 @@ class RunState(ClusterState):
         """Take the next event into account; *number* is its line, by default that after the last."""
         super().advance(event, number)
         self._faults.advance(event, self.number)
+        self.coordination.advance(event)
 
 
 def before(run: RunEvents) -> RunState:

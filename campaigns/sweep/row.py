@@ -148,6 +148,11 @@ COLUMNS_OF_MEASURES: Final = {
     "end_to_end_p50": "end_to_end_p50_us",
     "end_to_end_p99": "end_to_end_p99_us",
     "end_to_end_max": "end_to_end_max_us",
+    "transaction_p50": "transaction_p50_us",
+    "transaction_p99": "transaction_p99_us",
+    "transaction_max": "transaction_max_us",
+    "rebalance": "rebalance_us",
+    "unread": "unread_us",
     "lag": "lag",
 }
 """The columns of what a campaign can bound (`harrow.campaigns.run.service.MEASURES`), by its key there."""

@@ -52,6 +52,17 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     ),
     "end_to_end_p99_us": (pa.int64(), "the same of 99 in 100"),
     "end_to_end_max_us": (pa.int64(), "the longest"),
+    "transaction_p50_us": (
+        pa.int64(),
+        "the time from the first send of a transaction to the answer that it is committed, of half of those that are",
+    ),
+    "transaction_p99_us": (pa.int64(), "the same of 99 in 100"),
+    "transaction_max_us": (pa.int64(), "the longest"),
+    "rebalance_us": (pa.int64(), "the longest rebalance of a group"),
+    "unread_us": (
+        pa.int64(),
+        "the longest time for which nobody read a partition that had acked records to be read",
+    ),
     "lag": (pa.int64(), "acked records that a consumer had not read yet, at the worst"),
     "wall_us": (
         pa.int64(),

@@ -35,8 +35,21 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
     """Return how compaction took a record, of which these are the *copies*, from the leader's log; None if it did not."""
     if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
         return None
-    copy = last_held(index, partition, copies)
+    copy = last_held(index, partition, copies) or _gone_before(index, partition, copies)
     return None if copy is None else _compaction(index, partition, copies, copy)
+
+
+def _gone_before(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+    """Return the copy by whose compaction the last leader never had a record: it has copied what stands for that, and a hole."""
+    state, leader = index.partition(partition), index.last_leader(partition)
+    if any(copy.broker == leader for copy in copies):
+        return None
+    for copy in copies:
+        if copy.removed is not None and copy.removed.cause == COMPACTION:
+            later = later_in_log(state, copy)
+            if later is not None and any(other.broker == leader for other in state.by_value[later.value]):
+                return copy
+    return None
 
 
 def _compaction(
@@ -59,14 +72,14 @@ def _compaction(
 
 
 def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:
-    """Return the latest record of a copy's key that stood in its log when it was removed."""
+    """Return the record of a copy's key for which the cleaner removed it: the latest that it had looked at, and not of the whole log."""
     assert copy.removed is not None
     number = copy.removed.number
     there = [
         other
         for other in _of_key(state, copy.value)
         if other.broker == copy.broker
-        and other.offset > copy.offset
+        and copy.offset < other.offset < copy.removed.to_offset
         and other.number < number <= end_of(other)
     ]
     return max(there, key=lambda other: other.offset, default=None)
@@ -114,16 +127,22 @@ def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
     return taken is not None and taken.later is None and taken.was_due
 
 
-def was_compacted(index: Index, partition: str, value: Value, until_us: int) -> bool:
-    """Return whether some log had removed a record by a time for a later one of its key: who reads there meets a hole."""
+def holes(index: Index, partition: str, between: range, until_us: int) -> set[int]:
+    """Return the offsets at which some log had removed a record by a time for a later one of its key: who reads there meets a hole.
+
+    Whichever record that was: another one may have been put there since, and nobody may have heard of the one before.
+    """
     state = index.partition(partition)
-    return any(
-        copy.removed is not None
+    return {
+        copy.offset
+        for copies in state.by_value.values()
+        for copy in copies
+        if copy.offset in between
+        and copy.removed is not None
         and copy.removed.cause == COMPACTION
         and copy.removed.at_us <= until_us
         and later_in_log(state, copy) is not None
-        for copy in state.by_value.get(str(value), ())
-    )
+    }
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:

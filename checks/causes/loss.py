@@ -11,7 +11,7 @@ from typing import Final
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue
-from harrow.checks.causes.compaction import compaction_of
+from harrow.checks.causes.compaction import compaction_of, is_superseded
 from harrow.checks.causes.lives import newer_election, tell_copies, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.retention import deletion_of
@@ -181,6 +181,12 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
     if taken is None:
         return None
     value, later = taken.copy.value, taken.later
+    index, partition = story.index, story.partition
+    if later is not None and (
+        later.value in index.readable(partition) or is_superseded(index, partition, later.value)
+    ):
+        # It is not lost. That it has to be explained at all is because some leader went on without it.
+        return None
     fixes = prevention.by_behaviour(story.evidence, prevention.COMPACTION)
     if later is not None and taken.copy.removed is not None:
         of_later = story.copies(later.value, later.offset)

@@ -12,6 +12,7 @@ from harrow.checks.history import (
     offset_conflicts,
     poll_order,
     send_order,
+    torn_transactions,
     transaction_cycles,
 )
 from harrow.checks.history.version_order import VersionOrders
@@ -81,6 +82,11 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.PRECOMMITTED_READ: Anomaly(
         early_reads.precommitted_reads, "An operation polled what it itself had sent."
+    ),
+    promise.TORN_TRANSACTION: Anomaly(
+        torn_transactions.torn_transactions,
+        "Torn transaction: of an operation of several sends that was not acknowledged some records were polled and others never, "
+        "although their partitions were polled empty afterwards.",
     ),
     promise.G0: Anomaly(
         transaction_cycles.write_cycles,

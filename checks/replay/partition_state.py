@@ -221,6 +221,16 @@ class ReplicaState:
             self.log[position] if position < len(self.log) and self.log[position].offset == offset else None
         )
 
+    def is_aborted(self, entry: LogEntry) -> bool:
+        """Return whether a record was aborted with its transaction."""
+        return any(
+            known.producer_id == entry.producer_id
+            and known.marker_offset is not None
+            and known.first_offset <= entry.offset < known.marker_offset
+            and not known.is_committed
+            for known in self.transactions
+        )
+
     def raise_high_watermark(self, high_watermark: int) -> None:
         """Set it, and note which records it has passed."""
         self.high_watermark = high_watermark

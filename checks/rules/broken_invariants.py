@@ -94,6 +94,8 @@ _OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
     invariants.HW_WAITS_FOR_MIN_ISR: ("hw_waits_for_min_isr",),
     invariants.COMMITTED_METADATA_KEPT: (*prevention.QUORUM, *prevention.SNAPSHOTS),
     invariants.METADATA_SNAPSHOT_COMMITTED: prevention.SNAPSHOTS,
+    invariants.COMMITS_OF_PRESENT_GENERATION: ("commits_fenced",),
+    invariants.ONE_OWNER_PER_PARTITION: ("partitions_released_first",),
     invariants.UNCLEAN_REPLICA_NOT_ELECTED: ("eligible_leader_replicas", "unclean_shutdown_leaves_elr"),
 }
 """The invariants of which logs tell nothing (who is obeyed, what controllers know), and what keeps them."""
@@ -309,6 +311,10 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     ),
     invariants.COMMITTED_METADATA_KEPT: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
     invariants.METADATA_SNAPSHOT_COMMITTED: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.COMMITS_OF_PRESENT_GENERATION: Promise(promised_by=(promise.GENERATION,)),
+    invariants.ONE_OWNER_PER_PARTITION: Promise(
+        promised_by=(promise.CONSUMER_PROTOCOL,), releases="since 4.0 (KIP-848)"
+    ),
     invariants.UNCLEAN_REPLICA_NOT_ELECTED: Promise(
         promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 4.1 (KIP-966)"
     ),

@@ -1,6 +1,6 @@
 """duplicate: a record stands at two offsets of a partition."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -18,6 +18,7 @@ from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import IDEMPOTENCE, REPLICATION, SEQUENCES, TRANSACTIONS, by_behaviour
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import ABORTED, TransactionFate, transaction_fates
 
 _GAPS_TOLD: Final = 2
 _BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
@@ -31,23 +32,29 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
-    """Return the values that have several offsets, with these."""
+    """Return the values that have several offsets, with these: what was aborted there is nowhere."""
     offsets: dict[Value, set[int]] = {}
-    for values in index.logs.get(partition, {}).values():
+    for broker, values in index.logs.get(partition, {}).items():
         if len(set(values)) != len(values):
-            _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None))
+            fates = transaction_fates(index.evidence.replicas[partition][broker])
+            _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None), fates)
     known = index.history.partitions.get(partition)
     if known is not None and known.moved:
         # Something was polled at several offsets, if only by operations that failed.
-        _collect(offsets, index.polled.get(partition, ()))
+        _collect(offsets, index.polled.get(partition, ()), index.fates(partition))
     several = [(sorted(found), str(value), value) for value, found in offsets.items() if len(found) > 1]
     return {value: found for found, _, value in sorted(several)}
 
 
-def _collect(offsets: dict[Value, set[int]], pairs: Iterable[Pair]) -> None:
+def _collect(
+    offsets: dict[Value, set[int]], pairs: Iterable[Pair], fates: Mapping[int, TransactionFate]
+) -> None:
     """Add the offsets of the values that have several in *pairs*."""
     here: dict[Value, set[int]] = {}
     for offset, value in pairs:
+        fate = fates.get(offset)
+        if fate is not None and fate.state == ABORTED:
+            continue
         here.setdefault(value, set()).add(offset)
     for value, found in here.items():
         if len(found) > 1:
@@ -147,7 +154,7 @@ RULE: Final = Rule(
     name=promise.DUPLICATE,
     definition=(
         "A record stands at two or more offsets of a partition, in one replica's log or as consumers read it. "
-        "A record that the application itself sent again counts, with that as its cause."
+        "A record that the application itself sent again counts, with that as its cause. A copy that was aborted with its transaction does not."
     ),
     source="Jepsen's Kafka workload (duplicate); KIP-98; ProducerStateManager.scala.",
     promise=Promise(

@@ -56,23 +56,31 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
     order = index.orders.of(finding.partition)
     first, end = order.between(*details["offsets"])
-    skipped = [order.values_at[offset][0] for offset in order.offsets[first:end]]
+    skipped = order.offsets[first:end]
+    holes = compaction.holes(index, finding.partition, range(*details["offsets"]), until_us)
     left = [
-        value
-        for value in skipped
-        if not compaction.was_compacted(index, finding.partition, value, until_us)
-        and not _is_left_out(index, details["process"], finding.partition, value)
+        order.values_at[offset]
+        for offset in skipped
+        if offset not in holes
+        and not all(
+            _is_left_out(index, details["process"], finding.partition, value)
+            for value in order.values_at[offset]
+        )
     ]
     if skipped and not left:
         return None
-    if left and all(
-        compaction.is_expired_tombstone(index, finding.partition, value, until_us) for value in left
-    ):
+    expired = [
+        value
+        for values in left
+        for value in values
+        if compaction.is_expired_tombstone(index, finding.partition, value, until_us)
+    ]
+    if left and all(any(value in expired for value in values) for values in left):
         setting = promises.DELETE_RETENTION_MS
-        expired = tombstone_expired.conclude(value=left[0], setting=setting)
+        conclusion = tombstone_expired.conclude(value=expired[0], setting=setting)
         return replace(
             finding,
-            chain=(*finding.chain, expired),
+            chain=(*finding.chain, conclusion),
             permitted_by=setting,
             prevented_by=(KEEPING_TOMBSTONES,),
         )

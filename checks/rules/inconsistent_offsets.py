@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 from harrow.checks import promise
+from harrow.checks.causes import compaction
 from harrow.checks.causes.catalogue import by_excuse
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
@@ -120,6 +121,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
     story = Story(index, partition)
     settled = partition in index.evidence.read_back
     gone = _gone(claims, None if settled else index.standing_at(partition, offset))
+    gone = _unexplained(index, partition, offset, gone)
     causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
@@ -129,7 +131,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
             tell_place(story, offset, claim.value)
         for send in claim.sends:
             tell_acknowledgement(story, send)
-    if sum(bool(claim.brokers) for claim in claims) > 1:
+    if sum(bool(claim.brokers) for claim in claims) > 1 or not gone:
         # After healing all replicas hold the same; only a replica that forgets excuses it.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
@@ -151,6 +153,30 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
         permitted_by=None if None in permissions else permissions[0],
         prevented_by=tuple(dict.fromkeys(prevented)),
     )
+
+
+def _unexplained(index: Index, partition: str, offset: int, gone: list[_Claim]) -> list[_Claim]:
+    """Return those of the values that are gone which compaction alone does not explain.
+
+    One of which a later record of its key is left is not lost. Of several such, one took the place of the others: of the last one to
+    stand there nothing has to be said.
+    """
+    lost = [claim for claim in gone if not compaction.is_superseded(index, partition, claim.value)]
+    if lost or len(gone) < 2:
+        return lost
+    by_value = index.partition(partition).by_value
+    last = max(
+        gone,
+        key=lambda claim: max(
+            (
+                (copy.leader_epoch, copy.number)
+                for copy in by_value[str(claim.value)]
+                if copy.offset == offset
+            ),
+            default=(0, 0),
+        ),
+    )
+    return [claim for claim in gone if claim is not last]
 
 
 def _gone(claims: list[_Claim], standing: Value | None) -> list[_Claim]:

@@ -14,8 +14,11 @@ from harrow.checks.history.records import ACKED, SendRecord, Value
 from harrow.checks.index import Index, SessionSends
 from harrow.checks.link import RecordValue, cause
 from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
+from harrow.checks.replay.partition_state import COMPACTION, RETENTION
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Offset
+
+_BY_POLICY: Final = (RETENTION, COMPACTION)
 
 
 @cause("stored-out-of-order")
@@ -63,10 +66,23 @@ def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
     logs = index.logs.get(partition)
     if not logs:
         return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}
-    values = logs.get(index.last_leader(partition)) or max(logs.values(), key=len)
+    leader = index.last_leader(partition)
+    values = logs.get(leader) or max(logs.values(), key=len)
     # The last entry of a value wins, so from the end.
     positions = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
-    return {value: offset for value, offset in positions.items() if value is not None}
+    found: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
+    if len(found) == len(values):
+        return found
+    # Of a batch that was appended twice the first copy may be gone, or the beginning of it, for it has been deleted or compacted.
+    copies = index.partition(partition).by_value
+    for value, offset in found.items():
+        gone = (
+            copy.offset
+            for copy in copies.get(str(value), ())
+            if copy.broker == leader and copy.removed is not None and copy.removed.cause in _BY_POLICY
+        )
+        found[value] = min(gone, default=offset) if offset else offset
+    return found
 
 
 def _finding(index: Index, earlier: tuple[int, SendRecord], later: tuple[int, SendRecord]) -> Finding:

@@ -7,15 +7,16 @@ The consumers that read everything back after healing are none of the workload's
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import Final
+from typing import Any, Final
 
 from harrow.checks.history.records import ACKED, FAILED, NEVER_SENT, UNKNOWN, UNSURE, SendRecord
 from harrow.checks.index import Index
 from harrow.checks.service.outages import Disturbances, Outage, outages_of
-from harrow.cluster_model.history import OK, POLL, SEND, columns_of
+from harrow.checks.service.rebalances import rebalance_times
+from harrow.cluster_model.history import ASSIGN, OK, POLL, SEND, columns_of
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 BUCKETS_MAX: Final = 120
@@ -78,7 +79,8 @@ class ConsumerLevel:
 
     ``records`` counts each time that a poll returned one. The end-to-end latency is from the first send of a
     value to its first return. ``lag`` are the acked records of a partition that it had not read yet, of the one
-    where that were most: at the end, and ``lag_max`` at the worst.
+    where that were most: at the end, and ``lag_max`` at the worst. A partition that a member of a group has given up is
+    another one's matter.
     """
 
     records: int = 0
@@ -87,15 +89,36 @@ class ConsumerLevel:
     end_to_end: Latency | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A time for which nobody read a partition although it had acked records that nobody had read."""
+
+    partition: str
+    start_us: int
+    end_us: int
+
+    @property
+    def length_us(self) -> int:
+        return self.end_us - self.start_us
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLevels:
-    """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on."""
+    """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on.
+
+    ``transactions`` is how long those took that were committed, from the first send to the answer; ``rebalances`` how long groups
+    had no generation in which all members knew their partitions. ``unread`` is the longest time for which nobody read a partition that had acked
+    records to be read, of those that the workload reads at all; None where it reads nothing.
+    """
 
     total: Sends
     partitions: Mapping[str, PartitionLevel]
     producers: Mapping[str, Sends]
     consumers: Mapping[str, ConsumerLevel]
     end_to_end: Latency | None
+    transactions: Latency | None
+    rebalances: Latency | None
+    unread: Unread | None
     bucket_us: int
     acks: tuple[int, ...]
 
@@ -157,7 +180,7 @@ def service_levels(
     for level in (total, *partitions.values(), *producers.values()):
         level.finish()
     _find_outages(index, partitions, explained=explained)
-    readings = _readings(index, left_out)
+    readings, reads = _readings(index, left_out)
     last_us = max(
         [times_us[records.completed[row]] for sends in index.acked.values() for row in sends.rows], default=0
     )
@@ -171,6 +194,9 @@ def service_levels(
         producers=producers,
         consumers={name: reading.level() for name, reading in readings.items()},
         end_to_end=latency_of(us for reading in readings.values() for us in reading.latencies_us),
+        transactions=latency_of(_transaction_times(index)),
+        rebalances=latency_of(rebalance_times(index)),
+        unread=_longest_unread(index, reads),
         bucket_us=bucket_us,
         acks=tuple(counts[place] for place in range(max(counts, default=-1) + 1)),
     )
@@ -190,11 +216,12 @@ def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, exp
             level.longest = None if longest is None else disturbances.explained(longest)
 
 
-def _readings(index: Index, left_out: frozenset[str]) -> dict[str, "_Reading"]:
-    """Return what each consumer of the workload read, from the polls that returned something or nothing."""
+def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
+    """Return what each consumer of the workload read, and what all of them read of each partition."""
     names = index.evidence.process_names
     acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
     found: dict[str, _Reading] = {}
+    reads: dict[str, _Reads] = {}
     position = -1
     for _, processes, types, fs, values, times_us, _ in columns_of(index.evidence.operations):
         for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
@@ -207,12 +234,94 @@ def _readings(index: Index, left_out: frozenset[str]) -> dict[str, "_Reading"]:
             reading = found.get(name)
             if reading is None:
                 reading = found[name] = _Reading(index, acks)
-            for micro in value:
-                if micro[0] == POLL and len(micro) > 1:
-                    for partition, pairs in micro[1].items():
-                        if pairs:
-                            reading.read(partition, pairs, position, at_us)
-    return found
+            if f == ASSIGN:
+                reading.keep(value)
+                continue
+            for partition, pairs in _polled(value):
+                reading.read(partition, pairs, position, at_us)
+                if partition not in reads:
+                    reads[partition] = _Reads()
+                reads[partition].add(position, at_us, pairs[-1][0] + 1)
+    return found, reads
+
+
+def _polled(value: Iterable[Any]) -> Iterator[tuple[str, Sequence[tuple[int, str]]]]:
+    """Yield what an operation polled, by partition."""
+    for micro in value:
+        if micro[0] == POLL and len(micro) > 1:
+            for partition, pairs in micro[1].items():
+                if pairs:
+                    yield partition, pairs
+
+
+class _Reads:
+    """The polls that returned something of a partition: their positions in the history, when they ended, and how far they came."""
+
+    __slots__ = ("ends", "positions", "times_us")
+
+    def __init__(self) -> None:
+        self.positions = array("q")
+        self.times_us = array("q")
+        self.ends: list[int] = []
+
+    def add(self, position: int, at_us: int, end: int) -> None:
+        self.positions.append(position)
+        self.times_us.append(at_us)
+        self.ends.append(end)
+
+
+def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
+    """Return the longest time for which nobody read what was there to be read."""
+    end_us = index.history.times_us[-1] if index.history.times_us else 0
+    spans = (
+        Unread(partition, start_us, stop_us)
+        for partition, read in reads.items()
+        if partition in index.acked
+        for start_us, stop_us in _unread(index, index.acked[partition].rows, read, end_us)
+    )
+    return max(spans, key=lambda span: span.length_us, default=None)
+
+
+def _unread(index: Index, acked: Iterable[int], read: _Reads, end_us: int) -> Iterator[tuple[int, int]]:
+    """Yield the times for which a partition had acked records that nobody had read, from one poll of it to the next."""
+    records, times_us = index.history.records, index.history.times_us
+    acks = [
+        (records.completed[row], records.acked_at[row] + 1)
+        for row in acked
+        if records.acked_at[row] != UNKNOWN
+    ]
+    moments = sorted(
+        [
+            *((position, times_us[position], end, False) for position, end in acks),
+            *(
+                (position, at_us, end, True)
+                for position, at_us, end in zip(read.positions, read.times_us, read.ends, strict=True)
+            ),
+        ]
+    )
+    acked_end = read_end = 0
+    since_us: int | None = None
+    for _, at_us, end, is_read in moments:
+        if is_read:
+            if since_us is not None:
+                yield since_us, at_us
+            read_end = max(read_end, end)
+            since_us = at_us if acked_end > read_end else None
+        else:
+            acked_end = max(acked_end, end)
+            if since_us is None and acked_end > read_end:
+                since_us = at_us
+    if since_us is not None:
+        yield since_us, end_us
+
+
+def _transaction_times(index: Index) -> Iterator[int]:
+    """Yield how long transactions took that were committed, from the first send to the answer."""
+    records, times_us = index.history.records, index.history.times_us
+    for transaction in index.history.transactions:
+        if transaction.outcome == OK:
+            begun = min(records.invoked[row] for _, row in transaction.sends)
+            yield times_us[transaction.position] - times_us[begun]
 
 
 class _Acks:
@@ -259,6 +368,11 @@ class _Reading:
             if not seen[row] and records.outcomes[row] != NEVER_SENT:
                 self.latencies_us.append(at_us - history.times_us[records.invoked[row]])
             seen[row] = True
+
+    def keep(self, partitions: Iterable[str]) -> None:
+        """Forget where it was in partitions that it does not read any more."""
+        kept = set(partitions)
+        self._ends = {name: end for name, end in self._ends.items() if name in kept}
 
     def level(self) -> ConsumerLevel:
         lags = [self._acks[name].end() - end for name, end in self._ends.items() if name in self._acks]

@@ -18,6 +18,7 @@ from harrow.campaigns.story.run_diff import PartitionDiff, RunDiff, run_title
 from harrow.campaigns.story.run_state import RunState
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import VIOLATED
+from harrow.checks.replay.coordination_state import GroupState
 from harrow.checks.replay.partition_state import FOLLOWER, NO_EPOCH, PartitionState, ReplicaState
 from harrow.cli.console import is_unicode, show, unbroken
 from harrow.cli.render import diff_rows
@@ -28,6 +29,7 @@ from harrow.cluster_model.protocol import NO_LEADER
 _NOTES_SHOWN: Final = 5
 _MOMENTS_SHOWN: Final = 6
 _VALUES_SHOWN: Final = 6
+_TRANSACTIONS_SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ def show_run_diff(console: Console, found: RunDiff, argument: str, *, only_diffe
     for diff in found.partitions:
         show(console, Text(), *_partition(console, diff, found.state, only_different=only_different))
         show(console, *_moments(diff, argument, found.state.number))
+    show(console, *_coordination(found.state))
     if found.hidden:
         count, names = counted(len(found.hidden), "partition"), shortlist(found.hidden, _VALUES_SHOWN)
         show(console, Text(), Text(f"{count} without a finding: {names}; --partition shows one", DIM))
@@ -107,6 +110,7 @@ def _partition(
     layout, table = _fitting(console, partition, rows, state, signs)
     yield indented(table, 2)
     yield indented("; ".join([*signs.legend(), *_notation(diff, layout)]), 2, DIM)
+    yield from _transactions(partition)
     for note in diff.notes[:_NOTES_SHOWN]:
         yield Text()
         yield from _note(note)
@@ -256,6 +260,68 @@ def _readable_ends(replica: ReplicaState) -> str:
 
 def _has_open(replica: ReplicaState) -> bool:
     return replica.is_open and replica.lso < replica.high_watermark
+
+
+def _transactions(partition: PartitionState) -> Iterator[RenderableType]:
+    """Yield the latest transactions in the leader's log: from where to where, and how they ended."""
+    replica = partition.replicas.get(partition.leader)
+    known = [] if replica is None else replica.transactions
+    if not known:
+        return
+    yield Text()
+    yield indented(Text("transactions in the leader's log", DIM), 2)
+    table = terms(justify="right", before=2)
+    for each in known[-_TRANSACTIONS_SHOWN:]:
+        end = "" if each.marker_offset is None else str(each.marker_offset)
+        how = "open" if each.marker_offset is None else "committed" if each.is_committed else "aborted"
+        table.add_row(
+            f"{each.first_offset}..{end}",
+            how,
+            Text(f"producer id {each.producer_id}, epoch {each.producer_epoch}"),
+        )
+    yield indented(table, 2)
+    if len(known) > _TRANSACTIONS_SHOWN:
+        count = counted(len(known) - _TRANSACTIONS_SHOWN, "earlier one")
+        yield indented(f"and {count}; --format json has all", 4, DIM)
+
+
+def _coordination(state: RunState) -> Iterator[RenderableType]:
+    """Yield what coordinators have of transactional ids and groups, and who reads what."""
+    known = state.coordination
+    if known.transactional_ids:
+        yield Text("\ntransactional ids", "bold")
+        table = terms()
+        for name, each in known.transactional_ids.items():
+            within = f" in {', '.join(map(printable, each.partitions))}" if each.partitions else ""
+            table.add_row(
+                printable(name),
+                Text(
+                    f"{each.state}{within} since {seconds(each.at_us)}, producer id {each.producer_id}, epoch {each.producer_epoch}, "
+                    f"coordinated by broker {each.coordinator}"
+                ),
+            )
+        yield indented(table, 2)
+    for name, group in known.groups.items():
+        yield Text.assemble(("\ngroup ", "bold"), (printable(name), "bold"), f"  {_group_text(group)}")
+        table = terms()
+        for member, names in group.assignments.items():
+            table.add_row(
+                printable(member), Text(f"is assigned {', '.join(map(printable, names)) or 'nothing'}")
+            )
+        for client, reading in group.reading.items():
+            table.add_row(printable(client), Text(f"reads {', '.join(map(printable, reading)) or 'nothing'}"))
+        if group.committed:
+            places = [
+                f"{printable(partition)} {offset}" for partition, offset in sorted(group.committed.items())
+            ]
+            table.add_row("committed", Text(", ".join(places)))
+        yield indented(table, 2)
+
+
+def _group_text(group: GroupState) -> str:
+    if not group.state:
+        return "without members"
+    return f"{group.state} in generation {group.generation}, coordinated by broker {group.coordinator}"
 
 
 def _note(note: RecordNote) -> Iterator[RenderableType]:

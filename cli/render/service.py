@@ -8,7 +8,13 @@ from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.language.units import rough_duration_text
-from harrow.campaigns.record.service_report import consumer_text, latency_text, outage_rows, sends_text
+from harrow.campaigns.record.service_report import (
+    consumer_text,
+    coordination_rows,
+    latency_text,
+    outage_rows,
+    sends_text,
+)
 from harrow.checks.service.levels import ServiceLevels, percentile
 from harrow.cli.console import is_unicode
 from harrow.cli.render.layout import DIM, columns, terms
@@ -55,6 +61,8 @@ def service_lines(levels: ServiceLevels) -> Iterator[RenderableType]:
     rows.add_row("time to ack", Text(latency_text(levels.total.ack_latency)))
     if levels.end_to_end is not None:
         rows.add_row("end to end", Text(latency_text(levels.end_to_end)))
+    for noun, text in coordination_rows(levels):
+        rows.add_row(noun, Text(text))
     for name, level in levels.consumers.items():
         rows.add_row(printable(name), Text(consumer_text(level)))
     if len(levels.acks) > 1:

@@ -23,7 +23,7 @@ class CheckRequest(WrittenRequest):
         str,
         typer.Argument(
             metavar="HISTORY",
-            help="A file of JSON lines, plain or gzipped, a folder of results, or - for standard input.",
+            help="A file of lines of JSON or EDN, plain or gzipped, a folder of results, or - for standard input.",
         ),
     ]
     allowed: Annotated[

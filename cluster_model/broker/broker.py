@@ -101,7 +101,9 @@ class Broker:
             *(broker, host, config, behaviours, self.replicas, self.metadata),
             self._lifecycle.generate_producer_id,
         )
-        self.groups = GroupCoordinator(broker, host, config, behaviours, self.replicas, self.respond)
+        self.groups = GroupCoordinator(
+            broker, host, config, behaviours, self.replicas, self.respond, self.metadata
+        )
         self._coordinators: dict[str, Coordinator] = {
             TRANSACTION_STATE: self._transactions,
             CONSUMER_OFFSETS: self.groups,

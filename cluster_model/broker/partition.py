@@ -529,8 +529,9 @@ class Partition:
         gone = [b for b in self.isr if b != self.broker and b not in self.remote_replicas]
         stuck = [r.broker for r in members if r.fetched_us < fetched_since_us]
         slow = [r.broker for r in members if 0 <= r.log_end_offset < leo - self.lag_max_messages]
-        if gone or stuck or slow:
-            self._start_isr_change(tuple(b for b in self.isr if b not in (*gone, *stuck, *slow)), SHRINK)
+        out_of_sync = gone + stuck + slow
+        if out_of_sync:
+            self._start_isr_change(tuple(b for b in self.isr if b not in out_of_sync), SHRINK)
         return len(self.isr) > 1
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:

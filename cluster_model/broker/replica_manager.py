@@ -251,7 +251,7 @@ class ReplicaManager:
             name
             for name in partitions
             if name in self.partitions
-            and producer_id not in self.partitions[name].log.producers.ongoing_transactions
+            and not self.partitions[name].log.producers.is_in_transaction(producer_id, producer_epoch)
         )
         if not unknown or not self._behaviours.transaction_verification:
             on_verified({})
@@ -287,7 +287,7 @@ class ReplicaManager:
         return (
             batch.is_transactional
             and partition.is_leader()
-            and batch.producer_id not in partition.log.producers.ongoing_transactions
+            and not partition.log.producers.is_in_transaction(batch.producer_id, batch.producer_epoch)
         )
 
     def _append_of_transaction(self, message: Message, name: str) -> PendingAck:

@@ -1,13 +1,12 @@
-"""A consumer's part in its group: membership, heartbeats, commits (``AbstractCoordinator.java``, ``ConsumerCoordinator.java``)."""
+"""A consumer's part in a group with the classic protocol: membership and heartbeats (``AbstractCoordinator.java``, ``ConsumerCoordinator.java``)."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection
+from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.assignors import STICKY, assign, is_cooperative
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
-from harrow.cluster_model.clients.coordinator_lookup import CoordinatorLookup
-from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
+from harrow.cluster_model.clients.group_member import MOVED, GroupListener, GroupMember, GroupMetadata
 from harrow.cluster_model.coordinators.protocol import (
     NO_GENERATION,
     NO_INSTANCE,
@@ -17,19 +16,14 @@ from harrow.cluster_model.coordinators.protocol import (
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
     Subscription,
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from harrow.cluster_model.events import CommitFailed, MembershipLost
+from harrow.cluster_model.events import MembershipLost
 from harrow.cluster_model.settings import ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.topology import CONSUMER_OFFSETS
 
 UNJOINED: Final = "unjoined"
 PREPARING: Final = "preparing"
@@ -40,74 +34,14 @@ STABLE: Final = "stable"
 _JOIN_LAPSE_US: Final = 5 * US_PER_SECOND
 """How much longer than a rebalance may take a member waits for its answer (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
 
-_MOVED: Final = frozenset(
-    {
-        errors.COORDINATOR_NOT_AVAILABLE,
-        errors.NOT_COORDINATOR,
-        errors.REQUEST_TIMED_OUT,
-        errors.NETWORK_EXCEPTION,
-    }
-)
-"""What says that the coordinator is to be looked for again; the last one stands for a lost connection."""
-_RETRIABLE: Final = _MOVED | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.UNKNOWN_TOPIC_OR_PARTITION}
 _FENCED: Final = frozenset({errors.UNKNOWN_MEMBER_ID, errors.ILLEGAL_GENERATION})
 _FATAL: Final = frozenset(
     {errors.FENCED_INSTANCE_ID, errors.INCONSISTENT_GROUP_PROTOCOL, errors.INVALID_SESSION_TIMEOUT}
 )
 
-OnCommitted = Callable[[str], None]
-"""Called with what came of a commit, `errors.NONE` or an error."""
 
-
-class GroupMetadata(NamedTuple):
-    """Who a consumer is in its group, as its application may tell a transaction (``ConsumerGroupMetadata``, KIP-447)."""
-
-    group: str
-    generation: int
-    member: str
-    instance: str
-
-
-class GroupListener(Protocol):
-    """The consumer whose coordinator this is, and its application."""
-
-    def is_polling(self) -> bool:
-        """Return whether the application is in a poll."""
-
-    def polled_us(self) -> int:
-        """Return when it has begun to poll last."""
-
-    def consumed(self) -> Mapping[str, int]:
-        """Return up to where the application has polled its partitions."""
-
-    def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
-        """Read partitions no more; *lost* if others may read them already."""
-
-    def partitions_assigned(self, partitions: Sequence[str]) -> None:
-        """Read partitions, once it is known from where."""
-
-    def begin_at(self, partition: str, offset: int) -> None:
-        """Read a partition from where the group has committed, -1 where it has not."""
-
-    def poll_goes_on(self) -> None:
-        """Nothing keeps the poll any more from returning what there is."""
-
-    def committing(self, offsets: Mapping[str, int]) -> None:
-        """Note that offsets are about to be committed."""
-
-    def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
-        """Note what came of that."""
-
-    def group_failed(self, error: str) -> None:
-        """Give up: the application has got an exception that polling again does not help."""
-
-
-class ConsumerCoordinator:
-    """A member of a group, or who only commits for it (*subscribes* is False).
-
-    What an application's poll does is done in `poll`, which it calls when it begins to, and which is called again in the poll when
-    something has changed. Heartbeats go on beside that, as long as the application comes back in time.
-    """
+class ConsumerCoordinator(GroupMember):
+    """A member of a group with the classic protocol: one of them assigns, and each joins again for each generation."""
 
     def __init__(
         self,
@@ -121,59 +55,45 @@ class ConsumerCoordinator:
         auto_commits: bool,
         requires_stable: bool,
     ) -> None:
-        self._host = host
-        self._metadata = metadata
-        self._config = config
-        self._listener = listener
-        self._topics = tuple(topics)
-        self._subscribes = subscribes
-        self._auto_commits = auto_commits
-        self._requires_stable = requires_stable
-        self._is_cooperative = is_cooperative(config.assignors)
-        self._backoff = ExponentialBackoff(
-            config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
-        )
-        self._lookup = CoordinatorLookup(
+        super().__init__(
             host,
             metadata,
             config,
-            CONSUMER_OFFSETS,
-            config.group,
-            self._backoff,
-            self._found,
-            has_own_connection=True,
+            listener,
+            topics,
+            subscribes=subscribes,
+            auto_commits=auto_commits,
+            requires_stable=requires_stable,
         )
+        self._is_cooperative = is_cooperative(config.assignors)
         self.state = UNJOINED
-        self.member = NO_MEMBER
-        self.generation = NO_GENERATION
-        self.owned: dict[str, None] = {}
         # What the sticky assignor is told: what was assigned last, and in which generation.
         self._last_owned: tuple[tuple[str, ...], int] = ((), NO_GENERATION)
         self._needs_join = subscribes
         self._is_preparing = False
-        self._is_closed = False
         self._assigned_of: dict[str, tuple[str, ...]] | None = None
         self._join_retry_us = 0
         self._is_retry_set = False
         self._beat_set = False
         self._beat_in_flight = False
         self._heard_us = 0
-        self._auto_commit_us = host.clock.now_us + config.auto_commit_interval_us
-        self._auto_commit_set = False
-        self._waiting: list[Callable[[], None]] = []
-        self._without_offset: dict[str, None] = {}
-        self._fetching_offsets = False
+        # Who this was when it last got partitions (``onJoinComplete``): that is what it says until it gets some again.
+        self._joined_as = (NO_GENERATION, NO_MEMBER)
 
     @property
     def group_metadata(self) -> GroupMetadata:
         """Who this is, for transactions that commit offsets of the group."""
         config = self._config
-        return GroupMetadata(config.group, self.generation, self.member, config.group_instance)
+        return GroupMetadata(config.group, *self._joined_as, config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
         """Whether a poll cannot return anything: it is about to give its partitions up."""
         return self._is_preparing
+
+    def is_settled(self) -> bool:
+        """Return whether it has partitions, knows from where on to read them, and is not about to join again."""
+        return self.state == STABLE and not (self._needs_join or self._without_offset)
 
     # Within poll
 
@@ -194,10 +114,6 @@ class ConsumerCoordinator:
         if self._without_offset:
             self._fetch_offsets()
 
-    def _poll_again(self) -> None:
-        if self._listener.is_polling():
-            self.poll()
-
     def _retry_later(self) -> None:
         if not self._is_retry_set:
             self._is_retry_set = True
@@ -206,12 +122,6 @@ class ConsumerCoordinator:
 
     def _retry(self, _: None) -> None:
         self._is_retry_set = False
-        self._poll_again()
-
-    def _found(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for go_on in waiting:
-            go_on()
         self._poll_again()
 
     def metadata_updated(self) -> None:
@@ -309,7 +219,7 @@ class ConsumerCoordinator:
     def _join_failed(self, error: str, *, at_once: bool = False) -> None:
         self.state = UNJOINED
         self._needs_join = True
-        if error in _MOVED:
+        if error in MOVED:
             self._lookup.forget()
         elif error in _FENCED:
             self._lose(error)
@@ -328,6 +238,7 @@ class ConsumerCoordinator:
             self._join_failed(error, at_once=error == errors.REBALANCE_IN_PROGRESS)
             return
         self.state = STABLE
+        self._joined_as = self.generation, self.member
         self._heard_us = self._host.clock.now_us
         assigned = response.partitions
         revoked = [name for name in self.owned if name not in assigned]
@@ -343,12 +254,6 @@ class ConsumerCoordinator:
         self._watch_session()
         self._poll_again()
 
-    def _revoke(self, partitions: Sequence[str], *, lost: bool) -> None:
-        for name in partitions:
-            self.owned.pop(name, None)
-            self._without_offset.pop(name, None)
-        self._listener.partitions_revoked(partitions, lost=lost)
-
     def _lose(self, reason: str) -> None:
         """Be no member any more; the application learns with its next poll that its partitions are lost."""
         if self.generation != NO_GENERATION or self.member != NO_MEMBER:
@@ -357,13 +262,6 @@ class ConsumerCoordinator:
         self.state = UNJOINED
         self._assigned_of = None
         self._needs_join = self._subscribes
-
-    def _fail(self, error: str) -> None:
-        self._is_closed = True
-        self._host.emit(MembershipLost, self._host.name, self._config.group, error)
-        if self.owned:
-            self._revoke(tuple(self.owned), lost=True)
-        self._listener.group_failed(error)
 
     # Heartbeats
 
@@ -405,7 +303,7 @@ class ConsumerCoordinator:
         error = errors.NETWORK_EXCEPTION if response is None else response.error
         if error == errors.NONE:
             self._heard_us = self._host.clock.now_us
-        elif error in _MOVED:
+        elif error in MOVED:
             self._lookup.forget()
             self._lookup.find()
         elif self.state == STABLE and generation == self.generation:
@@ -430,6 +328,25 @@ class ConsumerCoordinator:
             connection.send(LeaveGroupRequest(config.group, self.member), _ignore)
         self._lose(reason)
 
+    def _is_in_group(self) -> bool:
+        return self.state == STABLE
+
+    def _commit_error(self) -> str:
+        """Who is about to join again, or has been left behind, cannot commit (``generationIfStable``)."""
+        if not self._subscribes or self.state == STABLE:
+            return errors.NONE
+        return (
+            errors.REBALANCE_IN_PROGRESS
+            if self.state in (PREPARING, COMPLETING)
+            else errors.UNKNOWN_MEMBER_ID
+        )
+
+    def _commit_refused(self, error: str) -> None:
+        if error == errors.REBALANCE_IN_PROGRESS:
+            self.rejoin()
+        else:
+            self._fenced(error)
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Commit what was polled and leave, then have the process end (``KafkaConsumer.close``)."""
         consumed = self._listener.consumed()
@@ -448,130 +365,6 @@ class ConsumerCoordinator:
         else:
             connection.send(LeaveGroupRequest(config.group, self.member), lambda _, __: on_closed())
 
-    # Commits
-
-    def _auto_commit(self) -> None:
-        """Commit what was polled, each time that the interval is over (``maybeAutoCommitOffsetsAsync``)."""
-        now_us = self._host.clock.now_us
-        if now_us >= self._auto_commit_us:
-            self._auto_commit_us = now_us + self._config.auto_commit_interval_us
-            consumed = self._listener.consumed()
-            if consumed and (self.state == STABLE or not self._subscribes):
-                self.commit_async(consumed, _ignore_error)
-        if not self._auto_commit_set:
-            self._auto_commit_set = True
-            self._host.set_timer(self._auto_commit_us - now_us, self._auto_commit_due)
-
-    def _auto_commit_due(self, _: None) -> None:
-        self._auto_commit_set = False
-        self._poll_again()
-
-    def commit_async(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
-        """Commit once; what comes of it is not waited for."""
-        self._begin_commit(dict(offsets), on_done)
-
-    def commit_sync(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
-        """Commit, again and again where that may help, for as long as ``default.api.timeout.ms`` allows."""
-        asked, now_us = dict(offsets), self._host.clock.now_us
-        timeout_us = self._config.api_timeout_us
-        ends_us = None if timeout_us is None else now_us + timeout_us
-
-        def ended(error: str) -> None:
-            is_late = ends_us is not None and self._host.clock.now_us >= ends_us
-            if error not in _RETRIABLE or is_late or self._is_closed:
-                on_done(error)
-            else:
-                self._host.set_timer(self._config.retry_backoff_us, attempt)
-
-        def attempt(_: Any) -> None:
-            if self._is_closed:
-                return
-            if self._lookup.connection() is None:
-                self._waiting.append(lambda: self._begin_commit(asked, ended))
-                self._lookup.find()
-            else:
-                self._begin_commit(asked, ended)
-
-        attempt(None)
-
-    def _begin_commit(self, offsets: dict[str, int], on_done: OnCommitted) -> None:
-        connection = self._lookup.connection()
-        if connection is None:
-            self._lookup.find()
-            on_done(errors.COORDINATOR_NOT_AVAILABLE)
-            return
-        if self._subscribes and self.state != STABLE:
-            # Who is about to join again, or has been left behind, cannot commit (``generationIfStable``).
-            is_joining = self.state in (PREPARING, COMPLETING)
-            error = errors.REBALANCE_IN_PROGRESS if is_joining else errors.UNKNOWN_MEMBER_ID
-            self._listener.committing(offsets)
-            self._end_commit(offsets, error, on_done)
-            return
-        self._listener.committing(offsets)
-        request = OffsetCommitRequest(
-            self._config.group, self.generation, self.member, self._config.group_instance, offsets
-        )
-        connection.send(request, self._commit_answered, (offsets, on_done, self.generation))
-
-    def _commit_answered(
-        self, response: OffsetCommitResponse | None, context: tuple[dict[str, int], OnCommitted, int]
-    ) -> None:
-        offsets, on_done, generation = context
-        error = errors.NETWORK_EXCEPTION
-        if response is not None:
-            failed = [each for each in response.partitions.values() if each != errors.NONE]
-            error = failed[0] if failed else errors.NONE
-        if error in _MOVED:
-            self._lookup.forget()
-        elif generation == self.generation and not self._is_closed:
-            if error == errors.REBALANCE_IN_PROGRESS:
-                self.rejoin()
-            else:
-                self._fenced(error)
-        self._end_commit(offsets, error, on_done)
-
-    def _end_commit(self, offsets: dict[str, int], error: str, on_done: OnCommitted) -> None:
-        if error != errors.NONE:
-            pairs = tuple(offsets.items())
-            self._host.emit(CommitFailed, self._host.name, self._config.group, error, pairs)
-        self._listener.commit_ended(offsets, error)
-        on_done(error)
-
-    # Where to begin
-
-    def ask_for_offsets(self, partitions: Collection[str]) -> None:
-        """Ask where the group is in partitions that the consumer has assigned itself."""
-        self._without_offset.update(dict.fromkeys(partitions))
-
-    def _fetch_offsets(self) -> None:
-        if self._fetching_offsets:
-            return
-        connection = self._lookup.connection()
-        if connection is None:
-            self._lookup.find()
-            return
-        self._fetching_offsets = True
-        request = OffsetFetchRequest(self._config.group, tuple(self._without_offset), self._requires_stable)
-        connection.send(request, self._offsets_fetched)
-
-    def _offsets_fetched(self, response: OffsetFetchResponse | None, _: Any) -> None:
-        self._fetching_offsets = False
-        if self._is_closed:
-            return
-        found = {} if response is None else response.partitions
-        if response is None or response.error in _MOVED:
-            self._lookup.forget()
-        for name, (error, offset) in found.items():
-            if error == errors.NONE and name in self._without_offset:
-                del self._without_offset[name]
-                self._listener.begin_at(name, offset)
-        if self._without_offset:
-            self._host.set_timer(self._config.retry_backoff_us, self._retry_offsets)
-
-    def _retry_offsets(self, _: None) -> None:
-        if self._without_offset:
-            self._poll_again()
-
 
 def _number(partition: str) -> int:
     return int(partition.rpartition("-")[2])
@@ -579,7 +372,3 @@ def _number(partition: str) -> int:
 
 def _ignore(_: Any, __: Any) -> None:
     """Go on without the answer."""
-
-
-def _ignore_error(_: str) -> None:
-    """Go on: the next commit says the same and more."""

@@ -10,7 +10,9 @@ from typing import Final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.consumer import EARLIEST, LATEST, NO_POSITION, Consumer
-from harrow.cluster_model.clients.consumer_coordinator import ConsumerCoordinator, GroupMetadata, OnCommitted
+from harrow.cluster_model.clients.consumer_coordinator import ConsumerCoordinator
+from harrow.cluster_model.clients.consumer_membership import ConsumerMembership
+from harrow.cluster_model.clients.group_member import GroupMember, GroupMetadata, OnCommitted
 from harrow.cluster_model.coordinators.protocol import NO_OFFSET_COMMITTED
 from harrow.cluster_model.events import (
     GroupOffsetFound,
@@ -20,7 +22,7 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, History
 from harrow.cluster_model.release import Behaviours
-from harrow.cluster_model.settings import ConsumerConfig
+from harrow.cluster_model.settings import CONSUMER_PROTOCOL, ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 
 AUTO: Final = "auto"
@@ -45,7 +47,8 @@ class GroupConsumer(Consumer):
     """A consumer with a ``group.id``: it subscribes to *topics*, or has *partitions* of its own and only commits.
 
     ``consumed`` is up to where the application has polled the partitions that are read now. *on_assigned* and *on_revoked* are
-    called when that changes (``ConsumerRebalanceListener``); with *processes* off the application that uses it calls `poll_again` itself.
+    called when that changes (``ConsumerRebalanceListener``), *on_failed* when it can be no member any more. An application with a loop
+    of its own gets what a poll returns by *on_records*, and calls `poll_again`.
     """
 
     def __init__(
@@ -64,6 +67,8 @@ class GroupConsumer(Consumer):
         commit: str = AUTO,
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
+        on_records: Callable[[Records], None] | None = None,
+        on_failed: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(
             host,
@@ -80,19 +85,36 @@ class GroupConsumer(Consumer):
         self._commit = commit
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
-        self._doing = _POLLING
-        self._poll_began_us = host.clock.now_us
+        self._on_records = on_records
+        self._on_failed = on_failed
+        # An application with a loop of its own says when it polls.
+        self._doing = _POLLING if on_records is None else _PROCESSING
+        self._poll_began_us = self._poll_ended_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
-        self.coordinator = ConsumerCoordinator(
-            host,
-            self._metadata,
-            config,
-            self,
-            topics,
-            subscribes=not partitions,
-            auto_commits=commit == AUTO and config.auto_commit,
-            requires_stable=behaviours.stable_offset_fetch,
-        )
+        self.coordinator: GroupMember
+        if config.group_protocol == CONSUMER_PROTOCOL:
+            self.coordinator = ConsumerMembership(
+                host,
+                self._metadata,
+                config,
+                self,
+                topics,
+                subscribes=not partitions,
+                auto_commits=commit == AUTO and config.auto_commit,
+                requires_stable=behaviours.stable_offset_fetch,
+                has_listener=on_assigned is not None or on_revoked is not None,
+            )
+        else:
+            self.coordinator = ConsumerCoordinator(
+                host,
+                self._metadata,
+                config,
+                self,
+                topics,
+                subscribes=not partitions,
+                auto_commits=commit == AUTO and config.auto_commit,
+                requires_stable=behaviours.stable_offset_fetch,
+            )
 
     def start(self) -> None:
         """Subscribe, or assign, and begin to poll."""
@@ -114,6 +136,10 @@ class GroupConsumer(Consumer):
         """Commit, and wait for what comes of it (``commitSync``)."""
         self.coordinator.commit_sync(offsets, on_done)
 
+    def slow_down(self, by_us: int) -> None:
+        """Have the application take so much longer from now on for what a poll returns."""
+        self._poll_interval_us += by_us
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Stop polling; commit and leave the group as the settings say (``close``)."""
         if self._doing == _ENDED:
@@ -129,6 +155,9 @@ class GroupConsumer(Consumer):
 
     def polled_us(self) -> int:
         return self._poll_began_us
+
+    def poll_ended_us(self) -> int:
+        return self._poll_ended_us
 
     def consumed(self) -> Mapping[str, int]:
         return self.consumed_to
@@ -157,7 +186,7 @@ class GroupConsumer(Consumer):
         self._schedule_poll()
 
     def _return_records(self) -> None:
-        now_us = self._host.clock.now_us
+        now_us = self._poll_ended_us = self._host.clock.now_us
         records: Records = {}
         for _ in range(min(len(self._buffer), self._config.max_poll_records)):
             partition, offset, value = self._buffer.popleft()
@@ -165,7 +194,10 @@ class GroupConsumer(Consumer):
         self._history.polled(self._process, records, self._poll_began_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
-        if self._commit == BEFORE:
+        if self._on_records is not None:
+            self._doing = _PROCESSING
+            self._on_records(records)
+        elif self._commit == BEFORE:
             self._doing = _COMMITTING
             self.commit(self.consumed_to, lambda error: self._committed_before(records, error))
         else:
@@ -196,6 +228,40 @@ class GroupConsumer(Consumer):
         else:
             self.poll_again()
 
+    # Where an application with a loop of its own reads
+
+    def return_nothing(self) -> None:
+        """Have the poll that waits return without records, as one does whose timeout is over."""
+        if self._doing == _POLLING and self._on_records is not None:
+            self._doing = _PROCESSING
+            self._poll_ended_us = self._host.clock.now_us
+            self._on_records({})
+
+    def seek(self, partition: str, offset: int) -> None:
+        """Read a partition from an offset on, wherever its group has committed (``seek``)."""
+        self.coordinator.position_known(partition)
+        self.position[partition] = self.consumed_to[partition] = offset
+        self._changed[partition] = None
+        self._fetch()
+
+    def rewind(self) -> None:
+        """Go back to what the group has committed, in all partitions (``committed``, ``seek``).
+
+        In the history they are given up for a moment, for where they are read next has nothing to do with where they were.
+        """
+        owned = tuple(self.coordinator.owned)
+        for name in owned:
+            self._drop(name)
+        now_us = self._host.clock.now_us
+        self._history.assigned(self._process, (), now_us)
+        self._history.assigned(self._process, owned, now_us)
+        self.coordinator.ask_for_offsets(owned)
+        self._fetch()
+
+    def has_ended(self) -> bool:
+        """Return whether it has been closed, or can be no member any more."""
+        return self._doing == _ENDED
+
     # What the group says
 
     def partitions_assigned(self, partitions: Sequence[str]) -> None:
@@ -221,9 +287,18 @@ class GroupConsumer(Consumer):
         self._history.assigned(self._process, tuple(coordinator.owned), self._host.clock.now_us)
         self._fetch()
 
+    def partitions_paused(self, partitions: Sequence[str]) -> None:
+        for name in partitions:
+            self._stop_reading(name)
+
     def _drop(self, partition: str) -> None:
         """Forget where a partition was read, and what was fetched of it."""
-        for known in (self.position, self.consumed_to, self.end_seen, self._hole_end, self._delayed_until_us):
+        self.consumed_to.pop(partition, None)
+        self._stop_reading(partition)
+
+    def _stop_reading(self, partition: str) -> None:
+        """Fetch a partition no more, and return nothing of what was fetched."""
+        for known in (self.position, self.end_seen, self._hole_end, self._delayed_until_us):
             known.pop(partition, None)
         self._at_beginning.pop(partition, None)
         self._resetting.pop(partition, None)
@@ -270,3 +345,5 @@ class GroupConsumer(Consumer):
     def group_failed(self, error: str) -> None:
         """The application gets an exception, and ends."""
         self._doing = _ENDED
+        if self._on_failed is not None:
+            self._on_failed()

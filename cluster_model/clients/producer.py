@@ -6,7 +6,7 @@ actor: whatever can be sent is sent at once.
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
@@ -81,7 +81,9 @@ class Producer:
         self._clock_steps = 0
         self._running = False
         self._run_again = False
+        self._flushed: Callable[[], None] | None = None
         self.unfinished = 0
+        self.failures = 0
 
     def start(self) -> None:
         """Ask for metadata, and for a producer id if idempotent."""
@@ -129,6 +131,20 @@ class Producer:
             and not batch.has_sequence()
             and batch.size_bytes + self._record_bytes <= self._config.batch_size_bytes
         )
+
+    def flush(self, on_flushed: Callable[[], None]) -> None:
+        """Send what waits for more records, and call back when all sends have ended (``flush``)."""
+        self._flushed = on_flushed
+        self._flushes = True
+        self._run()
+        self._look_flushed()
+
+    def _look_flushed(self) -> None:
+        on_flushed = self._flushed
+        if on_flushed is not None and not self.unfinished:
+            self._flushed = None
+            self._flushes = False
+            on_flushed()
 
     def abandon(self) -> None:
         """The application dies: the outcome of what is unfinished stays unknown."""
@@ -337,10 +353,13 @@ class Producer:
             self.unfinished -= 1
             position = None if offset is None or offset < 0 else offset + index
             self._history.send_acked(self._process, batch.partition, position, value, now_us)
+        if self._flushed is not None:
+            self._look_flushed()
 
     def _fail(self, batch: ProducerBatch, error: str) -> None:
         batch.done = True
         now_us = self._host.clock.now_us
+        self.failures += 1
         for value in batch.values:
             self.unfinished -= 1
             self._history.send_failed(
@@ -353,6 +372,8 @@ class Producer:
                 retries_left=batch.attempts <= self._config.retries,
                 others=self._other_batches(batch),
             )
+        if self._flushed is not None:
+            self._look_flushed()
 
     def _outstanding(self, partition: str) -> list[ProducerBatch]:
         """Return the batches with a sequence of the current producer id that are not settled, in order."""

@@ -247,6 +247,8 @@ class TransactionManager:
             on_done(error)
             return
         result = _Result(on_done)
+        if not self._behaviours.transactional_commits_fenced:
+            generation, member, instance = protocol.NO_GENERATION, protocol.NO_MEMBER, protocol.NO_INSTANCE
         commit = protocol.TxnOffsetCommitRequest(
             self._config.transactional_id,
             group,

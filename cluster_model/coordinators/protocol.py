@@ -273,12 +273,17 @@ class OffsetCommitResponse:
 
 @dataclass(slots=True)
 class OffsetFetchRequest:
-    """A consumer asks where its group is; ``require_stable`` waits for transactions that are to commit there (KIP-447)."""
+    """A consumer asks where its group is; ``require_stable`` waits for transactions that are to commit there (KIP-447).
+
+    With the protocol of KIP-848 it says as which member, in which epoch.
+    """
 
     api: ClassVar[str] = "OffsetFetch"
     group: str
     partitions: tuple[str, ...]
     require_stable: bool = False
+    member: str = NO_MEMBER
+    epoch: int = NO_GENERATION
 
 
 @dataclass(slots=True)
@@ -288,3 +293,49 @@ class OffsetFetchResponse:
     api: ClassVar[str] = "OffsetFetch"
     partitions: dict[str, tuple[str, int]]
     error: str = errors.NONE
+
+
+# Groups, consumer protocol (KIP-848)
+
+JOIN_EPOCH: Final = 0
+"""The member epoch of who joins, or joins again."""
+LEAVE_EPOCH: Final = -1
+"""The member epoch of who leaves its group."""
+LEAVE_STATIC_EPOCH: Final = -2
+"""The member epoch of a static member that leaves for a while: its place is kept for as long as its session lasts."""
+
+
+@dataclass(slots=True)
+class ConsumerGroupHeartbeatRequest:
+    """A member joins, says that it is alive and what it owns, or leaves: its ``epoch`` says which.
+
+    What has not changed since the last one is None, and so is the assignor of who leaves that to the coordinator.
+    """
+
+    api: ClassVar[str] = "ConsumerGroupHeartbeat"
+    group: str
+    member: str
+    epoch: int
+    instance: str = NO_INSTANCE
+    rebalance_timeout_us: int | None = None
+    topics: tuple[str, ...] | None = None
+    assignor: str | None = None
+    owned: tuple[str, ...] | None = None
+
+    def is_full(self) -> bool:
+        """Return whether it says all that it could say, so that it is told all: who has missed an answer sends such a one."""
+        return self.epoch == JOIN_EPOCH or (
+            self.rebalance_timeout_us is not None and self.topics is not None and self.owned is not None
+        )
+
+
+@dataclass(slots=True)
+class ConsumerGroupHeartbeatResponse:
+    """A member's epoch, how often it is heard of, and what it is to own, None where that is as it was."""
+
+    api: ClassVar[str] = "ConsumerGroupHeartbeat"
+    error: str
+    member: str = NO_MEMBER
+    epoch: int = JOIN_EPOCH
+    heartbeat_interval_us: int = 0
+    assignment: tuple[str, ...] | None = None

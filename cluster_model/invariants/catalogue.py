@@ -27,6 +27,8 @@ HW_WAITS_FOR_MIN_ISR: Final = "hw-waits-for-min-isr"
 UNCLEAN_REPLICA_NOT_ELECTED: Final = "unclean-replica-not-elected"
 COMMITTED_METADATA_KEPT: Final = "committed-metadata-kept"
 METADATA_SNAPSHOT_COMMITTED: Final = "metadata-snapshot-committed"
+COMMITS_OF_PRESENT_GENERATION: Final = "commits-of-present-generation"
+ONE_OWNER_PER_PARTITION: Final = "one-owner-per-partition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,23 @@ INVARIANTS: Final[dict[str, Invariant]] = {
                 "one is who has read them all."
             ),
             source="KIP-630; KafkaMetadataLog.createNewSnapshot, MetadataImage.write.",
+        ),
+        Invariant(
+            name=COMMITS_OF_PRESENT_GENERATION,
+            definition=(
+                "A group's coordinator takes no commit of a generation before the one that the group has: whoever was taken for dead, and goes on, "
+                "says no more where its successors begin."
+            ),
+            source="GroupCoordinator.validateOffsetCommit (ILLEGAL_GENERATION).",
+        ),
+        Invariant(
+            name=ONE_OWNER_PER_PARTITION,
+            since=(4, 0),
+            definition=(
+                "With group.protocol=consumer a group's coordinator gives a partition to a member when no other one owns it: its former owner "
+                "has said that it has revoked it, or is no member any more."
+            ),
+            source="KIP-848; CurrentAssignmentBuilder.computeNextAssignment, ConsumerGroup.currentPartitionEpoch.",
         ),
     )
 }

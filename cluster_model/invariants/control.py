@@ -176,15 +176,17 @@ class UncleanReplicaNotElected:
     """Who may have lost what it had leads only when nobody else can (KIP-966).
 
     A broker that is dead is elected all the same while its session lasts. What counts is that it is back: the
-    controller knows by then how it has stopped. One that dies before it has registered has not opened its logs.
+    controller knows by then how it has stopped. What its former life has sent may still unfence that. One that dies before
+    it has registered has not opened its logs.
     """
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
         # By broker the partitions whose ISR it has joined since it is back from an unclean stop.
         self._joined: dict[int, set[str]] = {}
-        self._stopped: set[int] = set()
-        self._serving: set[int] = set()
+        # By broker the epoch of the life that has stopped uncleanly, and of the one that it lives.
+        self._stopped: dict[int, int] = {}
+        self._serving: dict[int, int] = {}
         self._isrs: dict[str, tuple[int, ...]] = {}
         trace = checks.trace
         trace.subscribe(events.BrokerStopped, self._broker_stopped)
@@ -198,22 +200,22 @@ class UncleanReplicaNotElected:
     def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
         if broker not in self._serving:
             return
-        self._serving.discard(broker)
+        broker_epoch = self._serving.pop(broker)
         self._joined.pop(broker, None)
         if cause == events.SHUT_DOWN:
-            self._stopped.discard(broker)
+            self._stopped.pop(broker, None)
         else:
-            self._stopped.add(broker)
+            self._stopped[broker] = broker_epoch
 
     def _has_closed_logs(self, at_us: int, broker: int) -> None:
         """Take it for stopped cleanly, also where a controller in its process is killed before that ends."""
         self._broker_stopped(at_us, broker, events.SHUT_DOWN)
 
-    def _serves(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
-        self._serving.add(broker)
+    def _serves(self, _at_us: int, broker: int, broker_epoch: int) -> None:
+        self._serving[broker] = broker_epoch
 
-    def _registered(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
-        if broker in self._stopped:
+    def _registered(self, _at_us: int, broker: int, broker_epoch: int) -> None:
+        if broker in self._stopped and broker_epoch != self._stopped[broker]:
             self._joined.setdefault(broker, set())
 
     def _isr_written(

@@ -12,6 +12,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.invariants.control import CONTROL_CHECKS
+from harrow.cluster_model.invariants.groups import GROUP_CHECKS
 from harrow.cluster_model.invariants.logs import LOG_CHECKS
 from harrow.cluster_model.invariants.replicas import REPLICA_CHECKS
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition
@@ -42,7 +43,7 @@ class InvariantMonitor:
         self._live = live
         self._partitions: dict[str, WatchedPartition] = {}
         self._checks = Checks(trace)
-        watched = {**LOG_CHECKS, **REPLICA_CHECKS, **CONTROL_CHECKS}
+        watched = {**LOG_CHECKS, **REPLICA_CHECKS, **CONTROL_CHECKS, **GROUP_CHECKS}
         for name in INVARIANTS:
             if name in names and name in watched:
                 watched[name](self._checks)
@@ -62,6 +63,7 @@ class InvariantMonitor:
             trace.subscribe(events.IsrReduced, self._isr_written)
             trace.subscribe(events.BrokerStopped, self._broker_stopped)
             trace.subscribe(events.LogDeleted, self._log_deleted)
+            trace.subscribe(events.LogStartRaised, self._log_start_raised)
             trace.subscribe(events.ReplicasAssigned, self._assigned)
         if checks.on_append:
             trace.subscribe(events.BatchAppended, self._appended)
@@ -114,6 +116,10 @@ class InvariantMonitor:
     def _log_deleted(self, _at_us: int, broker: int, partition: str, _leo: int) -> None:
         """A replica is gone; one that its broker gets later begins anew."""
         self._partition(partition).replicas.pop(broker, None)
+
+    def _log_start_raised(self, _at_us: int, _broker: int, partition: str, offset: int, *_: Any) -> None:
+        watched = self._partition(partition)
+        watched.deleted_below = max(watched.deleted_below, offset)
 
     def _assigned(self, _at_us: int, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
         self._partition(partition).assigned = replicas

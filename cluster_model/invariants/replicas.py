@@ -51,7 +51,8 @@ class IsrHoldsCommitted:
         for broker in leader.isr:
             if broker != replica.broker and partition.is_replica(broker, leader):
                 member = partition.replica(broker)
-                missing = _first_missing(member.file, file, replica.hw, high_watermark)
+                start = max(replica.hw, partition.deleted_below)
+                missing = _first_missing(member.file, file, start, high_watermark)
                 if missing is not None:
                     self._report(member, missing, high_watermark)
         # What a leader of the past still commits is not what the present one has to hold.
@@ -64,7 +65,7 @@ class IsrHoldsCommitted:
         committed = self._committed.get(partition.name)
         if committed is not None:
             for member in joined:
-                missing = _first_missing(member.file, committed.file, 0, committed.end)
+                missing = _first_missing(member.file, committed.file, partition.deleted_below, committed.end)
                 if missing is not None:
                     self._report(member, missing, committed.end)
 
@@ -73,7 +74,7 @@ class IsrHoldsCommitted:
         if leader.leader_epoch < partition.leader_epoch:
             return
         committed = self._committed.setdefault(partition.name, _Committed(replica.file))
-        missing = _first_missing(replica.file, committed.file, 0, committed.end)
+        missing = _first_missing(replica.file, committed.file, partition.deleted_below, committed.end)
         if missing is not None:
             self._report(replica, missing, committed.end)
             committed.end = missing
@@ -118,7 +119,7 @@ class LogMatching:
     def _compare(self, replica: WatchedReplica) -> None:
         if replica.log is None:
             return
-        start, end = replica.hw, replica.log.high_watermark
+        start, end = max(replica.hw, replica.partition.deleted_below), replica.log.high_watermark
         other: WatchedReplica | None = None
         other_end = start
         for candidate in replica.partition.replicas.values():

@@ -65,7 +65,8 @@ def changed_partition(
     if leader in elr:
         isr, elr = (leader,), tuple(member for member in elr if member != leader)
     elif is_unclean:
-        isr = (leader,)
+        # Who was eligible may lack what the new leader commits from now on (``maybeUpdateRecordElr``).
+        isr, elr = (leader,), ()
     # Who still leads is told by a new epoch that replicas have gone (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
     is_new_epoch = leader != known.leader or not set(known.replicas) <= set(assigned.replicas)
     is_new_epoch = is_new_epoch and rules.raises_epoch

@@ -41,13 +41,15 @@ _last_offset: Final = attrgetter("last_offset")
 class LogSegment:
     """A file of a log (``LogSegment.scala``): where it begins, how large it is, and of when its first batch is.
 
-    ``modified_us`` is when something was last appended to it, which is noted of logs that are compacted.
+    ``modified_us`` is when something was last appended to it, and ``modified_end`` up to where it went then, which is noted of
+    logs that are compacted.
     """
 
     base_offset: int
     size_bytes: int = 0
     first_timestamp_us: int = 0
     modified_us: int = 0
+    modified_end: int = -1
 
 
 def _first_segment() -> list[LogSegment]:
@@ -199,6 +201,7 @@ class LogFile:
             sum([batch.size_bytes for batch in batches]),
             batches[0].max_timestamp_us if batches else 0,
             old[-1].modified_us,
+            old[-1].modified_end,
         )
         self.segments[number : number + count] = [cleaned]
         if self.damaged:

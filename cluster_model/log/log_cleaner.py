@@ -301,13 +301,16 @@ class LogCleaner:
 
     def appended(self, partition: str) -> None:
         """A log with ``cleanup.policy=compact`` has grown, or was opened."""
-        segments = self._disk.log_file(partition).segments
-        now_us = self._wall_us
+        file = self._disk.log_file(partition)
+        segments, end, now_us = file.segments, file.log_end_offset, self._wall_us
         segments[-1].modified_us = now_us
-        for segment in reversed(segments):
-            if segment.modified_us:
+        segments[-1].modified_end = end
+        # Others were begun meanwhile, and the one that was active before may have got some of what was appended.
+        for number in range(len(segments) - 2, -1, -1):
+            segment, end = segments[number], segments[number + 1].base_offset
+            if segment.modified_end >= end:
                 break
-            segment.modified_us = now_us
+            segment.modified_us, segment.modified_end = now_us, end
         if len(segments) > 1 and partition not in self._waiting:
             self._waiting[partition] = None
             self._task.request()

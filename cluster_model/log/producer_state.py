@@ -208,6 +208,13 @@ class ProducerStates:
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
+    def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Return whether a producer's transaction is open here: one of this epoch, for a later one may begin when the last one has ended."""
+        return producer_id in self.ongoing_transactions and (
+            not self._behaviours.next_transaction_verified
+            or self.entries[producer_id].producer_epoch == producer_epoch
+        )
+
     def begin_verification(self, producer_id: int) -> int:
         """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
 

@@ -11,15 +11,21 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 
 from harrow.cluster_model.settings import (
+    ANY_ASSIGNOR,
+    ASSIGNMENT_STRATEGY,
     AUTO_OFFSET_RESET,
     CONSUMER,
+    CONSUMER_PROTOCOL,
     DELIVERY_TIMEOUT,
     GROUP_ID,
+    GROUP_PROTOCOL,
     IDEMPOTENCE,
     IN_FLIGHT,
     NO_TEXT,
+    OF_CLASSIC_PROTOCOL,
     OF_GROUPS,
     PRODUCER,
+    REMOTE_ASSIGNOR,
     SETTINGS,
     TRANSACTION_TIMEOUT,
     TRANSACTIONAL_ID,
@@ -31,7 +37,6 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
-_STRATEGY: Final = "partition.assignment.strategy"
 _MAX_BLOCK: Final = "max.block.ms"
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
@@ -172,7 +177,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         own_values={
             AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
             # With an eager assignor and a cooperative one the Java client goes by the former; librdkafka refuses to have both.
-            _STRATEGY: lambda names: str(names).partition(",")[0],
+            ASSIGNMENT_STRATEGY: lambda names: str(names).partition(",")[0],
         },
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
@@ -227,4 +232,8 @@ def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict
         without |= {TRANSACTION_TIMEOUT}
     if not settings.get(GROUP_ID):
         without |= OF_GROUPS
+    elif settings.get(GROUP_PROTOCOL) == CONSUMER_PROTOCOL:
+        without |= OF_CLASSIC_PROTOCOL
+    if settings.get(REMOTE_ASSIGNOR) == ANY_ASSIGNOR:
+        without |= {REMOTE_ASSIGNOR}
     return {name: value for name, value in settings.items() if value != NO_TEXT and name not in without}

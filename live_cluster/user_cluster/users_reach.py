@@ -10,6 +10,7 @@ from harrow.cluster_model.release import version_of
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.faults.actions import ElectPreferredLeaders
+from harrow.faults.fault import Fault
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.feasible import Reach, obstacles
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
@@ -55,6 +56,9 @@ _NOT_AT_HAND: Final = {
     Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",
     Deed.DEGRADE: "no command makes a link slow",
     Deed.RESET: "no command breaks connections",
+    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
+    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
+    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.RULE_MESSAGES: "messages do not pass harrow on a cluster that it has not started",
 }
 
@@ -93,7 +97,7 @@ def deeds_of(plan: Plan) -> frozenset[str]:
     """Return what a campaign does to a cluster that asks for consent."""
     faults = [
         *faults_of(plan),
-        *(() if plan.swarm is None or plan.swarm.faults is None else plan.swarm.faults.kinds),
+        *(action for action in (plan.swarm.struck() if plan.swarm else ()) if isinstance(action, Fault)),
     ]
     done = {each.deed for fault in faults for each in rehearsed(fault, plan)}
     return frozenset({TOPICS, *(deed for deed in HEALED_BY if deed in done)})

@@ -148,11 +148,11 @@ class GroupRecord(NamedTuple):
 def group_records(batch: Any) -> Iterator[GroupRecord]:
     """Yield the records of a batch of kafka-python out of ``__consumer_offsets``, but for those of what is forgotten."""
     for record in batch:
-        key = _Reader(bytes(record.key))
+        key = _FieldReader(bytes(record.key))
         version, group = key.short(), key.text()
         if record.value is None or version not in (*_OFFSET_KEYS, _GROUP_KEY):
             continue
-        value = _Reader(bytes(record.value))
+        value = _FieldReader(bytes(record.value))
         written = value.short()
         if version in _OFFSET_KEYS:
             topic, number = key.text(), key.integer()
@@ -167,7 +167,7 @@ def group_records(batch: Any) -> Iterator[GroupRecord]:
             yield GroupRecord(group, generation, tuple(_members(value, written)))
 
 
-def _members(value: "_Reader", version: int) -> Iterator[str]:
+def _members(value: "_FieldReader", version: int) -> Iterator[str]:
     for _ in range(value.integer()):
         yield value.text()
         if version >= _WITH_INSTANCE:
@@ -181,7 +181,7 @@ def _members(value: "_Reader", version: int) -> Iterator[str]:
             value.skip(value.integer())
 
 
-class _Reader:
+class _FieldReader:
     """Reads one field after the other."""
 
     def __init__(self, data: bytes) -> None:

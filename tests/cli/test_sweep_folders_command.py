@@ -171,7 +171,7 @@ def test_one_worker_repeats_its_own_runs_and_says_so(harrow: Harrow, small: Path
 
 def test_rows_are_the_same_whatever_the_order_of_hashes(harrow: Harrow, small: Path) -> None:
     digests = set()
-    for seed in ("0", "1", "77"):
+    for seed in ("0", "77"):
         out = f"s{seed}"
         words = ("sweep", "broken.yaml", "--seeds", "0..6", "--engine", "process", "--out", out)
         assert harrow(*words, PYTHONHASHSEED=seed).returncode == 1

@@ -62,6 +62,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "transaction_verification": {"0.10.2": False, "3.6": True},  # KIP-890, 3.6
     "transaction_abortable_error": {"0.10.2": False, "3.9": True},  # KAFKA-16314, 3.8
     "transactions_v2": {"0.10.2": False, "4.0": True},  # KIP-890, 4.0
+    "next_transaction_verified": {"0.10.2": False, "4.0": True},  # KAFKA-18575, 4.0
     "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 
@@ -182,6 +183,7 @@ def test_what_has_been_repaired_since_the_default_release() -> None:
         "hw_checks_registration": True,
         "isr_expansion_checks_registration": True,
         "maximal_isr": True,
+        "next_transaction_verified": True,
         "transaction_verification": True,
         "transactions_v2": True,
         "unknown_producer_begins_anywhere": True,

@@ -18,6 +18,7 @@ from harrow.cluster_model.settings import (
     Setting,
     Value,
     broker_config,
+    broker_conflicts,
     conflicts,
     consumer_config,
     consumer_conflicts,
@@ -163,6 +164,16 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "group.min.session.timeout.ms"): by_release((ALL, 6_000)),
     (BROKER, "group.max.session.timeout.ms"): changed_in("2.4", 300_000, 1_800_000),
     (BROKER, "group.initial.rebalance.delay.ms"): changed_in("0.11", 0, 3_000),  # KIP-134
+    (BROKER, "group.consumer.session.timeout.ms"): by_release((ALL, 45_000)),
+    (BROKER, "group.consumer.min.session.timeout.ms"): by_release((ALL, 45_000)),
+    (BROKER, "group.consumer.max.session.timeout.ms"): by_release((ALL, 60_000)),
+    (BROKER, "group.consumer.heartbeat.interval.ms"): by_release((ALL, 5_000)),
+    (BROKER, "group.consumer.min.heartbeat.interval.ms"): by_release((ALL, 5_000)),
+    (BROKER, "group.consumer.max.heartbeat.interval.ms"): by_release((ALL, 15_000)),
+    (BROKER, "group.consumer.assignors"): by_release((ALL, "uniform,range")),
+    (BROKER, "group.consumer.assignment.interval.ms"): by_release((ALL, 1_000)),
+    (CONSUMER, "group.protocol"): by_release((ALL, "classic")),
+    (CONSUMER, "group.remote.assignor"): by_release((ALL, "none")),
     (CONSUMER, "group.id"): by_release((ALL, "")),
     (CONSUMER, "group.instance.id"): by_release((ALL, "")),
     (CONSUMER, "session.timeout.ms"): changed_in("3.6", 10_000, 45_000),  # KIP-735, 3.0
@@ -541,10 +552,44 @@ def test_the_older_limit_of_timestamps_holds_where_the_newer_ones_are_as_by_defa
         ("2.4", {"enable.auto.commit": True}, ["enable.auto.commit"]),
         ("2.0", {"enable.auto.commit": True}, []),
         ("3.9", {"session.timeout.ms": 1, "heartbeat.interval.ms": 3}, []),
+        (
+            "4.0",
+            {"group.id": "g", "group.protocol": "consumer", "session.timeout.ms": 9},
+            ["session.timeout.ms"],
+        ),
+        (
+            "4.3",
+            {"group.id": "g", "group.protocol": "consumer", "partition.assignment.strategy": "range"},
+            ["partition.assignment.strategy"],
+        ),
+        ("4.3", {"group.id": "g", "group.protocol": "consumer", "group.remote.assignor": "range"}, []),
+        ("4.3", {"group.id": "g", "group.remote.assignor": "range"}, ["group.remote.assignor"]),
     ],
 )
 def test_what_kafka_refuses_of_a_consumer(release: str, given: dict[str, Value], refused: list[str]) -> None:
     assert [conflict.setting for conflict in consumer_conflicts(release, given)] == refused
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({}, []),
+        ({"session.timeout.ms": 10_000}, ["session.timeout.ms"]),
+        ({"session.timeout.ms": 10_000, "min.session.timeout.ms": 10_000}, []),
+        ({"max.heartbeat.interval.ms": 4_000, "min.heartbeat.interval.ms": 1}, ["max.heartbeat.interval.ms"]),
+        (
+            {"session.timeout.ms": 5_000, "min.session.timeout.ms": 1, "heartbeat.interval.ms": 5_000},
+            ["heartbeat.interval.ms"],
+        ),
+    ],
+)
+def test_what_kafka_refuses_of_brokers_that_coordinate_consumer_groups(
+    given: dict[str, Value], refused: list[str]
+) -> None:
+    settings = {f"group.consumer.{name}": value for name, value in given.items()}
+    found = [conflict.setting for conflict in broker_conflicts("4.0", settings)]
+    assert found == [f"group.consumer.{name}" for name in refused]
+    assert not list(broker_conflicts("3.9", settings))
 
 
 def test_a_consumer_that_commits_gives_up_from_2_0_on() -> None:

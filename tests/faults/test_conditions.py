@@ -1,6 +1,6 @@
 """What a campaign can wait for or assert, and what is said when it does not hold."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,10 @@ class StillReplica:
     epochs: tuple[tuple[int, int], ...]
     log: tuple[str, ...]
     isr: tuple[int, ...] = ()
+
+    @property
+    def records(self) -> Iterable[tuple[int, str]]:
+        return enumerate(self.log)
 
 
 VIEW = StillReplica(

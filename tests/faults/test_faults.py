@@ -186,6 +186,27 @@ class FakeClient:
     def pause(self) -> None:
         self._do("pause")
 
+    def steps(self) -> tuple[str, ...]:
+        return ()
+
+    def hold_at(self, step: str, passes: int) -> None:
+        self._do(f"hold at {step} after {passes}")
+
+    def held_at(self) -> str | None:
+        return None
+
+    def can_be_slowed(self) -> bool:
+        return False
+
+    def slow_down(self, by_us: int) -> None:
+        self._do(f"slow down by {by_us}")
+
+    def is_member(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._do("close")
+
     def resume(self) -> None:
         self._do("resume")
 
@@ -466,9 +487,19 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
         ),
         (
             Message(action="drop", znode="/controller"),
-            {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND, "znode": "/controller"},
+            {
+                "name": "message",
+                "action": "drop",
+                "is_on_the_way": True,
+                "count": 1,
+                "delay_us": SECOND,
+                "znode": "/controller",
+            },
         ),
-        (Message(action="drop"), {"name": "message", "action": "drop", "count": 1, "delay_us": SECOND}),
+        (
+            Message(action="drop"),
+            {"name": "message", "action": "drop", "is_on_the_way": True, "count": 1, "delay_us": SECOND},
+        ),
         (
             Message(
                 action="delay",
@@ -483,6 +514,7 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
             ),
             {
                 "name": "x",
+                "is_on_the_way": True,
                 "action": "delay",
                 "api": "Fetch",
                 "kind": "response",
@@ -578,6 +610,10 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         "client_crash",
         "client_pause",
         "client_zombie",
+        "application_crash",
+        "application_pause",
+        "slow_poll",
+        "rebalance_storm",
         "message",
         "release",
     }

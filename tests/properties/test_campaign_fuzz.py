@@ -52,7 +52,7 @@ def test_sources_are_good(source: int) -> None:
     assert load_or_refuse(SOURCES[source]) is not None
 
 
-@pytest.mark.soak(size=250, test=1, soak=200)
+@pytest.mark.soak(size=100, test=1, soak=500)
 def test_mutated_files(numbers: range) -> None:
     made = mutants(Random(numbers.start))
     outcomes = [load_or_refuse(next(made)) is not None for _ in numbers]
@@ -74,8 +74,8 @@ def test_text_of_yaml_punctuation(text: str) -> None:
     load_or_refuse(text)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
-@settings(max_examples=50)
+@pytest.mark.soak(size=25, test=1, soak=200)
+@settings(max_examples=25)
 @given(st.text(), st.text())
 def test_any_option(key: str, value: str) -> None:
     for option in (

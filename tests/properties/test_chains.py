@@ -29,7 +29,7 @@ def yardstick() -> Plan:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-@pytest.mark.soak(size=2, test=1, soak=45)
+@pytest.mark.soak(size=1, test=1, soak=90)
 def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
     plan = yardstick().flawed(mutant)

@@ -13,7 +13,7 @@ from tests.properties.campaign_mutants import mutants
 EVENTS_MAX = 3_000
 
 
-@pytest.mark.soak(size=100, test=1, soak=250)
+@pytest.mark.soak(size=40, test=1, soak=600)
 def test_mutated_files_on_the_command_line(
     numbers: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

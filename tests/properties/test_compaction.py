@@ -51,7 +51,7 @@ def compacting(release: str) -> Plan:
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.3"])
-@pytest.mark.soak(size=10, test=1, soak=50)
+@pytest.mark.soak(size=3, test=1, soak=170)
 def test_what_compaction_removes_is_no_broken_promise(release: str, numbers: range) -> None:
     accused, removed, copied = {}, 0, 0
     for seed in numbers:

@@ -78,7 +78,7 @@ def committed_and_served(result: RunResult) -> tuple[list[RecordsServed], int]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.soak(size=5, test=1, soak=50)
+@pytest.mark.soak(size=3, test=1, soak=80)
 def test_what_followers_serve_is_committed_and_nothing_is_skipped(release: str, numbers: range) -> None:
     accused, followers_served, left = {}, 0, 0
     for seed in numbers:
@@ -95,7 +95,7 @@ def test_what_followers_serve_is_committed_and_nothing_is_skipped(release: str, 
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.soak(size=2, test=1, soak=20)
+@pytest.mark.soak(size=1, test=1, soak=40)
 def test_idle_fetches_of_followers_are_of_the_same_run(release: str, numbers: range) -> None:
     for seed in numbers:
         compare(reading_nearby(release), seed)

@@ -58,7 +58,7 @@ def test_in_campaigns_of_the_library(plan: Plan) -> None:
     compare(plan, 0)
 
 
-@pytest.mark.soak(size=10, test=3, soak=200)
+@pytest.mark.soak(size=10, test=1, soak=200)
 def test_in_the_swarm(numbers: range) -> None:
     for seed in numbers:
         compare(library_swarm(), seed)
@@ -77,13 +77,13 @@ def test_a_trace_that_has_each_of_them_is_of_the_same_run(name: str) -> None:
     assert what_happened(plain)["history"] == what_happened(watched)["history"]
 
 
-@pytest.mark.soak(size=4, test=2, soak=200)
+@pytest.mark.soak(size=3, test=1, soak=270)
 def test_under_the_faults_of_the_yardstick(numbers: range) -> None:
     for seed in numbers:
         compare(LIBRARY["standard[base]"], seed)
 
 
-@pytest.mark.soak(size=2, test=1, soak=100)
+@pytest.mark.soak(size=1, test=1, soak=200)
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0", "2.4", "3.6", "4.3"])
 def test_in_every_release(release: str, numbers: range) -> None:
     """Up to 1.0 a session is that of a connection; from 3.6 on brokers and controllers fetch metadata, too."""
@@ -91,7 +91,7 @@ def test_in_every_release(release: str, numbers: range) -> None:
         compare(eventful_plan(release, idempotence=release not in ("0.10.2", "0.11", "2.0")), seed)
 
 
-@pytest.mark.soak(size=3, test=1, soak=100)
+@pytest.mark.soak(size=1, test=1, soak=300)
 @pytest.mark.parametrize("power_loss", [False, True])
 def test_under_dense_faults(numbers: range, *, power_loss: bool) -> None:
     for seed in numbers:
@@ -120,7 +120,7 @@ faults:
 """
 
 
-@pytest.mark.soak(size=5, test=2, soak=100)
+@pytest.mark.soak(size=2, test=1, soak=250)
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.3"])
 @pytest.mark.parametrize("latency", ["200us..1ms", "1ms..1ms", "20ms..80ms"])
 def test_where_little_happens(release: str, latency: str, numbers: range) -> None:

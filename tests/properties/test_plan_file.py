@@ -25,15 +25,15 @@ def check_round_trip(plan: Plan) -> None:
     assert campaign_text(again) == text
 
 
-@pytest.mark.soak(size=25, test=1, soak=200)
-@settings(max_examples=25, suppress_health_check=SLOW)
+@pytest.mark.soak(size=10, test=1, soak=500)
+@settings(max_examples=10, suppress_health_check=SLOW)
 @given(plan=written_plans())
 def test_round_trip(plan: Plan) -> None:
     check_round_trip(plan)
 
 
-@pytest.mark.soak(size=25, test=1, soak=40)
-@settings(max_examples=25)
+@pytest.mark.soak(size=10, test=1, soak=100)
+@settings(max_examples=10)
 @given(plan=plans(power_loss=True))
 def test_round_trip_of_plans_that_are_run(plan: Plan) -> None:
     check_round_trip(plan)

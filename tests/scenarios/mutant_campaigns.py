@@ -201,5 +201,32 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: [{expect: {isr: {t-0: [0, 2]}}}, {release: {id: new-fetch-of-1}}]
         """,
+    # The marker of the first transaction has not come to the leader yet when the second one begins.
+    "next-transaction-unverified": """
+        kafka: "4.3"
+        settings: {acks: all, min.insync.replicas: 2, auto.leader.rebalance.enable: false, transaction.state.log.num.partitions: 1}
+        cluster:
+          brokers: 3
+          topics:
+            - {name: t, assignment: [[1, 2, 0]]}
+            - {name: __transaction_state, assignment: [[0, 1, 2]], settings: {cleanup.policy: compact, min.insync.replicas: 2}}
+        workload:
+          producers: [{name: app, settings: {transactional.id: app}}]
+          consumers: [{settings: {isolation.level: read_committed}}]
+        script:
+          - at: 1s
+            do: [begin_transaction, {send: {value: first, partition: t-0}}]
+          - when: {event: {acknowledged: {values: first}}}
+            do:
+              - message: {action: hold, api: WriteTxnMarkers, kind: request, from: 0, to: 1, id: marker}
+              - commit_transaction
+          - when: {acked: first, event: {message_rule: {rule: marker}}}
+            do: [begin_transaction, {send: {value: next, partition: t-0}}]
+          - after: 2s
+            do: {release: {id: marker}}
+          - after: 2s
+            do: abort_transaction
+          - when: {failed: next}
+        """,
 }
 """Campaigns by mutant; the default release passes them."""

@@ -34,8 +34,9 @@ def plans() -> dict[str, Plan]:
 
 @pytest.mark.parametrize(("switch", "value", "campaign"), BROKEN, ids=[switch for switch, *_ in BROKEN])
 def test_broken_model_is_noticed(switch: str, value: Value, campaign: str, plans: dict[str, Plan]) -> None:
-    noticed = [name for name, plan in plans.items() if _misses(plan, switch, value)]
-    assert campaign in noticed, f"with {switch}={value} these miss their expectations: {noticed or 'none'}"
+    if not _misses(plans[campaign], switch, value):
+        noticed = [name for name, plan in plans.items() if _misses(plan, switch, value)]
+        pytest.fail(f"with {switch}={value} these miss their expectations: {noticed or 'none'}")
 
 
 def _misses(plan: Plan, switch: str, value: Value) -> bool:

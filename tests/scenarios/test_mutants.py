@@ -54,12 +54,13 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "joined-member-forgotten": ("forgotten-isr-member[fixed]", "lost-write"),
     "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
-    "old-generation-commit-accepted": ("commit-during-rebalance[paused]", None),
+    "old-generation-commit-accepted": ("commit-during-rebalance[paused]", "offset-regression"),
+    "partition-given-before-revoked": ("rebalance-by-coordinator[base]", "one-owner-per-partition"),
+    "stale-epoch-commit-accepted": ("commit-during-rebalance[consumer-protocol]", None),
     "followers-forget-producers": ("ack-lost[idempotent]", "producer-state-matches-log"),
-    "lso-is-hw": ("atomic-multi-partition[read-committed]", "G1a"),
-    "marker-to-one-partition": ("atomic-multi-partition[base]", "unseen"),
-    "coordinator-forgets-prepare-commit": ("coordinator-failover[base]", "unseen"),
-    "delayed-end-txn": ("delayed-end-txn[4.3]", "G1a"),
+    "lso-is-hw": ("atomic-multi-partition[read-committed]", "read-above-lso"),
+    "coordinator-forgets-prepare-commit": ("coordinator-failover[between-markers]", "torn-transaction"),
+    "delayed-end-txn": ("delayed-end-txn[4.3]", "unasked-commit"),
 }
 
 
@@ -77,6 +78,10 @@ def kraft_swarm() -> Plan:
     return library_swarm("swarm-kraft")
 
 
+def eos_swarm() -> Plan:
+    return library_swarm("swarm-eos")
+
+
 # Random faults, the rule that they break, and the seed from which it does so within a few.
 BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "isr-counted-before-commit": (yardstick, "lost-write", 25),
@@ -89,14 +94,16 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 0),
     "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 0),
     "first-batch-anywhere": (yardstick, "duplicate", 135),
-    "diverging-fetch-counts": (library_swarm, "isr-holds-committed", 0),
+    "diverging-fetch-counts": (library_swarm, "isr-holds-committed", 70),
     "hw-exposed-below-min-isr": (library_swarm, "hw-waits-for-min-isr", 0),
-    "retry-acked-before-commit": (library_swarm, "lost-write", 45),
+    "retry-acked-before-commit": (library_swarm, "lost-write", 0),
     "elr-survives-unclean-shutdown": (kraft_swarm, "unclean-replica-not-elected", 0),
-    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 0),
+    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 85),
     "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
-    "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "G1a", 0),
+    "marker-to-one-partition": (eos_swarm, "unseen", 0),
+    "next-transaction-unverified": (eos_swarm, "G1a", 20),
+    "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "fenced-write", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
 SEEDS = 20

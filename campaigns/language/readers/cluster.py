@@ -62,6 +62,7 @@ class ClusterReader:
             self._draft.problem(
                 _BROKERS, "a cluster begins with a broker: every one of these `joins` it later"
             )
+        self._settings.check_brokers(settings for _, settings in brokers.values())
         topics = self._topics()
         specs = tuple(topic for topic, _ in topics.values())
         known = [broker for broker, _ in brokers.values()]

@@ -1,7 +1,8 @@
 """Settings as they reach each process, and whether Kafka would take them together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harrow.campaigns.language.literals import duration_text
@@ -47,12 +48,29 @@ class EffectiveSettings:
         """Return what all brokers get."""
         return self._known_to(BROKER)
 
+    def check_brokers(self, own: Iterable[GivenSettings]) -> None:
+        """Report what brokers would not start with: of what all get, and of what some have of their own."""
+        if not self._checks_release:
+            return
+        common = self.broker()
+        for settings in (common, *({**common, **given} for given in own if given)):
+            for conflict in catalogue.broker_conflicts(self.release, plain(settings)):
+                self._draft.problem(settings[conflict.setting].path, conflict.needed)
+
     def own_of_broker(self, broker: Any, path: Path) -> GivenSettings:
         return self._read(broker, path, (BROKER,))
 
     def own(self, scope: str, owner: Any, path: Path) -> GivenSettings:
         """Return what a topic or a client gets."""
-        settings = {**self._known_to(scope), **self._read(owner, path, (scope,))}
+        section = None if owner is None else owner.settings
+        return self.own_in(scope, section, (*path, "settings"))
+
+    def own_in(
+        self, scope: str, section: Any, path: Path, implied: Mapping[str, Value] = MappingProxyType({})
+    ) -> GivenSettings:
+        """Return what a client gets whose settings stand in a section; *implied* are those that follow from elsewhere."""
+        settings = {**self._known_to(scope), **self._read_section(section, path, (scope,))}
+        settings |= {name: Given(value, path) for name, value in implied.items() if name not in settings}
         if scope == PRODUCER:
             self._check(settings)
         elif scope == CONSUMER and self._checks_release:
@@ -66,11 +84,14 @@ class EffectiveSettings:
     def _read(self, owner: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
         """Return the settings that *owner* has, and report those that its release does not know."""
         section = owner.settings if owner is not None else None
+        return self._read_section(section, (*path, "settings"), scopes)
+
+    def _read_section(self, section: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
         if section is None:
             return {}
         found: dict[str, Given] = {}
         for name, value in section.given().items():
-            place = (*path, "settings", name)
+            place = (*path, name)
             known = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in known):
                 self._draft.problem(

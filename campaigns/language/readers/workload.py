@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.readers.applications import ApplicationReader
 from harrow.campaigns.language.readers.cluster import CheckedCluster
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import (
@@ -24,7 +25,14 @@ from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import ProducerMarker, fields_of
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import AUTO_COMMIT, CONSUMER, GROUP_ID, MIN_ISR, PRODUCER, broker_config
-from harrow.cluster_model.topology import CLIENTS_MAX, ConsumerSpec, Coordinated, ProducerSpec, TopicSpec
+from harrow.cluster_model.topology import (
+    CLIENTS_MAX,
+    ApplicationSpec,
+    ConsumerSpec,
+    Coordinated,
+    ProducerSpec,
+    TopicSpec,
+)
 from harrow.faults.actions import ACTIONS
 
 T = TypeVar("T")
@@ -39,6 +47,7 @@ class WorkloadReader:
         self._cluster = cluster
         self._references = cluster.references
         self._reader = SectionReader(draft, cluster.references)
+        self._applications = ApplicationReader(draft, settings, self._reader)
         self._given = {} if draft.body.workload is None else draft.body.workload.given()
         self.duration_us: int = self._given.get("duration", 0)
         self._names: dict[str, Path] = {}
@@ -117,6 +126,8 @@ class WorkloadReader:
         return spec
 
     def _application(self, kind: ClientKind, section: Section | None, name: str, path: Path) -> Any:
+        if kind.spec is ApplicationSpec:
+            return self._applications.read(section, name, path)
         return self._reader.read(kind.spec, section, path, name=name)
 
     def _check_times(self, given: Mapping[str, Any], start_us: int, stop_us: int, path: Path) -> None:

@@ -127,12 +127,19 @@ def _swarm(swarm: Swarm) -> Rows:
     settings = Rows(
         (name, [setting_word(name, value) for value in values]) for name, values in swarm.settings
     )
-    rows = Rows(section_map(swarm, without=("faults", "core"), settings=settings or None))
+    rows = Rows(section_map(swarm, without=("faults", "actions", "aims", "core"), settings=settings or None))
     opened = {choice.key: choice.field for choice in open_fields()}
     rows |= {key: [value_of(opened[key], value) for value in values] for key, values in swarm.values}
     rows |= {key: Word(field_text(NumberRangeMarker, bounds) or "") for key, bounds in swarm.applications}
     if swarm.faults is not None:
         rows["faults"] = Rows(section_map(swarm.faults, kinds=listed(map(action_entry, swarm.faults.kinds))))
+    if swarm.actions is not None:
+        rows["actions"] = Rows(
+            section_map(swarm.actions, kinds=listed(map(action_entry, swarm.actions.kinds)))
+        )
+    if swarm.aims is not None:
+        aims = Items(Rows({"probe": aim.probe, **_swarm(aim.instead)}) for aim in swarm.aims.kinds)
+        rows["aims"] = Rows(section_map(swarm.aims, kinds=aims))
     if swarm.core:
         rows["core"] = True
     return rows

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.faults.action import RecordSender
 
 
@@ -57,6 +57,36 @@ class Client(ABC):
         """Stop its process, and start a new one while that one still exists."""
         raise NotImplementedError(type(self).__name__)
 
+    # What faults do to an application with a loop of its own. Others have no steps.
+
+    def steps(self) -> tuple[str, ...]:
+        """Return the steps between its calls, in the order in which it takes them; none where it has no loop that could be held."""
+        return ()
+
+    def hold_at(self, step: str, passes: int) -> None:
+        """Do not let it go on at a step, once it has passed there so many times more."""
+        raise NotImplementedError(type(self).__name__)
+
+    def held_at(self) -> str | None:
+        """Return the step at which it is held, None where it is not."""
+        return None
+
+    def can_be_slowed(self) -> bool:
+        """Return whether it polls in a loop, so that there is something to slow down."""
+        return False
+
+    def slow_down(self, by_us: int) -> None:
+        """Have it take so much longer from now on for what each poll returns; less than nothing undoes it."""
+        raise NotImplementedError(type(self).__name__)
+
+    def is_member(self) -> bool:
+        """Return whether it is a member of a group, and can be closed and started again."""
+        return False
+
+    def close(self) -> None:
+        """Have it close its clients, and so leave its group, and end."""
+        raise NotImplementedError(type(self).__name__)
+
     def unfinished(self) -> int:
         """Return how many records it has been handed and not reported on."""
         return 0
@@ -104,3 +134,23 @@ class Reader(Client):
     @abstractmethod
     def has_read_to_end(self) -> bool:
         """Return whether there was nothing more to read, of any partition, when it last looked."""
+
+
+class GroupReader(Client):
+    """An instance of an application: a member of a group that a run waits for until it has processed all of its input."""
+
+    @abstractmethod
+    def group(self) -> str:
+        """Return the group that it is a member of."""
+
+    @abstractmethod
+    def sources(self) -> tuple[str, ...]:
+        """Return the partitions that its group reads."""
+
+    @abstractmethod
+    def reached(self) -> Mapping[str, int]:
+        """Return up to where it has read those that are its own."""
+
+    @abstractmethod
+    def application_settings(self) -> ApplicationSettings:
+        """Return what was promised to it."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from harrow.campaigns.run.clients.client import Client, Reader, Sender
-from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.campaigns.run.clients.client import Client, GroupReader, Reader, Sender
+from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
     ISOLATION_LEVEL,
@@ -16,7 +16,7 @@ from harrow.cluster_model.settings import (
     Value,
 )
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,14 @@ class ClientKind:
 
     ``name`` is what one is called, with a number, where the campaign gives it no name of its own. What makes one
     gets the ``spec``, a frozen dataclass with a name, and what the target lets clients run on: of the model the `Cluster`.
-    Whoever has a target puts into ``made_on`` how it makes clients.
+    Whoever has a target puts into ``made_on`` how it makes clients. Strategies draw none that ``is_drawn`` is false of, for
+    it takes topics of its own, and brokers enough for those of its coordinators.
     """
 
     name: str
     spec: type[Any]
     made_on: dict[str, Callable[..., Client]]
+    is_drawn: bool = True
 
 
 # Imported when one is made: reading a campaign needs no clients that run.
@@ -46,16 +48,29 @@ def _model_consumer(spec: ConsumerSpec, cluster: Any, bootstrap: tuple[int, ...]
     return ConsumerClient(spec, cluster, bootstrap)
 
 
+def _model_application(spec: ApplicationSpec, cluster: Any) -> Client:
+    from harrow.campaigns.run.clients.model_applications import ApplicationClient  # noqa: PLC0415 - see above
+
+    return ApplicationClient(spec, cluster)
+
+
 MODEL: Final = "model"
 """The kind of target whose clients run on a `harrow.cluster_model.sim.cluster.Cluster`."""
 
 PRODUCERS: Final = "producers"
 CONSUMERS: Final = "consumers"
+APPLICATIONS: Final = "applications"
 
 CLIENTS: Final[Registry[str, ClientKind]] = Registry(
     {
         PRODUCERS: ClientKind(name="producer", spec=ProducerSpec, made_on={MODEL: _model_producer}),
         CONSUMERS: ClientKind(name="consumer", spec=ConsumerSpec, made_on={MODEL: _model_consumer}),
+        APPLICATIONS: ClientKind(
+            name="application",
+            spec=ApplicationSpec,
+            made_on={MODEL: _model_application},
+            is_drawn=False,
+        ),
     }
 )
 """Kinds of clients, by the key of `workload` that lists them."""
@@ -128,6 +143,14 @@ class Clients:
     def unfinished(self) -> int:
         return sum(client.unfinished() for client in self._clients.values())
 
+    def group_readers(self) -> dict[str, list[GroupReader]]:
+        """Return the instances of applications, by their groups."""
+        found: dict[str, list[GroupReader]] = {}
+        for client in self._clients.values():
+            if isinstance(client, GroupReader):
+                found.setdefault(client.group(), []).append(client)
+        return found
+
     def is_consumed(self, value: str) -> bool:
         return any(client.has_consumed(value) for client in self._clients.values())
 
@@ -144,11 +167,12 @@ class Clients:
     def transactions_us(self) -> int:
         """How long transactions may stay open that nobody ends, 0 where no client has any."""
         default = SETTINGS[PRODUCER, TRANSACTION_TIMEOUT].defaults[-1][1]
-        specs = [spec for spec in self._specs if isinstance(spec, ProducerSpec) and spec.transactional_id]
-        return (
-            max((int(spec.settings.get(TRANSACTION_TIMEOUT, default)) for spec in specs), default=0)
-            * US_PER_MS
-        )
+        given = [
+            spec.settings if isinstance(spec, ProducerSpec) else spec.producer
+            for spec in self._specs
+            if isinstance(spec, (ProducerSpec, ApplicationSpec)) and spec.transactional_id
+        ]
+        return max((int(each.get(TRANSACTION_TIMEOUT, default)) for each in given), default=0) * US_PER_MS
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
         """Start a consumer that reads everything from the beginning, and knows these brokers at first."""
@@ -184,3 +208,8 @@ class Clients:
             for client in self._clients.values()
             for number, settings in client.producer_settings().items()
         }
+
+    def application_settings(self) -> tuple[ApplicationSettings, ...]:
+        return tuple(
+            client.application_settings() for members in self.group_readers().values() for client in members
+        )

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from harrow.campaigns.run.clients.client import Reader, Sender
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
@@ -25,6 +25,8 @@ from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+
+NOT_TRANSACTIONAL: Final = "a producer without a transactional.id"
 
 
 class ProducerClient(Sender):
@@ -171,9 +173,13 @@ class _Session:
         self.producer.send(value, partition, key, tombstone=tombstone)
 
     def begin_transaction(self) -> None:
-        raise NotImplementedError("a producer without a transactional.id")
+        raise NotImplementedError(NOT_TRANSACTIONAL)
 
-    commit_transaction = abort_transaction = begin_transaction
+    def commit_transaction(self) -> None:
+        raise NotImplementedError(NOT_TRANSACTIONAL)
+
+    def abort_transaction(self) -> None:
+        raise NotImplementedError(NOT_TRANSACTIONAL)
 
     def stop(self) -> None:
         if self.process.running:
@@ -224,15 +230,16 @@ class TransactionalSession(_Session):
     """
 
     _PRODUCER = TransactionalProducer
-    producer: TransactionalProducer
 
     def __init__(self, client: ProducerClient, cluster: Cluster, skew_us: int) -> None:
         super().__init__(client, cluster, skew_us)
+        assert isinstance(self.producer, TransactionalProducer)
+        self._transactional = self.producer
         self._is_waiting = False
         self._calls: deque[Callable[[], None]] = deque()
         self._records = 0
         self._aborts = False
-        self._wait_for(self.producer.init_transactions)
+        self._wait_for(self._transactional.init_transactions)
 
     def unfinished(self) -> int:
         """Return how many records are under way, and calls that have not returned: an open transaction may stay so."""
@@ -247,10 +254,10 @@ class TransactionalSession(_Session):
         self._call(self._begin)
 
     def commit_transaction(self) -> None:
-        self._call(lambda: self._wait_for(self.producer.commit_transaction))
+        self._call(lambda: self._wait_for(self._transactional.commit_transaction))
 
     def abort_transaction(self) -> None:
-        self._call(lambda: self._wait_for(self.producer.abort_transaction))
+        self._call(lambda: self._wait_for(self._transactional.abort_transaction))
 
     def _call(self, call: Callable[[], None]) -> None:
         if self._is_waiting:
@@ -259,7 +266,7 @@ class TransactionalSession(_Session):
             call()
 
     def _begin(self) -> None:
-        self.producer.begin_transaction()
+        self._transactional.begin_transaction()
 
     def _wait_for(self, call: Callable[[OnDone], None]) -> None:
         self._is_waiting = True
@@ -271,7 +278,7 @@ class TransactionalSession(_Session):
             return
         self._is_waiting = False
         if error != NONE and self._is_generating and self._may_abort():
-            self._wait_for(self.producer.abort_transaction)
+            self._wait_for(self._transactional.abort_transaction)
         while self._calls and not self._is_waiting:
             self._calls.popleft()()
 
@@ -282,18 +289,18 @@ class TransactionalSession(_Session):
         return self._client.spec.interval_us is not None
 
     def _may_abort(self) -> bool:
-        return self.producer.transactions.state == ABORTABLE_ERROR
+        return self._transactional.transactions.state == ABORTABLE_ERROR
 
     def _send_next(self) -> None:
         if self._is_waiting:
             return
         if self._may_abort():
-            self._wait_for(self.producer.abort_transaction)
+            self._wait_for(self._transactional.abort_transaction)
             return
-        if self.producer.transactions.state == READY:
-            self.producer.begin_transaction()
+        if self._transactional.transactions.state == READY:
+            self._transactional.begin_transaction()
             self._records, self._aborts = 0, self._client.aborts_next()
-        if self.producer.transactions.state != IN_TRANSACTION:
+        if self._transactional.transactions.state != IN_TRANSACTION:
             return
         super()._send_next()
         self._records += 1
@@ -301,15 +308,17 @@ class TransactionalSession(_Session):
             self._end_transaction()
 
     def _end_transaction(self) -> None:
-        self._wait_for(self.producer.abort_transaction if self._aborts else self.producer.commit_transaction)
+        self._wait_for(
+            self._transactional.abort_transaction if self._aborts else self._transactional.commit_transaction
+        )
 
     def _finish(self) -> None:
         """End the last transaction, however few records it has."""
         if self._is_waiting:
             return
         if self._may_abort():
-            self._wait_for(self.producer.abort_transaction)
-        elif self.producer.transactions.state == IN_TRANSACTION:
+            self._wait_for(self._transactional.abort_transaction)
+        elif self._transactional.transactions.state == IN_TRANSACTION:
             self._end_transaction()
 
 
@@ -334,6 +343,7 @@ class ConsumerClient(Reader):
         self._operations_seen = 0
         self._consumed: set[str] = set()
         self._skips_corrupt = False
+        self._slow_us = 0
 
     def skip_corrupt(self) -> None:
         self._skips_corrupt = True
@@ -394,7 +404,7 @@ class ConsumerClient(Reader):
             self._config,
             cluster.behaviours,
             history,
-            spec.poll_interval_us,
+            spec.poll_interval_us + self._slow_us,
             topics=topics,
             topic_partitions=tuple(
                 name for name in cluster.partition_names() if name.rpartition("-")[0] in topics
@@ -417,6 +427,20 @@ class ConsumerClient(Reader):
 
     def can_be_left_behind(self) -> bool:
         return bool(self.spec.group)
+
+    def can_be_slowed(self) -> bool:
+        return bool(self.spec.group)
+
+    def slow_down(self, by_us: int) -> None:
+        self._slow_us += by_us
+        if isinstance(self._consumer, GroupConsumer):
+            self._consumer.slow_down(by_us)
+
+    def is_member(self) -> bool:
+        return bool(self.spec.group)
+
+    def close(self) -> None:
+        self._close(None)
 
     def leave_behind(self) -> None:
         self.pause()
@@ -465,7 +489,10 @@ class ConsumerClient(Reader):
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         known = ConsumerSettings(
-            name=self.spec.name, read_committed=self._config.isolation_level == READ_COMMITTED
+            name=self.spec.name,
+            read_committed=self._config.isolation_level == READ_COMMITTED,
+            group="" if self.spec.partitions else self.spec.group,
+            offset_reset=self._config.auto_offset_reset,
         )
         return dict.fromkeys(self._history_processes, known)
 

@@ -77,10 +77,27 @@ class _Untouched:
     def crash(self) -> None:
         """Do nothing."""
 
-    start_again = pause = resume = leave_behind = crash
+    start_again = pause = resume = leave_behind = close = crash
 
     def step_clock(self, by_us: int) -> None:
         """Do nothing."""
+
+    slow_down = step_clock
+
+    def steps(self) -> tuple[str, ...]:
+        return ()
+
+    def hold_at(self, step: str, passes: int) -> None:
+        """Do nothing."""
+
+    def held_at(self) -> str | None:
+        return "a step"
+
+    def can_be_slowed(self) -> bool:
+        return True
+
+    def is_member(self) -> bool:
+        return True
 
 
 class _Rehearsal:

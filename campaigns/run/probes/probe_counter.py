@@ -8,7 +8,7 @@ from typing import Any, Final
 from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import FOLLOWER, LEADER, PartitionState
-from harrow.cluster_model import events
+from harrow.cluster_model import errors, events
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.packed_log import blocks_of
 from harrow.cluster_model.protocol import NO_LEADER
@@ -64,6 +64,8 @@ class _Counter:
         self._truncated: set[_Replica] = set()
         # Batches, by their records: in one mapping, for an event that is unpacked has records of its own.
         self._batches: dict[Any, int] = {}
+        # Whom a leader has asked to have in the ISR and has not been answered yet, by partition.
+        self._joining: dict[str, tuple[int, ...]] = {}
         self._failed_leader: dict[Any, int] = {}
 
     def take(self, event: Event) -> None:
@@ -89,6 +91,8 @@ class _Counter:
         self._lives[event.broker] = self._lives.get(event.broker, 0) + 1
         if self.state.broker(event.broker).is_registered:
             self._hit("bounced-broker")
+        if any(event.broker in joining for joining in self._joining.values()):
+            self._hit("member-restarted-while-joining")
 
     def broker_stopped(self, event: events.BrokerStopped) -> None:
         down = {known.broker for known in self.state.brokers.values() if not known.is_live}
@@ -137,6 +141,7 @@ class _Counter:
             self._hit("controllers-overlapped")
 
     def leader_elected(self, event: events.LeaderElected) -> None:
+        self._look_for_unheard(event)
         self._elected_epoch[event.partition] = max(
             event.leader_epoch, self._elected_epoch.get(event.partition, 0)
         )
@@ -146,6 +151,14 @@ class _Counter:
             self._hit("preferred-leader-elected")
         elif event.reason != "topic creation":
             self._hit("clean-election")
+
+    def _look_for_unheard(self, event: events.LeaderElected) -> None:
+        state = self.state.partition(event.partition)
+        former = state.replicas.get(state.leader)
+        if former is None or former.role != LEADER or event.leader == state.leader:
+            return
+        if former.leader_epoch == state.leader_epoch and not set(state.isr) <= {state.leader, *former.isr}:
+            self._hit("isr-write-unheard")
 
     def isr_reduced(self, event: events.IsrReduced) -> None:
         if event.leader == NO_LEADER and not any(
@@ -166,6 +179,8 @@ class _Counter:
             self._hit("leader-restarted-in-its-epoch")
         self._led[replica] = (event.leader_epoch, life)
         state = self.state.partition(event.partition).replica(event.broker)
+        if state.role == LEADER and led_life == life and self._has_led_between(event, led_epoch):
+            self._hit("leader-missed-its-deposition")
         if state.role != LEADER:
             before, before_start = self._last_leader.get(event.partition, (event.broker, 0))
             if before != event.broker and before_start == event.start_offset:
@@ -174,7 +189,24 @@ class _Counter:
                 self._hit("leader-hw-behind")
             self._last_leader[event.partition] = (event.broker, event.start_offset)
 
+    def _has_led_between(self, event: events.BecameLeader, epoch: int) -> bool:
+        elections = self.state.partition(event.partition).elections
+        return any(
+            epoch < line.event.leader_epoch < event.leader_epoch
+            and line.event.leader not in (event.broker, NO_LEADER)
+            for line in elections
+        )
+
+    def isr_pending(self, event: events.IsrPending) -> None:
+        known = self.state.partition(event.partition).replica(event.broker).isr
+        self._joining[event.partition] = tuple(member for member in event.isr if member not in known)
+
+    def isr_refused(self, event: events.IsrRefused) -> None:
+        self._hit("isr-write-refused")
+        self._joining.pop(event.partition, None)
+
     def isr_changed(self, event: events.IsrChanged) -> None:
+        self._joining.pop(event.partition, None)
         state = self.state.partition(event.partition)
         if event.change == "shrink":
             self._hit("isr-shrank")
@@ -245,6 +277,10 @@ class _Counter:
         elif event.api == "Produce" and event.error == "NOT_LEADER_FOR_PARTITION":
             self._hit("sent-to-former-leader")
 
+    def delete_records_answered(self, event: events.DeleteRecordsAnswered) -> None:
+        if event.error == errors.NONE:
+            self._hit("records-deleted-by-request")
+
     # Followers and their logs
 
     def became_follower(self, event: events.BecameFollower) -> None:
@@ -307,6 +343,9 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.BecameLeader.name: _Counter.became_leader,
     events.BecameFollower.name: _Counter.became_follower,
     events.IsrChanged.name: _Counter.isr_changed,
+    events.IsrPending.name: _Counter.isr_pending,
+    events.IsrRefused.name: _Counter.isr_refused,
+    events.DeleteRecordsAnswered.name: _Counter.delete_records_answered,
     events.LogTruncated.name: _Counter.log_truncated,
     events.LogOpened.name: _Counter.log_opened,
     events.UnflushedLost.name: _Counter.unflushed_lost,
@@ -330,7 +369,6 @@ _PROBE_BY_EVENT: Final = {
     events.FetchDelayed.name: "fetch-waited-in-purgatory",
     events.FetchExpired.name: "fetch-expired-in-purgatory",
     events.FetcherFailed.name: "follower-gave-up",
-    events.IsrRefused.name: "isr-write-refused",
     events.CorruptBatchFetched.name: "corrupt-batch-fetched",
     events.CorruptionCut.name: "recovery-met-corruption",
     events.LogDirFailed.name: "log-dir-failed",

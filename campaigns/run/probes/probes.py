@@ -55,6 +55,8 @@ PROBES: Final[dict[str, str]] = {
     "Its own is from its last fetch. Until followers have fetched, what is committed counts as not committed.",
     "leader-restarted-in-its-epoch": "A broker that had died led again in the same leader epoch.\n\n"
     "Its absence went unnoticed. If its log became shorter meanwhile, followers cannot tell by the epoch.",
+    "leader-missed-its-deposition": "A leader was elected again before it had heard that another one had led.\n\n"
+    "It has been leader all along as far as it knows, and its followers may have truncated for the one in between.",
     # Leaders that have been succeeded
     "zombie-leader-accepted-write": "A broker appended in a leader epoch that had been succeeded.\n\n"
     "The record will be truncated; with acks=1 it has been acknowledged.",
@@ -77,6 +79,10 @@ PROBES: Final[dict[str, str]] = {
     "What was committed in between was committed without it.",
     "isr-write-refused": "ZooKeeper refused a leader's ISR.\n\n"
     "A controller had written the znode, or the session was over: the leader may have been succeeded.",
+    "isr-write-unheard": "Another leader was elected while the former one did not know of an ISR that it had written.\n\n"
+    "Whom it had taken in may lead by now, and a leader that goes by the smaller ISR commits without it (KIP-497).",
+    "member-restarted-while-joining": "A broker was started again while its leader's request to take it into the ISR was under way.\n\n"
+    "What the request goes by was a former life, and its records may be lost (KIP-903).",
     # Followers
     "truncated": "A follower cut its log back.\n\n"
     "What it had from a leader of the past, the present leader has not.",
@@ -125,6 +131,8 @@ PROBES: Final[dict[str, str]] = {
     "Its network threads wait as well then, with answers that are ready.",
     "log-start-raised": "A log begins later than before: retention has deleted what was there.\n\n"
     "A consumer whose next record is gone goes where auto.offset.reset says.",
+    "records-deleted-by-request": "An administrator had records deleted.\n\n"
+    "The logs begin in the middle of a batch, perhaps; what is at the offset and after it has to stay (KIP-107).",
     "log-started-anew": "A follower dropped its log, and went on where its leader's begins.\n\n"
     "It had been away for longer than its leader keeps records.",
     "log-compacted": "A replica compacted its log.\n\n"

@@ -1,5 +1,7 @@
 """What conditions see of a simulated cluster."""
 
+from collections.abc import Iterator
+
 from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import TraceScan
 from harrow.cluster_model.broker.partition import Partition
@@ -60,6 +62,13 @@ class ModelReplica:
         log = self._replica.log
         begin = log.log_start_offset
         return tuple(value for batch in log.batches if batch.next_offset > begin for value in batch.values)
+
+    @property
+    def records(self) -> Iterator[tuple[int, str]]:
+        begin = self._replica.log.log_start_offset
+        for batch in self._replica.log.batches:
+            if batch.next_offset > begin:
+                yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
 
 
 class ClusterObserver:

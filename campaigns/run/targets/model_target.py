@@ -87,6 +87,7 @@ class ModelTarget:
             process_names=cluster.history.process_names,
             producers=self.clients.producer_settings(),
             consumers=self.clients.consumer_settings(),
+            applications=self.clients.application_settings(),
             partitions=self._settings_of((*partitions, *cluster.internal_partitions())),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
             read_back=frozenset(),

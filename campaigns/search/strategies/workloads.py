@@ -86,6 +86,7 @@ def workloads(
     applications = [
         draw(specs(kind.spec, known, name=f"{kind.name}-{number}"))
         for _, kind in application_kinds()
+        if kind.is_drawn
         for number in range(draw(st.integers(*application_count)))
     ]
     return Workload(producers=tuple(made), consumers=tuple(readers), applications=tuple(applications))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
 from harrow.cluster_model.coordinators.protocol import (
     NO_INSTANCE,
     NO_MEMBER,
@@ -67,6 +68,8 @@ class Group:
     rebalance of an empty group may wait, None where none waits. ``in_flight`` counts the commits of each partition that are
     not replicated yet, ``pending_offsets`` are what transactions have committed that have not ended, by producer id.
     ``appended`` is the place in the log of what is appended next.
+
+    A group whose members have the protocol of KIP-848 has ``consumers``, whose state ``state`` is, and no member here.
     """
 
     id: str
@@ -87,6 +90,7 @@ class Group:
     pending_offsets: dict[int, dict[str, CommittedOffset]] = field(default_factory=dict)
     empty_since_us: int = 0
     appended: int = 0
+    consumers: ConsumerGroup | None = None
 
     # Members
 

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.coordinators.coordinator_log import NO_EPOCH, CoordinatorLog, CoordinatorRecord
+from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
+from harrow.cluster_model.coordinators.groups.consumer_group_manager import ConsumerGroupManager
+from harrow.cluster_model.coordinators.groups.consumer_group_records import consumer_group_tombstones
 from harrow.cluster_model.coordinators.groups.group import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -30,10 +34,13 @@ from harrow.cluster_model.coordinators.groups.group_records import (
 )
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import (
+    JOIN_EPOCH,
     NO_GENERATION,
     NO_INSTANCE,
     NO_MEMBER,
     NO_OFFSET_COMMITTED,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -75,6 +82,11 @@ _NOT_AVAILABLE: Final = frozenset(
 _ID_END: Final = 1 << 32
 
 
+def _is_empty(group: Group) -> bool:
+    """Return whether a group with the classic protocol has nobody who joins it or has joined."""
+    return group.state == EMPTY and not (group.members or group.pending_members)
+
+
 def _error_of_append(error: str) -> str:
     """Return what a client is told of an append that failed (``GroupMetadataManager.storeOffsets``)."""
     if error in _NOT_AVAILABLE:
@@ -99,6 +111,7 @@ class GroupCoordinator:
         behaviours: Behaviours,
         replicas: ReplicaManager,
         respond: Callable[[Message, Any], None],
+        metadata: MetadataCache,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -112,11 +125,15 @@ class GroupCoordinator:
         self._groups: dict[str, Group] = {}
         self._expiry = PeriodicTask(host, config.offsets_retention_check_interval_us, self._expire_offsets)
         self._expiry.start()
+        self._consumer_groups = ConsumerGroupManager(
+            broker, host, config, behaviours, metadata, self._append, self._is_here, self._reload
+        )
         self.handlers: dict[str, Callable[[Message], None]] = {
             "JoinGroup": self._handle_join,
             "SyncGroup": self._handle_sync,
             "Heartbeat": self._handle_heartbeat,
             "LeaveGroup": self._handle_leave,
+            "ConsumerGroupHeartbeat": self._handle_consumer_group_heartbeat,
             "OffsetCommit": self._handle_offset_commit,
             "OffsetFetch": self._handle_offset_fetch,
             "TxnOffsetCommit": self._handle_txn_offset_commit,
@@ -140,9 +157,24 @@ class GroupCoordinator:
             self._groups[group.id] = group
             if group.offsets:
                 self._expiry.request()
+            if group.consumers is not None:
+                self._consumer_groups.loaded(group, group.consumers, "loaded")
+                continue
             for member in group.members.values():
                 self._heard_of(group, member)
             self._tell(group, "loaded")
+
+    def _reload(self, group: Group) -> None:
+        """Have a group's members be again what the log says of them, for a write that they went by is not in it."""
+        reason = "a write has failed"
+        if group.consumers is not None:
+            self._consumer_groups.unloaded(group, group.consumers, reason)
+        read = groups_in(group.partition, self._log.batches(group.partition)).get(group.id)
+        group.consumers = None if read is None else read.consumers
+        if group.consumers is None:
+            group.state = EMPTY
+        else:
+            self._consumer_groups.loaded(group, group.consumers, reason)
 
     def resigned(self, partition: int) -> None:
         """Forget the groups of a partition; who waits for an answer is sent to look for its coordinator (``onGroupUnloaded``)."""
@@ -151,6 +183,8 @@ class GroupCoordinator:
         for group in [each for each in self._groups.values() if each.partition == partition]:
             del self._groups[group.id]
             group.state = DEAD
+            if group.consumers is not None:
+                self._consumer_groups.unloaded(group, group.consumers, "another broker coordinates it")
             for member in group.members.values():
                 self._answer_join(member, JoinGroupResponse(errors.NOT_COORDINATOR, member=member.id))
                 self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
@@ -164,7 +198,8 @@ class GroupCoordinator:
                     self._expiry.request()
                     offsets = tuple((name, each.offset) for name, each in taken.items())
                     self._host.emit(
-                        OffsetsCommitted, self._broker, group.id, NO_MEMBER, NO_GENERATION, offsets
+                        OffsetsCommitted,
+                        *(self._broker, group.id, NO_MEMBER, NO_GENERATION, group.generation, offsets),
                     )
 
     def _partition_error(self, group: str) -> str:
@@ -216,7 +251,7 @@ class GroupCoordinator:
             return
         if group is None:
             group = self._new_group(request.group)
-        if not group.supports(request.protocols):
+        if not self._becomes_classic(group) or not group.supports(request.protocols):
             answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
         elif request.member == NO_MEMBER:
             self._join_new(group, request, message[0].client.name, answer)
@@ -591,6 +626,50 @@ class GroupCoordinator:
             producer_epoch=producer_epoch,
         )
 
+    # The protocol of KIP-848
+
+    def _handle_consumer_group_heartbeat(self, message: Message) -> None:
+        request: ConsumerGroupHeartbeatRequest = message[2]
+
+        def answer(response: ConsumerGroupHeartbeatResponse) -> None:
+            self._reject(message, response.error)
+            self._respond(message, response)
+
+        error = self._consumer_groups.request_error(request)
+        if error == errors.NONE:
+            error = self._partition_error(request.group)
+        if error != errors.NONE:
+            answer(ConsumerGroupHeartbeatResponse(error))
+            return
+        consumers = self._consumers_of(request)
+        if consumers is None:
+            answer(ConsumerGroupHeartbeatResponse(errors.GROUP_ID_NOT_FOUND))
+        else:
+            group = self._groups[request.group]
+            self._consumer_groups.heartbeat(group, consumers, request, message[0].client.name, answer)
+
+    def _consumers_of(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
+        """Return the members of a group that has the protocol of KIP-848, or nobody and gets it with the first (``getOrMaybeCreateConsumerGroup``)."""
+        group = self._groups.get(request.group)
+        if request.epoch == JOIN_EPOCH and (group is None or (group.consumers is None and _is_empty(group))):
+            if group is None:
+                group = self._new_group(request.group)
+            elif group.generation:
+                self._append(group, (group_tombstone(group),), lambda _: None)
+                group.generation = 0
+            group.consumers = ConsumerGroup()
+        return None if group is None else group.consumers
+
+    def _becomes_classic(self, group: Group) -> bool:
+        """Return whether a member with the classic protocol may join: one of KIP-848 whose members are gone is none any more (``maybeDeleteEmptyConsumerGroup``)."""
+        if group.consumers is None:
+            return True
+        if group.consumers.members:
+            return False
+        group.consumers = None
+        self._append(group, consumer_group_tombstones(group.id), lambda _: None)
+        return True
+
     # Sessions
 
     def _handle_heartbeat(self, message: Message) -> None:
@@ -707,6 +786,8 @@ class GroupCoordinator:
 
     def _commit_error(self, group: Group, request: OffsetCommitRequest) -> str:
         """Return why a commit is not taken (``validateOffsetCommit``)."""
+        if group.consumers is not None:
+            return self._consumer_groups.commit_error(group.consumers, request)
         no_member = request.generation == NO_GENERATION and group.state == EMPTY
         if no_member or not self._behaviours.commits_fenced:
             return errors.NONE
@@ -726,7 +807,7 @@ class GroupCoordinator:
         on_complete: Callable[[str], None],
     ) -> None:
         now_us = self._host.clock.now_us
-        committed = self._placed(group, offsets)
+        committed, present = self._placed(group, offsets), group.generation
         for name in offsets:
             group.in_flight[name] = group.in_flight.get(name, 0) + 1
 
@@ -739,7 +820,7 @@ class GroupCoordinator:
                     group.take_offset(name, committed[name])
             if error == errors.NONE and self._is_here(group):
                 pairs = tuple(offsets.items())
-                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, pairs)
+                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, present, pairs)
                 self._expiry.request()
             on_complete(_error_of_append(error))
 
@@ -806,6 +887,9 @@ class GroupCoordinator:
     def _txn_commit_error(self, group: Group, request: TxnOffsetCommitRequest) -> str:
         """Return why a transaction cannot commit offsets as this member; who names none can always (``validateOffsetCommit``)."""
         is_given = request.generation != NO_GENERATION or request.member != NO_MEMBER
+        if is_given and group.consumers is not None:
+            error = self._consumer_groups.commit_error(group.consumers, request)
+            return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH else error
         if not is_given or (request.generation == NO_GENERATION and group.state == EMPTY):
             return errors.NONE
         error = self._member_error(group, request.member, request.instance)
@@ -843,12 +927,14 @@ class GroupCoordinator:
     def _handle_offset_fetch(self, message: Message) -> None:
         request: OffsetFetchRequest = message[2]
         error = self._partition_error(request.group)
+        group = self._groups.get(request.group)
+        if error == errors.NONE and group is not None and group.consumers is not None:
+            error = self._consumer_groups.fetch_error(group.consumers, request)
         if error != errors.NONE:
             self._reject(message, error)
             nothing = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
             self._respond(message, OffsetFetchResponse(nothing, error))
             return
-        group = self._groups.get(request.group)
         found = {}
         for name in request.partitions:
             committed = None if group is None else group.offsets.get(name)
@@ -870,7 +956,9 @@ class GroupCoordinator:
         retention_us = self._config.offsets_retention_us
         for group in list(self._groups.values()):
             spared = self._behaviours.offsets_kept_while_read
-            if spared and (group.state != EMPTY or now_us - group.empty_since_us < retention_us):
+            # With KIP-848 it counts when they were committed, not when the last member left (``ConsumerGroup.offsetExpirationCondition``).
+            since_us = now_us - group.empty_since_us if group.consumers is None else retention_us
+            if spared and (group.state != EMPTY or since_us < retention_us):
                 continue
             expired = {
                 name: each.offset
@@ -884,6 +972,8 @@ class GroupCoordinator:
                 group.state = DEAD
                 del self._groups[group.id]
                 records.append(group_tombstone(group))
+                if group.consumers is not None:
+                    records += consumer_group_tombstones(group.id)
             if records:
                 self._append(group, records, lambda _: None)
             if expired:

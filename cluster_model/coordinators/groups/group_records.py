@@ -1,12 +1,19 @@
 """What the coordinator of groups writes to ``__consumer_offsets``, and what an elected one makes of it (``GroupMetadataManager.scala``).
 
-There are two kinds of records: what a group is, in each generation, and what it has committed of a partition.
+There are two kinds of records: what a group is, in each generation, and what it has committed of a partition. A group whose
+coordinator assigns has others in place of the former (`consumer_group_records`).
 """
 
 from collections.abc import Iterable
 from typing import Any, Final
 
 from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord, records_of
+from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
+from harrow.cluster_model.coordinators.groups.consumer_group_records import (
+    group_of,
+    is_of_consumer_group,
+    replay,
+)
 from harrow.cluster_model.coordinators.groups.group import EMPTY, STABLE, CommittedOffset, Group, Member
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import COMMIT, RecordBatch
@@ -71,16 +78,34 @@ def groups_in(number: int, batches: Iterable[RecordBatch]) -> dict[str, Group]:
             kind, _, rest = record.key.partition(" ")
             if kind == _GROUP:
                 _load_group(known(rest), record.value)
+            elif is_of_consumer_group(kind):
+                _load_consumers(known(group_of(kind, rest)), kind, rest, record.value)
             else:
                 partition, _, name = rest.partition(" ")
                 _load_offset(known(name), partition, record.value, place, batch)
     for group in groups.values():
         group.appended = end
+        _settle_protocol(group)
     return {
         name: group
         for name, group in groups.items()
-        if group.members or group.offsets or group.pending_offsets or group.generation
+        if group.members or group.offsets or group.pending_offsets or group.generation or group.consumers
     }
+
+
+def _settle_protocol(group: Group) -> None:
+    """Have a group the protocol that its last records are of; those of the other one say that it is gone."""
+    consumers = group.consumers
+    if consumers is not None and (consumers.epoch or consumers.members):
+        group.state = consumers.state
+    else:
+        group.consumers = None
+
+
+def _load_consumers(group: Group, kind: str, rest: str, value: Any) -> None:
+    if group.consumers is None:
+        group.consumers = ConsumerGroup()
+    replay(group.consumers, kind, rest, value)
 
 
 def _load_group(group: Group, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from textwrap import dedent
 
 import pytest
 
@@ -9,6 +10,7 @@ from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import Core, Plan, Swarm, SwarmFaults
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.run.core_recovery import recovery_time_us, sufficient_core
+from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.search.simpler_cluster import with_defaults, with_fewer_replicas, with_plain_numbers
 from harrow.cluster_model.sim.choices import Choices
@@ -209,6 +211,22 @@ def test_with_a_core_a_campaign_can_expect_that_it_serves() -> None:
     for core in ("core: {}", "swarm: {core: true}"):
         plan = load_text(f"{core}\nexpect: {{rules: {{unavailable: held}}}}\n", "f.yaml").plans[0]
         assert plan.expect.rules == (("unavailable", "held"),)
+
+
+def test_a_core_owes_nobody_what_was_deleted_in_the_middle_of_a_batch() -> None:
+    text = """
+        settings: {acks: all, linger.ms: 100ms}
+        cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+        script:
+          - at: 1s
+            do: {send: {value: m, count: 4}}
+          - when: {acked: [m-0, m-1, m-2, m-3]}
+            do: {delete_records: {partition: t-0, offset: 2}}
+          - when: {event: {delete_records_answered: {error: NONE}}}
+        core: {}
+        """
+    (plan,) = load_text(dedent(text), "f.yaml").plans
+    assert run_plan(plan, 0).verdict.rules["unavailable"].status == "held"
 
 
 # Smaller plans

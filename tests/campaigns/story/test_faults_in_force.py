@@ -56,7 +56,8 @@ def test_every_lasting_fault_is_in_force_from_its_strike_on(name: str) -> None:
         "message": {"action": "drop"},
         "network_ack_loss": {},
         "clock_skew": {"of": (1,)},
-        **{key: {"client": "producer-0"} for key in FAULTS if key.startswith("client_")},
+        **{key: {"client": "producer-0"} for key in FAULTS if key.startswith(("client_", "application_"))},
+        "slow_poll": {"client": "producer-0"},
     }
     details = given.get(name, {"broker": 1})
     assert in_force([strike(name, **details)]) == [1]

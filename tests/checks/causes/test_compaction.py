@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from harrow.checks.causes.compaction import compaction_of, is_superseded
+from harrow.checks.causes.compaction import compaction_of, holes, is_superseded
 from harrow.checks.index import Index
 from harrow.checks.rules.lost_write import RULE
 from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.checks.evidence_builder import RunBuilder
 
 P = "t-0"
@@ -105,6 +106,28 @@ def test_a_record_whose_later_one_is_cut_off_is_lost_with_it() -> None:
     found = {finding.value: finding for finding in RULE.find(index)}
     assert "superseded-by-lost-record" in [link.kind.name for link in found["m0"].chain]
     assert found["m0"].permitted_by is None
+
+
+def test_a_record_goes_for_what_the_cleaner_had_looked_at_and_not_for_what_is_behind_that() -> None:
+    run = two_of_a_key()
+    keyed(run, run.producer(), "m2", "a")
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    index = judged(run)
+    taken = compaction_of(index, P, index.partition(P).by_value["m0"])
+    assert taken is not None
+    assert taken.later is not None
+    assert taken.later.value == "m1"
+
+
+def test_where_a_log_was_emptied_is_a_hole_whatever_has_been_put_there_since() -> None:
+    run = two_of_a_key()
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    index = judged(run)
+    assert holes(index, P, range(2), 10 * US_PER_SECOND) == {0}
+    assert holes(index, P, range(2), 8 * US_PER_SECOND) == set()
+    assert holes(index, P, range(1, 2), 10 * US_PER_SECOND) == set()
 
 
 @pytest.mark.parametrize(

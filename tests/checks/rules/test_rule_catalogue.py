@@ -22,6 +22,13 @@ def test_rules_are_listed_in_order() -> None:
         "two-leaders",
         "unavailable",
         "acked-below-min-isr",
+        "torn-transaction",
+        "unasked-commit",
+        "fenced-write",
+        "read-above-lso",
+        "hanging-transaction",
+        "lso-stands-still",
+        "offset-regression",
         "poll-skip",
         "nonmonotonic-poll",
         "int-poll-skip",
@@ -32,6 +39,9 @@ def test_rules_are_listed_in_order() -> None:
         "precommitted-read",
         "G0",
         "G1c",
+        "lost-effect",
+        "doubled-effect",
+        "rebalance-skip",
         "hw-monotonic",
         "hw-within-log",
         "isr-holds-committed",
@@ -51,6 +61,8 @@ def test_rules_are_listed_in_order() -> None:
         "unclean-replica-not-elected",
         "committed-metadata-kept",
         "metadata-snapshot-committed",
+        "commits-of-present-generation",
+        "one-owner-per-partition",
     ]
 
 

@@ -525,6 +525,22 @@ def test_an_end_that_comes_late_ends_the_next_transaction_unless_each_has_an_epo
     assert cluster.committed("t-0") == committed
 
 
+@pytest.mark.parametrize(("is_verified", "committed"), [(False, ["t-0 one", "next"]), (True, ["t-0 one"])])
+def test_what_is_sent_before_the_last_transaction_has_its_marker_does_not_go_with_it(
+    is_verified: bool, committed: list[str]
+) -> None:
+    cluster = TransactionsCluster("4.3", next_transaction_verified=is_verified)
+    producer = open_transaction(cluster, "t-0")
+    release = hold_markers(cluster, "t-0")
+    answer = cluster.end(producer)
+    following = answer.producer_id, answer.producer_epoch
+    assert (cluster.write(following, "t-0", "next") == errors.NONE) != is_verified
+    release()
+    cluster.run(1)
+    cluster.end(following, committed=False)
+    assert cluster.committed("t-0") == committed
+
+
 def test_with_v2_an_end_that_is_repeated_gets_the_same_answer() -> None:
     cluster = TransactionsCluster("4.3")
     producer = open_transaction(cluster, "t-0")

@@ -206,6 +206,13 @@ class TestUncleanReplicaNotElected:
         self.elect(watched, 1)
         assert watched.broken == []
 
+    def test_what_its_former_life_has_sent_may_unfence_one_that_has_just_died(self, watched: Watched) -> None:
+        watched.emit(RegistrationLearned, 1, 6)
+        watched.emit(BrokerStopped, 1, "process")
+        watched.emit(BrokerRegistered, 1, 6)
+        self.elect(watched, 1)
+        assert watched.broken == []
+
     def test_one_that_is_killed_when_its_logs_are_closed_has_stopped_in_good_order(
         self, watched: Watched
     ) -> None:

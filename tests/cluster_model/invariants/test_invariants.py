@@ -14,7 +14,9 @@ from harrow.cluster_model.events import (
     FailoverCompleted,
     LeaderElected,
     LeaderEpochTaken,
+    MemberReconciled,
     MetadataSnapshotDiffers,
+    OffsetsCommitted,
     PartitionStateWritten,
     RegistrationLearned,
 )
@@ -72,6 +74,9 @@ def break_everything(watched: Watched) -> None:
     watched.emit(LeaderElected, 3000, T, 0, 3, (0,), False, "broker startup")
     watched.emit(CommittedMetadataCut, 3000, 1, 2)
     watched.emit(MetadataSnapshotDiffers, 3000, 1, 2)
+    watched.emit(OffsetsCommitted, 0, "g", "one", 1, 2, ((T, 1),))
+    watched.emit(MemberReconciled, 0, "g", "a", 1, "STABLE", (T,), ())
+    watched.emit(MemberReconciled, 0, "g", "b", 2, "STABLE", (T,), ())
 
 
 WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)

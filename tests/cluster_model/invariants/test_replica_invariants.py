@@ -2,7 +2,7 @@
 
 import pytest
 
-from harrow.cluster_model.events import ControllerElected
+from harrow.cluster_model.events import ControllerElected, LogStartRaised
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
 from tests.cluster_model.invariants.watched_cluster import Leader, T, Watched
 
@@ -160,6 +160,17 @@ class TestLogMatching:
         self.diverge(watched)
         watched.raise_hw(2, 1)
         assert watched.broken == []
+
+    def test_what_was_deleted_may_stand_there_again_and_differ(self) -> None:
+        watched = Watched(["log-matching", "isr-holds-committed"])
+        self.diverge(watched)
+        watched.emit(LogStartRaised, 1, T, 1, "DeleteRecords", 0)
+        watched.append(1, "c")
+        watched.append(2, "d")
+        watched.raise_hw(1, 1, 2)
+        assert watched.broken == []
+        watched.raise_hw(2, 1, 2)
+        assert watched.broken == [("log-matching", 2, T, 0, 1)]
 
     def test_one_that_is_down_is_not_compared(self) -> None:
         watched = Watched(["log-matching"])

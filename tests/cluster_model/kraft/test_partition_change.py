@@ -104,6 +104,12 @@ def test_no_eligible_replica_leads_while_there_is_an_isr(election: Election) -> 
     assert changed(known, (2,), alive=(2, 3), min_isr=3, election=election) == (2, 6, (2,), (3, 1), False)
 
 
+def test_an_unclean_election_leaves_nobody_eligible() -> None:
+    known = partition(leader=-1, isr=(), elr=(1,))
+    found = changed(known, (), alive=(0,), min_isr=2, election=Election.UNCLEAN)
+    assert found == (0, 6, (0,), (), True)
+
+
 def test_who_may_have_lost_records_is_not_eligible() -> None:
     known = partition(leader=-1, isr=(), elr=(0, 1))
     assert changed(known, (), alive=(), min_isr=2, lost=(0,)) == (-1, 5, (), (1,), False)

@@ -312,6 +312,29 @@ def test_a_broker_cleans_a_log_once_it_is_dirty_enough_and_notes_up_to_where() -
     assert len(broker.cleaned()) == 1
 
 
+def test_a_segment_has_been_written_to_when_the_last_append_reached_it_before_it_was_full() -> None:
+    """Its tombstones go by that, before KIP-534: a follower that copies much at once fills one segment and begins others."""
+    broker = Broker(segment_bytes=200)
+    broker.host.advance(1 * SECOND)
+    broker.append(keyed(A1))
+    broker.host.advance(5 * SECOND)
+    for batch in (keyed(A2), keyed(B1), keyed(C1), keyed(A1)):
+        broker.log.append_as_leader(batch, 0)
+    broker.logs.appended(P)
+    segments = broker.disk.log_file(P).segments
+    assert len(segments) > 1
+    assert {segment.modified_us for segment in segments} == {6 * SECOND}
+
+
+def test_a_segment_that_was_full_before_the_last_append_is_as_old_as_it_was() -> None:
+    broker = Broker(segment_bytes=14)
+    for batch in (keyed(A1), keyed(A2), keyed(B1)):
+        broker.host.advance(1 * SECOND)
+        broker.append(batch)
+    segments = broker.disk.log_file(P).segments
+    assert [segment.modified_us for segment in segments] == [1 * SECOND, 2 * SECOND, 3 * SECOND]
+
+
 def test_what_waits_for_the_high_watermark_is_cleaned_once_that_has_risen() -> None:
     broker = Broker()
     broker.append(keyed(A1), keyed(A2), keyed(B1), hw=0)

@@ -45,10 +45,27 @@ def test_no_setting_of_a_campaign_is_lacking(library: str, scope: str) -> None:
     names = [name for of, name in SETTINGS if of == scope]
     lacking = ["default.api.timeout.ms"] * (scope == CONSUMER)
     if library == KAFKA_PYTHON:
+        lacking = ["group.protocol", "group.remote.assignor"] * (scope == CONSUMER) + lacking
         lacking.append("retry.backoff.max.ms")
     elif scope == PRODUCER:
         lacking.append("max.block.ms")
     assert list(LIBRARIES[library].lacking(scope, names)) == lacking
+
+
+def test_librdkafka_is_told_of_its_groups_protocol_and_nothing_of_the_other_one() -> None:
+    given: dict[str, Value] = {
+        "group.id": "g",
+        "group.protocol": "consumer",
+        "group.remote.assignor": "range",
+    }
+    told = consumer_settings(CONFLUENT_KAFKA, "4.3", given)
+    assert (told["group.protocol"], told["group.remote.assignor"]) == ("consumer", "range")
+    Consumer(told).close()
+    told = consumer_settings(
+        CONFLUENT_KAFKA, "4.3", {"group.id": "g", "partition.assignment.strategy": "range"}
+    )
+    assert "session.timeout.ms" in told
+    Consumer(told).close()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

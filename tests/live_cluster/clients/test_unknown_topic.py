@@ -86,7 +86,8 @@ def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: An
     """Return the errors with which records end that are queued when the broker says that it does not know their topic."""
     host, port = server.server_address[:2]
     connection = LIBRARIES[CONFLUENT_KAFKA].connection([f"{host!s}:{port}"], "p")
-    producer = Producer({**connection, **settings})
+    # It lingers, for a record of a request under way ends with the request.
+    producer = Producer({**connection, "linger.ms": 1_000 * _PATIENCE_S, **settings})
     errors: list[str] = []
 
     def ended(error: KafkaError | None, _: Any) -> None:
@@ -95,9 +96,9 @@ def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: An
     producer.produce(_TOPIC, b"m0", partition=0, on_delivery=ended)
     producer.list_topics(_TOPIC, timeout=10)
     server.knows_topic = False
-    producer.list_topics(_TOPIC, timeout=10)
     until_s = time.monotonic() + watched_s
     while not errors and time.monotonic() < until_s:
+        producer.list_topics(_TOPIC, timeout=10)
         producer.poll(0.05)
     found = list(errors)
     producer.purge()

@@ -282,6 +282,66 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([refused("FENCED_LEADER_EPOCH")], {"fenced-by-leader-epoch": 1}),
         ([refused("REQUEST_TIMED_OUT")], {"produce-timed-out": 1}),
         ([refused("OFFSET_OUT_OF_RANGE")], {"fetch-out-of-range": 1}),
+        (
+            [
+                event(5, "delete_records_answered", 0, "t-0", 3, error)
+                for error in ("NONE", "REQUEST_TIMED_OUT")
+            ],
+            {"records-deleted-by-request": 1},
+        ),
+        # Broker 0 leads again, and has not heard that broker 1 did.
+        (
+            [
+                event(5, "election", 0, "t-0", 0, 0, (0, 1), False, "topic creation"),
+                led(0, 0, isr=(0, 1)),
+                elected(1),
+                event(11, "election", 0, "t-0", 0, 2, (0,), False, "broker failure"),
+                led(0, 2),
+            ],
+            {"clean-election": 2, "leader-missed-its-deposition": 1},
+        ),
+        (
+            [event(5, "election", 0, "t-0", 0, 0, (0, 1), False, "topic creation"), led(0, 0), led(0, 2)],
+            {},
+        ),
+        # Who asks for broker 1 has not been answered when broker 1 is started again.
+        (
+            [led(0, 0), event(16, "isr_pending", 0, "t-0", 0, (0, 1)), started(1)],
+            {"member-restarted-while-joining": 1},
+        ),
+        (
+            [led(0, 0), event(16, "isr_pending", 0, "t-0", 0, (0, 1)), started(2)],
+            {},
+        ),
+        (
+            [
+                led(0, 0),
+                event(16, "isr_pending", 0, "t-0", 0, (0, 1)),
+                event(17, "isr_refused", 0, "t-0", 0, (0, 1), "expand"),
+                started(1),
+            ],
+            {"isr-write-refused": 1},
+        ),
+        # ZooKeeper has broker 1 in the ISR and elects it; broker 0 has never heard of that.
+        (
+            [
+                event(5, "election", 0, "t-0", 0, 0, (0,), False, "topic creation"),
+                led(0, 0),
+                event(16, "isr_written", 0, "t-0", 0, (0, 1)),
+                elected(1),
+            ],
+            {"clean-election": 1, "isr-write-unheard": 1},
+        ),
+        (
+            [
+                event(5, "election", 0, "t-0", 0, 0, (0,), False, "topic creation"),
+                led(0, 0),
+                event(16, "isr_written", 0, "t-0", 0, (0, 1)),
+                event(17, "isr", 0, "t-0", 0, (0, 1), "expand"),
+                elected(1),
+            ],
+            {"isr-expanded": 1, "clean-election": 1},
+        ),
         ([event(1, "flush", 0, "t-0", 3), event(1, "broker_paused", 0)], {}),
     ],
 )

@@ -1,0 +1,181 @@
+"""Consume, transform, produce with a crash at every step of the loop, and every fault of the catalogue meanwhile: what came of each record.
+
+Run ``python -m benchmarks.exactly_once [SEEDS]``. Each pair of a step and a fault is run with each seed, first with the offsets in the
+transaction, then with automatic commits. A run counts as one that doubled or lost if any record of its input has more or fewer effects
+than it should; rates are shares of runs, with their 95% intervals.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.sweep.confidence import wilson
+from harrow.checks.finding import INCONCLUSIVE
+from harrow.checks.promise import DOUBLED_EFFECT, LOST_EFFECT
+from harrow.cluster_model.clients.application import APPLICATIONS
+from harrow.cluster_model.topology import AUTO_COMMITTED, EXACTLY_ONCE
+
+FAULTS: Final[Mapping[str, str]] = {
+    "broker_crash": "broker_crash: {broker: leader of in-0, restart_after: 3s}",
+    "broker_restart": "broker_crash: {broker: 1}; broker_restart: {broker: 1}",
+    "broker_stop": "broker_stop: {broker: leader of in-0, restart_after: 3s}",
+    "broker_bounce": "broker_bounce: {broker: leader of in-0}",
+    "rolling_restart": "rolling_restart: {}",
+    "broker_pause": "broker_pause: {broker: leader of in-0, duration: 12s}",
+    "broker_resume": "broker_pause: {broker: 1}; broker_resume: {broker: 1}",
+    "broker_slow": "broker_slow: {broker: any, duration: 5s}",
+    "broker_isolation": "broker_isolation: {broker: leader of in-0, duration: 12s}",
+    "disk_loss": "broker_crash: {broker: 1}; disk_loss: {broker: 1}; broker_restart: {broker: 1}",
+    "torn_write": "torn_write: {broker: any, restart_after: 3s}",
+    "bit_rot": "bit_rot: {broker: follower of in-0, partition: in-0}",
+    "log_dir_failure": "log_dir_failure: {broker: any, duration: 5s}",
+    "disk_full": "disk_full: {broker: any, room: 200, duration: 5s}",
+    "disk_slow": "disk_slow: {broker: any, duration: 5s}",
+    "stale_checkpoint": "broker_crash: {broker: 1}; stale_checkpoint: {broker: 1}; broker_restart: {broker: 1}",
+    "clock_skew": "clock_skew: {of: any, by: 20s, duration: 5s}",
+    "controller_failover": "controller_failover: {how: crash, restart_after: 3s}",
+    "session_expiry": "session_expiry: {broker: any}",
+    "network_ack_loss": "network_ack_loss: {probability: 0.5, duration: 5s}",
+    "slow_follower": "slow_follower: {broker: any, mode: stuck, duration: 12s}",
+    "partition": "partition: {between: one, and: leader of in-0, duration: 12s}",
+    "network_split": "network_split: {duration: 12s}",
+    "link_slow": "link_slow: {between: one, and: brokers, latency: 300ms, duration: 5s}",
+    "link_reset": "link_reset: {between: one, and: brokers}",
+    "client_crash": "client_crash: {client: two, restart_after: 1s}",
+    "client_pause": "client_pause: {client: two, duration: 12s}",
+    "client_zombie": "client_zombie: {client: two, duration: 12s}",
+    "application_crash": "application_crash: {client: two, restart_after: 1s}",
+    "application_pause": "application_pause: {client: two, duration: 12s}",
+    "slow_poll": "slow_poll: {client: two, by: 3s, duration: 5s}",
+    "rebalance_storm": "rebalance_storm: {rounds: 2}",
+    "message": "message: {action: drop, api: EndTxn, kind: response, from: one, count: 1}",
+    "release": "message: {action: hold, api: Produce, kind: request, from: one, id: held}; release: {id: held}",
+}
+"""How each fault strikes: one after the other, half a second apart."""
+
+_CAMPAIGN: Final = """
+name: exactly-once
+kafka: "{release}"
+settings:
+  acks: all
+  min.insync.replicas: 2
+  group.id: app
+  auto.offset.reset: earliest
+  isolation.level: read_committed
+  offsets.topic.num.partitions: 1
+  transaction.state.log.num.partitions: 1
+  session.timeout.ms: 8s
+  transaction.timeout.ms: 10s
+  max.poll.records: 10
+cluster:
+  brokers: 3
+  topics: [{{name: in, replication_factor: 3}}, {{name: out, replication_factor: 3}}]
+workload:
+  duration: 16s
+  producers: [{{rate: 8/s, partitions: [in-0], settings: {{enable.idempotence: true}}}}]
+  applications:
+    - {{name: one, from: in, to: out, delivery: {delivery}, work: 20ms}}
+    - {{name: two, from: in, to: out, delivery: {delivery}, work: 20ms}}
+survivable: true
+faults:
+  - {{at: 9s..10s, do: {{application_crash: {{client: all, step: {step}, restart_after: 1s}}}}}}
+{faults}
+"""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of runs."""
+
+    runs: int = 0
+    undecided: int = 0
+    lost: int = 0
+    doubled: int = 0
+    records: int = 0
+    lost_records: int = 0
+    doubled_records: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def add(self, result: RunResult, what: str) -> None:
+        self.runs += 1
+        rules = result.verdict.rules
+        lost, doubled = len(rules[LOST_EFFECT].findings), len(rules[DOUBLED_EFFECT].findings)
+        self.undecided += result.verdict.status == INCONCLUSIVE
+        self.lost += lost > 0
+        self.doubled += doubled > 0
+        self.lost_records += lost
+        self.doubled_records += doubled
+        self.records += len(
+            {
+                value
+                for operation in result.evidence.operations
+                for part, _, value in operation.sends()
+                if part == "in-0"
+            }
+        )
+        if lost or doubled:
+            self.failed.append(what)
+
+
+def plan_of(fault: str, step: str, delivery: str, release: str) -> Plan:
+    """Return the campaign of a step and a fault."""
+    strikes = [
+        f"  - {{at: {8500 + 500 * place}ms..{8900 + 500 * place}ms, do: {{{strike.strip()}}}}}"
+        for place, strike in enumerate(FAULTS[fault].split(";"))
+    ]
+    text = _CAMPAIGN.format(delivery=delivery, step=step, release=release, faults="\n".join(strikes))
+    return load_text(text, f"{fault}-{step}.yaml").plans[0]
+
+
+def runs_of(
+    delivery: str, seeds: range, release: str, faults: list[str], steps: list[str]
+) -> Iterator[tuple[str, RunResult]]:
+    """Run each pair of a step and a fault."""
+    for fault in faults or FAULTS:
+        for step in steps or APPLICATIONS[delivery].steps:
+            if step in APPLICATIONS[delivery].steps:
+                for seed in seeds:
+                    plan = plan_of(fault, step, delivery, release)
+                    yield f"{fault} at {step}, seed {seed}", run_plan(plan, seed)
+
+
+def main() -> None:
+    """Print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seeds", nargs="?", type=int, default=1)
+    parser.add_argument("--release", default="3.9")
+    parser.add_argument("--faults", nargs="*", default=[])
+    parser.add_argument("--steps", nargs="*", default=[])
+    parser.add_argument("--deliveries", nargs="*", default=[EXACTLY_ONCE, AUTO_COMMITTED])
+    arguments = parser.parse_args()
+    for delivery in arguments.deliveries:
+        tally, began_s = Tally(), time.process_time()
+        for what, result in runs_of(
+            delivery, range(arguments.seeds), arguments.release, arguments.faults, arguments.steps
+        ):
+            tally.add(result, what)
+            if delivery == EXACTLY_ONCE and tally.failed and tally.failed[-1] == what:
+                print(f"  {what}: {result.verdict.status}", flush=True)
+        took_s = time.process_time() - began_s
+        print(
+            f"{delivery}: {tally.runs} runs, {tally.records} records, {tally.undecided} undecided ({took_s:.0f} s)"
+        )
+        for word, runs, records in (
+            ("doubled", tally.doubled, tally.doubled_records),
+            ("lost", tally.lost, tally.lost_records),
+        ):
+            low, high = wilson(runs, tally.runs)
+            print(
+                f"  {word}: {runs} of {tally.runs} runs, {runs / max(tally.runs, 1):.1%} ({low:.1%} to {high:.1%}), "
+                f"{records} of {tally.records} records"
+            )
+
+
+if __name__ == "__main__":
+    main()

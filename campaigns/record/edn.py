@@ -1,0 +1,136 @@
+"""EDN, the notation of Clojure: a line of it as the values that the same line of JSON would have.
+
+Jepsen writes its histories so (``history.edn``). Keywords and symbols become strings without their colon, and so do keys of maps;
+lists, vectors and sets become lists, and a tagged element, ``#jepsen.history.Op{...}``, what it tags.
+"""
+
+import re
+from typing import Any, Final
+
+_TOKEN: Final = re.compile(
+    r"""[\s,]*(?:
+        (?P<discard>\#_)
+      | (?P<open>\#\{|[\[({])
+      | (?P<close>[\])}])
+      | "(?P<text>(?:[^"\\]|\\.)*)"
+      | (?P<comment>;.*)
+      | \#(?P<tag>[^\s,"\[\](){}]+)
+      | (?P<atom>[^\s,"\[\](){}\#;][^\s,"\[\](){};]*)
+    )""",
+    re.VERBOSE,
+)
+_BEGINS: Final = re.compile(rb"\s*(?:#[^\s{]+\s*)?\{\s*:")
+_INTEGER: Final = re.compile(r"[+-]?\d+N?")
+_NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
+_ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_BLANKS: Final = " \t\r\n,"
+_WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
+
+
+class EdnError(ValueError):
+    """Text that is no EDN; ``position`` is where in it."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+
+
+def looks_like_edn(line: bytes) -> bool:
+    """Return whether a line begins a map with a keyword, which no JSON does."""
+    return _BEGINS.match(line) is not None
+
+
+def parse_edn(text: str) -> Any:
+    """Return the one element of a text.
+
+    Raises `EdnError` where it is none, or more than one.
+    """
+    nest = _Nest()
+    place = 0
+    while (match := _TOKEN.match(text, place)) is not None:
+        kind = match.lastgroup
+        assert kind is not None
+        nest.take(kind, match[kind], match.start(kind))
+        place = match.end()
+    rest = text[place:].strip(_BLANKS)
+    if rest:
+        raise EdnError(text.index(rest, place), "not EDN")
+    return nest.only_element(len(text))
+
+
+class _Nest:
+    """What is open: how it began, what is in it so far, and how many of its next elements are to be left out (``#_``)."""
+
+    def __init__(self) -> None:
+        self._levels: list[tuple[str, list[Any]]] = [("", [])]
+        self._discarded = [0]
+
+    def take(self, kind: str, token: str, at: int) -> None:
+        if kind == "open":
+            self._levels.append((token, []))
+            self._discarded.append(0)
+        elif kind == "discard":
+            self._discarded[-1] += 1
+        elif kind == "close":
+            self._add(self._close(token, at))
+        elif kind == "text":
+            self._add(_unescaped(token))
+        elif kind == "atom":
+            self._add(_atom(token))
+
+    def only_element(self, end: int) -> Any:
+        opened, elements = self._levels[-1]
+        if opened:
+            raise EdnError(end, f"`{opened}` is not closed")
+        if len(elements) != 1:
+            raise EdnError(0, f"{len(elements)} elements in one line")
+        return elements[0]
+
+    def _close(self, token: str, at: int) -> Any:
+        opened, elements = self._levels[-1]
+        if _CLOSES.get(opened) != token:
+            raise EdnError(at, f"`{token}` closes nothing that is open")
+        self._levels.pop()
+        self._discarded.pop()
+        return _closed(opened, elements, at)
+
+    def _add(self, element: Any) -> None:
+        if self._discarded[-1]:
+            self._discarded[-1] -= 1
+        else:
+            self._levels[-1][1].append(element)
+
+
+def _closed(opened: str, elements: list[Any], at: int) -> Any:
+    if opened != "{":
+        return elements
+    if len(elements) % 2:
+        raise EdnError(at, "a map with a key that has no value")
+    return {
+        key if isinstance(key, str) else str(key): value
+        for key, value in zip(elements[::2], elements[1::2], strict=True)
+    }
+
+
+def _atom(token: str) -> Any:
+    if token in _WORDS:
+        return _WORDS[token]
+    if token[0] == ":":
+        return token[1:]
+    if _INTEGER.fullmatch(token):
+        return int(token.rstrip("N"))
+    if _NUMBER.fullmatch(token):
+        return float(token.rstrip("M"))
+    return token
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPED.sub(
+        lambda match: chr(int(match[1][1:], 16)) if len(match[1]) > 1 else _ESCAPES.get(match[1], match[1]),
+        text,
+    )

@@ -1,0 +1,276 @@
+"""The effects of records: who was to process what, how an effect came about, or did not, and what applications are promised."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from harrow.checks import promise
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import END, Story
+from harrow.checks.evidence import ApplicationSettings, Evidence
+from harrow.checks.finding import Finding
+from harrow.checks.group_work import Effect, GroupPartition
+from harrow.checks.history.records import Value
+from harrow.checks.index import Index
+from harrow.checks.link import Link, RecordValue, cause, link
+from harrow.checks.permission import Permission
+from harrow.checks.prevention import COORDINATION, by_behaviour
+from harrow.cluster_model import events
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET
+from harrow.cluster_model.topology import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    AUTO_COMMITTED,
+    EXACTLY_ONCE,
+    HIGHEST_FINISHED,
+    IDEMPOTENT_SINK,
+    WATERMARK,
+    is_internal,
+)
+
+IN_TRANSACTION: Final = "offsets in the transaction"
+IN_STORE: Final = "offsets stored with results"
+COMMIT_AFTER: Final = "commit after processing"
+COMMIT_BEFORE: Final = "commit before processing"
+COMMIT_AUTOMATIC: Final = "enable.auto.commit=true"
+COMMIT_HIGHEST: Final = "commit of the highest finished offset"
+NO_REWIND: Final = "no seek after an abort"
+NO_GROUP_METADATA: Final = "no group metadata (KIP-447)"
+
+
+T = TypeVar("T")
+
+_TOLD: Final = 3
+"""How many of the polls, results and commits that are about a record are told."""
+
+
+@link("handed-out", events.ClientPolled)
+def handed_out(*, value: RecordValue, offset: events.Offset, again: events.Flag = False) -> str:
+    """A poll returned a record; ``again`` where another one had done so before."""
+    return f"was given {value} of offset {offset}{' once more' if again else ''}"
+
+
+@link("effect-written", events.ClientSent)
+def effect_written(*, value: RecordValue) -> str:
+    """An application wrote what it had made of a record."""
+    return f"wrote {value}"
+
+
+@link("effect-stored")
+def effect_stored(*, value: RecordValue) -> str:
+    """An application stored what it had made of a record outside of Kafka."""
+    return f"stored {value}"
+
+
+@link("group-committed")
+def group_committed(*, offset: events.Offset) -> str:
+    """A member was told that its commit counts."""
+    return f"had committed up to offset {offset}"
+
+
+@link("application-died", events.ClientStopped, event="stopped")
+def application_died() -> str:
+    """The process of an application came to its end."""
+    return "came to its end"
+
+
+@link("member-lost", events.MembershipLost)
+def member_lost(*, group: events.Text, reason: events.Text) -> str:
+    """A member found that its group goes on without it."""
+    return f"was no member of group {group} any more ({reason})"
+
+
+@link("position-reset", events.OffsetReset)
+def position_reset(*, position: events.Offset, offset: events.Offset, policy: events.Text) -> str:
+    """A consumer was sent elsewhere, for there was nothing at its position, or it had none."""
+    if position < 0:
+        return f"began at offset {offset}, for nothing was committed ({AUTO_OFFSET_RESET}={policy})"
+    return f"went from offset {position} to {offset} ({AUTO_OFFSET_RESET}={policy})"
+
+
+@cause("position-was-reset")
+def position_was_reset(*, policy: events.Text) -> str:
+    """Where a consumer goes that finds nothing where it is, its settings say, and what lies between is read twice or not at all."""
+    return f"a consumer that finds nothing at its position goes on at the {policy} offset"
+
+
+@cause("log-lost-records")
+def log_lost_records(*, partition: events.PartitionName, setting: events.Text) -> str:
+    """What was committed in a log is not there any more, and with it what an application goes by."""
+    return f"the log of {partition} has lost what it had ({setting})"
+
+
+def tell_work(
+    story: Story, work: GroupPartition, offset: int, value: RecordValue, effects: Iterable[Effect]
+) -> None:
+    """Tell who was given a record, what was made of it, and which commits were the first ones behind it."""
+    index, group_work = story.index, story.index.group_work
+    for number, poll in enumerate(_ends(work.readers_of(offset))):
+        told = handed_out(
+            poll.at_us, group_work.client(poll.process), value=value, offset=offset, again=number > 0
+        )
+        story.tell(story.start(poll.at_us), told, decides=True)
+    for effect in _ends(list(effects)):
+        kind = effect_stored if effect.row < 0 else effect_written
+        told = kind(effect.at_us, group_work.client(effect.process), value=effect.value)
+        story.tell(story.start(effect.at_us), told, decides=True)
+    behind = [commit for commit in work.commits if commit.offset > offset]
+    for commit in behind[:1]:
+        told = group_committed(commit.at_us, group_work.client(commit.process), offset=commit.offset)
+        story.tell(story.start(commit.at_us), told)
+    polls = work.readers_of(offset)
+    since_us = polls[0].at_us if polls else 0
+    until_us = max([*(poll.at_us for poll in polls), *(commit.at_us for commit in behind[:1])], default=0)
+    _tell_ends(story, index, since_us, until_us, {group_work.client(poll.process) for poll in polls})
+
+
+def _tell_ends(story: Story, index: Index, since_us: int, until_us: int, clients: set[str]) -> None:
+    """Tell which of those who were given the record died meanwhile, or were taken for dead."""
+    for number, stop in index.events(events.ClientStopped):
+        if stop.client in clients and since_us <= stop.at_us <= until_us:
+            story.tell(number, application_died(stop.at_us, stop.client))
+    for number, lost in index.events(events.MembershipLost):
+        if lost.client in clients and since_us <= lost.at_us <= until_us:
+            told = member_lost(lost.at_us, lost.client, group=lost.group, reason=lost.reason)
+            story.tell(number, told)
+
+
+def _ends(things: Sequence[T]) -> Sequence[T]:
+    """Return what is told of many: the first ones, and the last."""
+    return things if len(things) <= _TOLD else [*things[: _TOLD - 1], things[-1]]
+
+
+def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool) -> Cause | None:
+    """Explain a record that members were given twice, or not at all, by a consumer that was sent back, or on."""
+    for number, event in story.events(events.OffsetReset):
+        if event.client not in members:
+            continue
+        came_back = event.offset <= offset < event.position
+        went_on = event.position <= offset < event.offset
+        if came_back if twice else went_on:
+            told = position_reset(
+                event.at_us, event.client, position=event.position, offset=event.offset, policy=event.policy
+            )
+            story.tell(number, told, decides=True)
+            conclusion = position_was_reset.conclude(policy=event.policy)
+            setting = f"{AUTO_OFFSET_RESET}={event.policy}"
+            return Cause((conclusion,), setting, promise.prevention(promise.RESETTING, setting))
+    return None
+
+
+def by_lost_log(index: Index, partition: str) -> Cause | None:
+    """Explain what became of a record by a log that lost what was committed: that of its partition, or a coordinator's."""
+    for name in index.forgetful_partitions:
+        if name == partition or is_internal(name):
+            for permission, happened in _LOSSES:
+                if any(happened(index, name)):
+                    conclusion = log_lost_records.conclude(partition=name, setting=permission.setting)
+                    return Cause((conclusion,), permission.setting, permission.prevented_by)
+    return None
+
+
+def _elected_uncleanly(index: Index, name: str) -> Iterator[bool]:
+    return (event.unclean for _, event in index.events(events.LeaderElected, partition=name))
+
+
+def _lost_with_power(index: Index, name: str) -> Iterator[bool]:
+    yield from (True for _ in index.events(events.UnflushedLost, partition=name))
+    yield from (event.torn for _, event in index.events(events.CorruptionCut, partition=name))
+
+
+def _lost_with_disk(index: Index, name: str) -> Iterator[bool]:
+    return (True for _ in index.events(events.LogLost, events.CorruptionCut, partition=name))
+
+
+_LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], ...]] = (
+    (promise.BY_UNCLEAN_ELECTION, _elected_uncleanly),
+    (promise.BY_POWER_LOSS, _lost_with_power),
+    (promise.BY_DISK_FAILURE, _lost_with_disk),
+)
+
+
+@cause("effect-unexplained")
+def effect_unexplained(*, promised: events.Text) -> str:
+    """Nothing permits it."""
+    return f"nothing permits it: {promised}"
+
+
+def inputs_of_groups(index: Index) -> Iterator[tuple[str, str, int, Value, list[Effect]]]:
+    """Yield each committed record that a group was to process, with what has come of it."""
+    work = index.group_work
+    for group in work.applications:
+        found = work.effects[group]
+        for partition in work.sources(group):
+            for offset, value in work.records_of(partition).items():
+                yield group, partition, offset, value, found.get(str(value), [])
+
+
+def copies_of(index: Index, group: str, value: Value) -> int:
+    return index.group_work.copies(group).get(value, 1)
+
+
+def work_of(index: Index, group: str, partition: str) -> GroupPartition:
+    return index.group_work.partitions.get(group, {}).get(partition) or GroupPartition()
+
+
+def effect_finding(
+    index: Index,
+    group: str,
+    partition: str,
+    offset: int,
+    value: Value,
+    effects: list[Effect],
+    claimed: Link,
+    explain: Callable[[Story, str, int], Cause],
+) -> Finding:
+    story = Story(index, partition)
+    tell_work(story, work_of(index, group, partition), offset, value, effects)
+    story.tell(END, claimed)
+    why = explain(story, group, offset)
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=value,
+        chain=story.chain(*why.links),
+        permitted_by=why.permitted_by,
+        prevented_by=why.prevented_by,
+        details=(("group", group), ("effects", [effect.value for effect in effects])),
+    )
+
+
+def unexplained(story: Story, applications: list[ApplicationSettings]) -> Cause:
+    promised = ", ".join(dict.fromkeys(PROMISED[application.delivery] for application in applications))
+    prevented_by = by_behaviour(story.evidence, COORDINATION)
+    return Cause((effect_unexplained.conclude(promised=promised),), None, prevented_by)
+
+
+PROMISED: Final = {
+    EXACTLY_ONCE: IN_TRANSACTION,
+    IDEMPOTENT_SINK: IN_STORE,
+    AT_LEAST_ONCE: COMMIT_AFTER,
+    WATERMARK: COMMIT_AFTER,
+    AT_MOST_ONCE: COMMIT_BEFORE,
+    AUTO_COMMITTED: COMMIT_AUTOMATIC,
+    HIGHEST_FINISHED: COMMIT_HIGHEST,
+}
+
+
+def held_to(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
+    def in_run(evidence: Evidence) -> str:
+        """Return what the applications of a run were promised."""
+        found: dict[str, None] = {}
+        for application in evidence.applications:
+            setting = permitting.get(application.delivery)
+            found[PROMISED[application.delivery] if setting is None else f"nothing ({setting})"] = None
+        return "; ".join(found) or "nothing (no application)"
+
+    return in_run
+
+
+BY_LOST_LOG: Final = tuple(
+    Permission(
+        setting=permission.setting,
+        when="when a log loses what was committed in it: that of the input, or the coordinator's",
+        prevented_by=permission.prevented_by,
+    )
+    for permission in (promise.BY_UNCLEAN_ELECTION, promise.BY_POWER_LOSS, promise.BY_DISK_FAILURE)
+)

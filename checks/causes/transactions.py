@@ -1,0 +1,190 @@
+"""How transactions went: what their applications asked for, what coordinators wrote, and which markers logs got.
+
+What a transaction was promised is lost where a log lost the records that decided about it: those of `__transaction_state`, or
+markers. `lost_decision` says what permits that.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from harrow.checks import prevention as preventions
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import Story
+from harrow.checks.index import Index
+from harrow.checks.link import cause, link
+from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.transaction_fates import TransactionFate
+from harrow.cluster_model import events
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.topology import TRANSACTION_STATE
+
+ENDS: Final = {True: "committed", False: "aborted"}
+
+
+@link("transaction-opened", events.TransactionOpened)
+def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
+    """An application began a transaction."""
+    return f"began a transaction (producer id {producer_id}, epoch {producer_epoch})"
+
+
+@link("transaction-end-asked", events.TransactionEnding)
+def transaction_end_asked(*, committed: events.Flag) -> str:
+    """An application asked for its transaction to end."""
+    return f"asked for its transaction to be {ENDS[committed]}"
+
+
+@link("transaction-state-written", events.TransactionStateChanged, role="as coordinator")
+def transaction_state_written(
+    *,
+    transactional_id: events.Text,
+    state: events.Text,
+    producer_id: events.Number,
+    producer_epoch: events.Epoch,
+) -> str:
+    """A coordinator wrote what becomes of a transactional id."""
+    return f"wrote {state} for {transactional_id} (producer id {producer_id}, epoch {producer_epoch})"
+
+
+@link("transaction-marked", events.TransactionMarkerWritten)
+def transaction_marked(
+    *, place: events.PartitionName, offset: events.Offset, committed: events.Flag, producer_id: events.Number
+) -> str:
+    """A log got the marker that ends a transaction there."""
+    return f"marked the transaction of producer id {producer_id} as {ENDS[committed]}, at offset {offset} of {place}"
+
+
+@link("producer-initialized", events.ProducerInitialized)
+def producer_initialized(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
+    """A producer got an epoch: older ones are fenced from then on."""
+    return f"was given epoch {producer_epoch} of producer id {producer_id}"
+
+
+@cause("transaction-log-led-uncleanly")
+def log_led_uncleanly(*, place: events.PartitionName) -> str:
+    """A leader from outside the ISR need not have what decided about a transaction."""
+    return f"{place} was led uncleanly ({UNCLEAN_ELECTION}): the new leader need not have had what decided about the transaction"
+
+
+@cause("transaction-log-lost-power")
+def log_lost_power(*, place: events.PartitionName) -> str:
+    """What decided about a transaction went with power."""
+    return f"a replica of {place} lost its power, and what it had not flushed of the transaction with it ({FLUSH_INTERVAL})"
+
+
+@cause("transaction-log-lost-disk")
+def log_lost_disk(*, place: events.PartitionName) -> str:
+    """What decided about a transaction went with a disk."""
+    return f"a replica of {place} lost its disk, or what was on it"
+
+
+def coordinator_partition(index: Index, transactional_id: str) -> str | None:
+    """Return the partition whose leader coordinates a transactional id; None where the run does not tell how many there are."""
+    count = sum(name.startswith(f"{TRANSACTION_STATE}-") for name in index.evidence.partitions)
+    return f"{TRANSACTION_STATE}-{partition_for(transactional_id, count)}" if count else None
+
+
+def lost_decision(index: Index, partitions: Iterable[str], since: int) -> Cause | None:
+    """Return what permits that logs of these partitions do not have what they were told after a line of the trace."""
+    for name in dict.fromkeys(partitions):
+        excuse = index.excuse(name, None)
+        if excuse is not None:
+            return Cause((), excuse.setting, excuse.prevented_by)
+        settings = index.evidence.partitions.get(name)
+        for number, event in index.events(
+            events.LeaderElected, events.UnflushedLost, events.CorruptionCut, events.LogLost, partition=name
+        ):
+            if number < since:
+                continue
+            if isinstance(event, events.LeaderElected):
+                if event.unclean and settings is not None and settings.unclean_leader_election:
+                    return Cause(
+                        (log_led_uncleanly.conclude(place=name),),
+                        UNCLEAN_ELECTION,
+                        (preventions.CLEAN_ELECTIONS,),
+                    )
+            elif isinstance(event, events.UnflushedLost) or (
+                isinstance(event, events.CorruptionCut) and event.torn
+            ):
+                return Cause((log_lost_power.conclude(place=name),), FLUSH_INTERVAL, (preventions.FLUSHING,))
+            else:
+                return Cause((log_lost_disk.conclude(place=name),), DISK_FAILURE)
+    return None
+
+
+def transactional_ids(index: Index, producer_id: int) -> list[str]:
+    """Return the transactional ids that a producer id was given to: one, or none where no coordinator was seen."""
+    return list(
+        dict.fromkeys(
+            event.transactional_id
+            for _, event in index.events(events.TransactionStateChanged)
+            if event.producer_id == producer_id
+        )
+    )
+
+
+def partitions_deciding(index: Index, producer_id: int, partitions: Iterable[str]) -> Iterator[str]:
+    """Yield some partitions, and those of the coordinators that decided about a producer."""
+    yield from partitions
+    for transactional_id in transactional_ids(index, producer_id):
+        coordinator = coordinator_partition(index, transactional_id)
+        if coordinator is not None:
+            yield coordinator
+
+
+def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
+    """Tell what coordinators wrote about a producer, and what its applications asked for, between two lines."""
+    clients = set()
+    for number, initialized in story.index.events(events.ProducerInitialized):
+        if initialized.producer_id == producer_id:
+            clients.add(initialized.client)
+            if begin < number < end:
+                story.tell(
+                    number,
+                    producer_initialized(
+                        initialized.at_us,
+                        initialized.client,
+                        producer_id=producer_id,
+                        producer_epoch=initialized.producer_epoch,
+                    ),
+                    decides=True,
+                )
+    for number, ending in story.index.events(events.TransactionEnding):
+        if begin < number < end and ending.client in clients:
+            story.tell(
+                number,
+                transaction_end_asked(ending.at_us, ending.client, committed=ending.committed),
+                decides=True,
+            )
+    for number, written in story.index.events(events.TransactionStateChanged):
+        if begin < number < end and written.producer_id == producer_id:
+            story.tell(
+                number,
+                transaction_state_written(
+                    written.at_us,
+                    written.broker,
+                    transactional_id=written.transactional_id,
+                    state=written.state,
+                    producer_id=producer_id,
+                    producer_epoch=written.producer_epoch,
+                ),
+            )
+
+
+def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | None:
+    """Tell which marker decided about a record, and return its line; None where the trace has it not."""
+    for number, event in story.index.events(events.TransactionMarkerWritten, partition=partition):
+        if event.offset == fate.marker_offset and event.producer_id == fate.producer_id:
+            story.tell(
+                number,
+                transaction_marked(
+                    event.at_us,
+                    event.broker,
+                    place=partition,
+                    offset=event.offset,
+                    committed=event.committed,
+                    producer_id=event.producer_id,
+                ),
+                decides=True,
+            )
+            return number
+    return None

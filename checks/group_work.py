@@ -1,0 +1,202 @@
+"""What groups did with their partitions: what their members polled, committed, and made of it."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from harrow.checks.evidence import ApplicationSettings, Evidence
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import ACKED, UNKNOWN, UNSURE, PartitionHistory, Value
+from harrow.cluster_model.history import COMMIT, OK, POLL, STORE, columns_of, origin_of
+
+
+class MemberPoll(NamedTuple):
+    """A member was given records of a partition, from the first to the last of these offsets."""
+
+    at_us: int
+    process: int
+    first: int
+    last: int
+
+
+class MemberCommit(NamedTuple):
+    """A member was told that its group goes on at an offset from now on."""
+
+    at_us: int
+    process: int
+    offset: int
+
+
+class Effect(NamedTuple):
+    """A record that an application has made of another one, and that counts: acknowledged, or there to be read.
+
+    ``row`` is that of its send; a result that is stored outside of Kafka has none.
+    """
+
+    at_us: int
+    process: int
+    value: str
+    row: int = UNKNOWN
+
+
+@dataclass(slots=True)
+class GroupPartition:
+    """What the members of a group did with a partition, in the order in which they did it."""
+
+    polls: list[MemberPoll] = field(default_factory=list)
+    commits: list[MemberCommit] = field(default_factory=list)
+
+    def passed(self) -> int:
+        """Return up to where the group says that it is done with the partition."""
+        return max((commit.offset for commit in self.commits), default=0)
+
+    def readers_of(self, offset: int) -> list[MemberPoll]:
+        """Return the polls that returned what stands at an offset."""
+        return [poll for poll in self.polls if poll.first <= offset <= poll.last]
+
+
+class GroupWork:
+    """The work of all groups: by group and partition, and of applications what came of each value by group.
+
+    *logs* returns the values of a partition by offset, as its last leader has them.
+    """
+
+    def __init__(
+        self, evidence: Evidence, history: HistoryIndex, logs: Callable[[str], Sequence[str | None]]
+    ) -> None:
+        self._evidence = evidence
+        self._history = history
+        self._logs = logs
+        self._records: dict[str, dict[int, Value]] = {}
+        self._copies: dict[str, dict[Value, int]] = {}
+        self.partitions: dict[str, dict[str, GroupPartition]] = {}
+        self.applications: dict[str, list[ApplicationSettings]] = {}
+        self.effects: dict[str, dict[str, list[Effect]]] = {}
+        for application in evidence.applications:
+            self.applications.setdefault(application.group, []).append(application)
+            self.effects.setdefault(application.group, {})
+        self._groups = {
+            process: settings.group for process, settings in evidence.consumers.items() if settings.group
+        }
+        if self._groups:
+            self._read_operations()
+        self._read_sends()
+
+    def client(self, process: int) -> str:
+        return self._evidence.process_names[process]
+
+    def members(self, group: str) -> frozenset[str]:
+        """Return the names of those who were members."""
+        return frozenset(self.client(process) for process, name in self._groups.items() if name == group)
+
+    def _of(self, process: int, partition: str) -> GroupPartition:
+        return self.partitions.setdefault(self._groups[process], {}).setdefault(partition, GroupPartition())
+
+    def _read_operations(self) -> None:
+        """Note what members polled, committed and stored; who is a member of no group is passed over."""
+        groups = self._groups
+        for _, processes, types, fs, values, times_us, _ in columns_of(self._evidence.operations):
+            for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
+                if type_ != OK or process not in groups:
+                    continue
+                if f == POLL:
+                    for name, pairs in value[0][1].items():
+                        if pairs:
+                            self._of(process, name).polls.append(
+                                MemberPoll(at_us, process, pairs[0][0], pairs[-1][0])
+                            )
+                elif f == COMMIT:
+                    for _, name, offset in value:
+                        self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
+                elif f == STORE:
+                    self._note_stored(process, value, at_us)
+
+    def _note_stored(
+        self, process: int, value: Sequence[tuple[str, str, tuple[int, str]]], at_us: int
+    ) -> None:
+        for _, name, (offset, result) in value:
+            self._of(process, name).commits.append(MemberCommit(at_us, process, offset + 1))
+            self._note_effect(self._groups[process], Effect(at_us, process, result))
+
+    def _note_effect(self, group: str, effect: Effect) -> None:
+        origin = origin_of(effect.value)
+        if origin is not None:
+            self.effects[group].setdefault(origin, []).append(effect)
+
+    def _read_sends(self) -> None:
+        """Note what applications have written, as far as it counts."""
+        history = self._history
+        writers = {
+            process: application
+            for application in self._evidence.applications
+            if application.target is not None
+            for process in application.producers
+        }
+        for session in history.sessions if writers else ():
+            application = writers.get(session.process)
+            if application is not None:
+                partition = history.partitions[session.partition]
+                for row in session.rows:
+                    if self.counts(partition, row):
+                        at_us = history.times_us[history.records.invoked[row]]
+                        value = str(history.records.values[row])
+                        self._note_effect(application.group, Effect(at_us, session.process, value, row))
+
+    def counts(self, partition: PartitionHistory, row: int) -> bool:
+        """Return whether what was sent is there for good.
+
+        It was acknowledged, and not aborted; or nobody knows, and somebody has read it who reads what is committed alone, or
+        anybody where it is part of no transaction.
+        """
+        records, history = self._history.records, self._history
+        outcome = records.outcomes[row]
+        if outcome != UNSURE:
+            return outcome == ACKED
+        polled_by = records.polled_by[row]
+        if polled_by == UNKNOWN:
+            return False
+        sender = self._evidence.producers.get(history.processes[records.invoked[row]])
+        if sender is None or not sender.transactional_id:
+            return True
+        reader = self._evidence.consumers.get(history.processes[polled_by])
+        return reader is not None and reader.read_committed
+
+    def records_of(self, partition: str) -> Mapping[int, Value]:
+        """Return the committed records of a partition by offset, as its last leader has them: none that is aborted, or nobody knows of."""
+        found = self._records.get(partition)
+        if found is None:
+            known = self._history.partitions.get(partition)
+            found = self._records[partition] = {
+                offset: value
+                for offset, value in enumerate(self._logs(partition))
+                if value is not None and (known is None or self._is_there(known, value))
+            }
+        return found
+
+    def sources(self, group: str) -> list[str]:
+        """Return the partitions that an application reads."""
+        topics = {application.source for application in self.applications.get(group, ())}
+        return [name for name in self._evidence.replicas if name.rpartition("-")[0] in topics]
+
+    def copies(self, group: str) -> Mapping[Value, int]:
+        """Return how many there are of each record that an application reads more than one of: a producer may have doubled it."""
+        found = self._copies.get(group)
+        if found is None:
+            counted = Counter(
+                value for partition in self.sources(group) for value in self.records_of(partition).values()
+            )
+            found = self._copies[group] = {value: times for value, times in counted.items() if times > 1}
+        return found
+
+    def _is_there(self, partition: PartitionHistory, value: Value) -> bool:
+        rows = [
+            row
+            for row in (partition.rows.get(value), *partition.sent_again.get(value, ()))
+            if row is not None
+        ]
+        return not rows or any(self.counts(partition, row) for row in rows)
+
+    def by_process(self) -> Mapping[int, str]:
+        """Return the group of each process that was a member of one."""
+        return self._groups

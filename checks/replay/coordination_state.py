@@ -1,0 +1,109 @@
+"""What coordinators of transactions and groups have, at a moment of a run: replayed from what they wrote."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from harrow.cluster_model import events
+from harrow.cluster_model.trace import TraceEvent, decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalIdState:
+    """What a coordinator wrote last of a transactional id, and when; ``partitions`` are those of its transaction."""
+
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+    at_us: int
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupState:
+    """A group as its coordinator has it.
+
+    ``assignments`` has the partitions of each member of the generation that was stable last, ``committed`` up to where the group has committed each partition.
+    ``reading`` has what members, by the names of their clients, read: those of the past may still.
+    """
+
+    coordinator: int = -1
+    state: str = ""
+    generation: int = -1
+    members: tuple[str, ...] = ()
+    assignments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    committed: dict[str, int] = field(default_factory=dict)
+    reading: dict[str, dict[str, None]] = field(default_factory=dict)
+
+
+class CoordinationState:
+    """Transactional ids and groups by name, in the order in which they were first heard of."""
+
+    __slots__ = ("groups", "transactional_ids")
+
+    def __init__(self) -> None:
+        self.transactional_ids: dict[str, TransactionalIdState] = {}
+        self.groups: dict[str, GroupState] = {}
+
+    def advance(self, event: TraceEvent) -> None:
+        """Take the next event into account."""
+        take = _TAKES.get(event[1])
+        if take is not None:
+            take(self, decode(event))
+
+    def _group(self, name: str) -> GroupState:
+        return self.groups.setdefault(name, GroupState())
+
+    def _change_transaction(self, event: events.TransactionStateChanged) -> None:
+        self.transactional_ids[event.transactional_id] = TransactionalIdState(
+            coordinator=event.broker,
+            state=event.state,
+            producer_id=event.producer_id,
+            producer_epoch=event.producer_epoch,
+            partitions=event.partitions,
+            at_us=event.at_us,
+        )
+
+    def _change_group(self, event: events.GroupStateChanged) -> None:
+        group = self._group(event.group)
+        group.coordinator, group.state = event.broker, event.state
+        group.generation, group.members = event.generation, event.members
+
+    def _assign(self, event: events.GroupAssigned) -> None:
+        self._group(event.group).assignments = {member: tuple(names) for member, names in event.assignments}
+
+    def _commit(self, event: events.OffsetsCommitted) -> None:
+        self._group(event.group).committed.update(event.offsets)
+
+    def _expire(self, event: events.OffsetsExpired) -> None:
+        for partition, _ in event.offsets:
+            self._group(event.group).committed.pop(partition, None)
+
+    def _read(self, event: events.PartitionsAssigned) -> None:
+        reading = self._group(event.group).reading.setdefault(event.client, {})
+        reading.update(dict.fromkeys(event.partitions))
+
+    def _give_up(self, event: events.PartitionsRevoked) -> None:
+        reading = self._group(event.group).reading.get(event.client, {})
+        for partition in event.partitions:
+            reading.pop(partition, None)
+
+    def _stop(self, event: events.ClientStopped) -> None:
+        for group in self.groups.values():
+            group.reading.pop(event.client, None)
+
+    TAKES: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
+        events.TransactionStateChanged: _change_transaction,
+        events.GroupStateChanged: _change_group,
+        events.GroupAssigned: _assign,
+        events.OffsetsCommitted: _commit,
+        events.OffsetsExpired: _expire,
+        events.PartitionsAssigned: _read,
+        events.PartitionsRevoked: _give_up,
+        events.ClientStopped: _stop,
+    }
+    """What each kind of event changes: called with the event."""
+
+
+_TAKES: Final = {kind.name: take for kind, take in CoordinationState.TAKES.items()}

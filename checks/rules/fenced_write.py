@@ -1,0 +1,141 @@
+"""fenced-write: what a producer wrote after it had been fenced was committed."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Final
+
+from harrow.checks import prevention as preventions
+from harrow.checks import promise
+from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.story import AFTER, Story
+from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import RecordValue, cause
+from harrow.checks.permission import Promise
+from harrow.checks.replay.partition_state import LogEntry
+from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import COMMITTED, TransactionFate
+from harrow.cluster_model import events
+from harrow.cluster_model.settings import TRANSACTIONAL_ID
+
+
+@cause("written-after-fence")
+def written_after_fence(
+    *,
+    value: RecordValue,
+    producer_id: events.Number,
+    producer_epoch: events.Epoch,
+    newer_epoch: events.Epoch,
+) -> str:
+    """A leader took a record of an epoch that had been succeeded, and the successor's transaction committed it."""
+    return (
+        f"{value} was written with epoch {producer_epoch} of producer id {producer_id} after a coordinator had written epoch "
+        f"{newer_epoch}, and is committed"
+    )
+
+
+_Fences = Mapping[int, list[tuple[int, int]]]
+"""By producer id the lines at which its coordinator wrote a newer epoch than all before, each with that epoch."""
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Find committed records that were appended after a newer epoch of their producer had been written.
+
+    What comes between the fence and the marker that it has written is aborted by that one, and counts for nothing.
+    """
+    if not index.has(events.TransactionStateChanged):
+        return
+    fences = _fences(index)
+    if all(len(epochs) < 2 for epochs in fences.values()):
+        return
+    suspects = {
+        (partition, offset): fence
+        for partition in index.logs
+        for offset, fate in index.fates(partition).items()
+        if fate.state == COMMITTED and (fence := _fence_of(fences, fate)) is not None
+    }
+    if suspects:
+        yield from _late(index, suspects)
+
+
+def _fences(index: Index) -> _Fences:
+    fences: dict[int, list[tuple[int, int]]] = {}
+    for number, raw in index.raw_events(events.TransactionStateChanged):
+        _, _, _, _, producer_id, epoch, _, _ = raw
+        known = fences.setdefault(producer_id, [])
+        if not known or epoch > known[-1][1]:
+            known.append((number, epoch))
+    return fences
+
+
+def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
+    """Return the first fence of a record's epoch."""
+    of_producer = fences.get(fate.producer_id, [])
+    place = bisect_right(of_producer, fate.producer_epoch, key=itemgetter(1))
+    return of_producer[place] if place < len(of_producer) else None
+
+
+def _late(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:
+    """Find, of records whose epoch was succeeded at some time, those that were appended after that: of each batch the first."""
+    late: dict[tuple[str, int], int] = {}
+    for number, raw in index.raw_events(events.BatchAppended):
+        _, _, _, partition, base_offset, leader_epoch, _, _, values = raw
+        for offset in range(base_offset, base_offset + len(values)):
+            fence = suspects.get((partition, offset))
+            # What a leader of the past has appended at that offset is another record.
+            if fence is not None and index.fates(partition)[offset].leader_epoch == leader_epoch:
+                if number > fence[0]:
+                    late[partition, offset] = number
+                break
+    for (partition, offset), number in sorted(late.items()):
+        yield _finding(index, partition, offset, number, suspects[partition, offset])
+
+
+def _finding(index: Index, partition: str, offset: int, number: int, fence: tuple[int, int]) -> Finding:
+    fate: TransactionFate = index.fates(partition)[offset]
+    value = index.standing_at(partition, offset)
+    story = Story(index, partition)
+    copies: list[LogEntry] = [copy for copy in story.copies_at(offset) if copy.number == number]
+    for copy in copies:
+        tell_stored(story, copy, with_producer=True)
+    marked = tell_marker(story, partition, fate)
+    tell_states(story, fate.producer_id, fence[0] - 1, (marked or number) + AFTER)
+    deciding = partitions_deciding(index, fate.producer_id, (partition,))
+    permitted = lost_decision(index, deciding, fence[0])
+    concluded = written_after_fence.conclude(
+        value="" if value is None else value,
+        producer_id=fate.producer_id,
+        producer_epoch=fate.producer_epoch,
+        newer_epoch=fence[1],
+    )
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=value,
+        chain=story.chain(*(() if permitted is None else permitted.links), concluded),
+        permitted_by=None if permitted is None else permitted.permitted_by,
+        prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL)
+        if permitted is None
+        else permitted.prevented_by,
+        details=(("producer_id", fate.producer_id), ("producer_epoch", fate.producer_epoch)),
+    )
+
+
+RULE: Final = Rule(
+    name=promise.FENCED_WRITE,
+    goes_by_order=True,
+    definition=(
+        "A producer wrote a record after its coordinator had given its transactional id a newer epoch, and the record is committed: "
+        "a producer that was succeeded writes in its successor's transactions."
+    ),
+    source="KIP-98; TransactionCoordinator.handleInitProducerId, ProducerAppendInfo.checkProducerEpoch; KIP-890.",
+    promise=Promise(
+        promised_by=(TRANSACTIONAL_ID,),
+        permissions=promise.BY_LOST_DECISION,
+        releases="since 0.11 (KIP-98); in partitions that its own transaction did not have since 3.6 (KIP-890)",
+    ),
+    find=find,
+    verb="written by who had been fenced",
+)

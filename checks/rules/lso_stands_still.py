@@ -1,0 +1,72 @@
+"""lso-stands-still: read_committed gets no further although no transaction is left that could be committed."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from harrow.checks import prevention as preventions
+from harrow.checks import promise
+from harrow.checks.causes.story import Story
+from harrow.checks.causes.transactions import lost_decision, partitions_deciding
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import cause
+from harrow.checks.permission import Promise
+from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import OPEN
+from harrow.cluster_model.events import Flag, Number, Offset
+from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
+
+
+@cause("held-up-at")
+def held_up_at(*, lso: Offset, leo: Offset, is_open: Flag, producer_id: Number = -1) -> str:
+    """Where a reader stayed; ``is_open``: the log has a transaction there without an end."""
+    why = (
+        f"the transaction of producer id {producer_id} that begins there has no end"
+        if is_open
+        else "no transaction in the log is open there"
+    )
+    return (
+        f"a reader with read_committed came to offset {lso} and no further, the log ends at {leo}, and {why}"
+    )
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Look where the run itself could not read on, when every transaction had to have ended."""
+    for partition, lso in index.evidence.held_up.items():
+        log = index.evidence.replicas.get(partition, {}).get(index.last_leader(partition))
+        if log is None:
+            continue
+        fates = index.fates(partition)
+        fate = fates.get(lso)
+        is_open = fate is not None and fate.state == OPEN
+        producer_id = fate.producer_id if fate is not None and is_open else -1
+        permitted = lost_decision(index, partitions_deciding(index, producer_id, (partition,)), 0)
+        concluded = held_up_at.conclude(lso=lso, leo=log.leo, is_open=is_open, producer_id=producer_id)
+        yield Finding(
+            partition=partition,
+            offset=lso,
+            value=index.standing_at(partition, lso),
+            chain=Story(index, partition).chain(*(() if permitted is None else permitted.links), concluded),
+            permitted_by=None if permitted is None else permitted.permitted_by,
+            prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL)
+            if permitted is None
+            else permitted.prevented_by,
+            details=(("lso", lso), ("leo", log.leo)),
+        )
+
+
+RULE: Final = Rule(
+    name=promise.LSO_STANDS_STILL,
+    definition=(
+        "After the cluster has healed, and longer than any transaction may be open, a consumer with read_committed still does not get "
+        "to the end of a partition: the last stable offset does not move."
+    ),
+    source="KIP-98; UnifiedLog.maybeIncrementFirstUnstableOffset.",
+    promise=Promise(
+        promised_by=(TRANSACTION_TIMEOUT,),
+        permissions=promise.BY_LOST_DECISION,
+        releases="also for what comes late since 3.6 (KIP-890)",
+    ),
+    find=find,
+    verb="never read with read_committed, from",
+)

@@ -1,0 +1,299 @@
+"""offset-regression: what a group has committed went back."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar, Final, NamedTuple
+
+from harrow.checks import prevention as preventions
+from harrow.checks import promise
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import Story
+from harrow.checks.causes.transactions import lost_decision
+from harrow.checks.finding import Finding
+from harrow.checks.index import Index
+from harrow.checks.link import Link, cause, link
+from harrow.checks.permission import Permission, Promise
+from harrow.checks.rule import Rule
+from harrow.cluster_model import events
+from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.protocol import NO_GENERATION, NO_MEMBER
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET
+from harrow.cluster_model.topology import CONSUMER_OFFSETS
+
+OFFSETS_RETENTION: Final = "offsets.retention.minutes"
+
+
+def _who(member: str, generation: int) -> str:
+    if member == NO_MEMBER:
+        return "nobody in particular" if generation == NO_GENERATION else f"generation {generation}"
+    return f"{member} of generation {generation}"
+
+
+@link("commit-taken", events.OffsetsCommitted, role="as coordinator")
+def commit_taken(
+    *,
+    group: events.Text,
+    partition: events.PartitionName,
+    position: events.Offset,
+    member: events.Text,
+    generation: events.Number,
+) -> str:
+    """A coordinator took a commit."""
+    return f"took a commit of {partition} up to offset {position} for group {group}, from {_who(member, generation)}"
+
+
+@link("commits-expired", events.OffsetsExpired, role="as coordinator")
+def commits_expired(*, group: events.Text, partition: events.PartitionName) -> str:
+    """A coordinator forgot what nobody had committed for long."""
+    return f"forgot what group {group} had committed of {partition}"
+
+
+@link("commit-found", events.GroupOffsetFound)
+def commit_found(*, partition: events.PartitionName, position: events.Offset) -> str:
+    """A consumer asked where its group is."""
+    where = "nothing that its group had committed" if position < 0 else f"offset {position}"
+    return f"was told {where} when it asked where to read {partition} on"
+
+
+@cause("commit-went-back")
+def commit_went_back(
+    *, group: events.Text, partition: events.PartitionName, before: events.Offset, after: events.Offset
+) -> str:
+    return f"group {group} had committed {partition} up to offset {before}, and then was at {after}: the records between are processed again"
+
+
+@cause("old-generation-committed")
+def old_generation_committed(*, generation: events.Number, newer: events.Number) -> str:
+    """A member of the past committed."""
+    return f"a commit of generation {generation} was taken after one of generation {newer}"
+
+
+@cause("member-committed-out-of-order")
+def member_committed_out_of_order() -> str:
+    """One member's own commits came in another order."""
+    return (
+        f"one member committed both, and nothing orders the commits of one member ({promise.ASYNC_COMMITS})"
+    )
+
+
+@cause("no-member-committed")
+def no_member_committed() -> str:
+    """Nobody fences consumers that assign partitions to themselves."""
+    return f"who assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
+
+
+@cause("consumer-was-reset")
+def consumer_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
+    """A consumer went back before it committed."""
+    return f"the position of {client} had been reset in between ({setting})"
+
+
+@cause("commits-had-expired")
+def commits_had_expired(*, setting: events.Text) -> str:
+    return f"the commit had expired ({setting})"
+
+
+class _Commit(NamedTuple):
+    """What a group has committed of a partition: the position, by whom, and the line of the trace."""
+
+    position: int
+    member: str
+    generation: int
+    number: int
+    at_us: int
+    broker: int
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Follow what groups commit, and what consumers are told of it when they begin to read a partition.
+
+    What is told is compared with what was committed before the consumer was assigned the partition: it asks after that.
+    """
+    if not index.has(events.OffsetsCommitted):
+        return
+    groups = _Groups(index)
+    for number, event in index.events(*_Groups.TAKES):
+        yield from _Groups.TAKES[type(event)](groups, number, event)
+
+
+class _Groups:
+    """What groups have committed, as the trace tells it line by line."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._commits: dict[tuple[str, str], _Commit] = {}
+        self._expired: dict[tuple[str, str], tuple[int, events.OffsetsExpired]] = {}
+        self._expected: dict[tuple[str, str], tuple[str, _Commit | None]] = {}
+        self._resets: dict[str, tuple[int, str]] = {}
+
+    def _commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
+        for partition, position in event.offsets:
+            key = event.group, partition
+            commit = _Commit(position, event.member, event.generation, number, event.at_us, event.broker)
+            known = self._commits.get(key)
+            if known is not None and position < known.position:
+                yield _by_commit(self._index, key, known, commit, self._resets.get(partition))
+            self._commits[key] = commit
+            self._expired.pop(key, None)
+
+    def _expire(self, number: int, event: events.OffsetsExpired) -> Iterator[Finding]:
+        for partition, _ in event.offsets:
+            self._expired[event.group, partition] = number, event
+        yield from ()
+
+    def _assign(self, _: int, event: events.PartitionsAssigned) -> Iterator[Finding]:
+        for partition in event.partitions:
+            known = self._commits.get((event.group, partition))
+            self._expected[event.client, partition] = event.group, known
+        yield from ()
+
+    def _reset(self, number: int, event: events.OffsetReset) -> Iterator[Finding]:
+        self._resets[event.partition] = number, event.client
+        yield from ()
+
+    def _find(self, number: int, event: events.GroupOffsetFound) -> Iterator[Finding]:
+        group, known = self._expected.pop((event.client, event.partition), ("", None))
+        if known is not None and event.offset < known.position:
+            expired = self._expired.get((group, event.partition))
+            yield _by_answer(self._index, group, known, number, event, expired)
+
+    TAKES: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
+        events.OffsetsCommitted: _commit,
+        events.OffsetsExpired: _expire,
+        events.PartitionsAssigned: _assign,
+        events.OffsetReset: _reset,
+        events.GroupOffsetFound: _find,
+    }
+    """What each kind of event tells: called with its line and the event."""
+
+
+def _offsets_partition(index: Index, group: str) -> str:
+    count = sum(name.startswith(f"{CONSUMER_OFFSETS}-") for name in index.evidence.partitions)
+    return f"{CONSUMER_OFFSETS}-{partition_for(group, count)}" if count else ""
+
+
+def _told(group: str, partition: str, commit: _Commit) -> Link:
+    return commit_taken(
+        commit.at_us,
+        commit.broker,
+        group=group,
+        partition=partition,
+        position=commit.position,
+        member=commit.member,
+        generation=commit.generation,
+    )
+
+
+def _by_commit(
+    index: Index,
+    key: tuple[str, str],
+    known: _Commit,
+    commit: _Commit,
+    reset: tuple[int, str] | None,
+) -> Finding:
+    group, partition = key
+    story = Story(index, partition)
+    story.tell(known.number, _told(group, partition, known), decides=True)
+    story.tell(commit.number, _told(group, partition, commit), decides=True)
+    return _finding(
+        index, story, key, known, commit.position, _why_committed(index, group, known, commit, reset)
+    )
+
+
+def _why_committed(
+    index: Index, group: str, known: _Commit, commit: _Commit, reset: tuple[int, str] | None
+) -> Cause:
+    """Return why a lower position was committed, and what permits that."""
+    by_loss = lost_decision(index, (_offsets_partition(index, group),), 0)
+    if by_loss is not None:
+        return by_loss
+    if reset is not None and known.number < reset[0] < commit.number:
+        went = consumer_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
+        return Cause((went,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
+    if NO_GENERATION in (commit.generation, known.generation):
+        return Cause((no_member_committed.conclude(),), promise.ASSIGN)
+    if (commit.member, commit.generation) == (known.member, known.generation):
+        return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
+    fixes = preventions.by_behaviour(index.evidence, preventions.COMMITS)
+    if commit.generation < known.generation:
+        old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
+        return Cause((old,), None, fixes)
+    return Cause((), None, fixes)
+
+
+def _by_answer(
+    index: Index,
+    group: str,
+    known: _Commit,
+    number: int,
+    event: events.GroupOffsetFound,
+    expiry: tuple[int, events.OffsetsExpired] | None,
+) -> Finding:
+    story = Story(index, event.partition)
+    story.tell(known.number, _told(group, event.partition, known), decides=True)
+    found = commit_found(event.at_us, event.client, partition=event.partition, position=event.offset)
+    story.tell(number, found, decides=True)
+    because = lost_decision(index, (_offsets_partition(index, group),), 0)
+    if expiry is not None:
+        line, expired = expiry
+        gone = commits_expired(expired.at_us, expired.broker, group=group, partition=event.partition)
+        story.tell(line, gone, decides=True)
+        because = Cause((commits_had_expired.conclude(setting=OFFSETS_RETENTION),), OFFSETS_RETENTION)
+    fixes = preventions.by_behaviour(index.evidence, (*preventions.COMMITS, *preventions.REPLICATION))
+    key = group, event.partition
+    return _finding(index, story, key, known, event.offset, because or Cause((), None, fixes))
+
+
+def _finding(
+    index: Index, story: Story, key: tuple[str, str], known: _Commit, after: int, because: Cause
+) -> Finding:
+    group, partition = key
+    concluded = commit_went_back.conclude(
+        group=group, partition=partition, before=known.position, after=after
+    )
+    return Finding(
+        partition=partition,
+        offset=max(after, 0),
+        value=index.standing_at(partition, after) if after >= 0 else None,
+        chain=story.chain(*because.links, concluded),
+        permitted_by=because.permitted_by,
+        prevented_by=because.prevented_by,
+        details=(("group", group), ("committed", known.position), ("then", after)),
+    )
+
+
+_OF_OFFSETS: Final = "when a log of __consumer_offsets loses a commit"
+
+RULE: Final = Rule(
+    name=promise.OFFSET_REGRESSION,
+    goes_by_order=True,
+    definition=(
+        "A group had committed a position in a partition, and a lower one was committed, or told to a consumer that began to read the "
+        "partition after that: what it has processed is processed again."
+    ),
+    source="GroupCoordinator.validateOffsetCommit, GroupMetadataManager.scala; KIP-447, KIP-211.",
+    promise=Promise(
+        promised_by=(promise.SUBSCRIBED,),
+        permissions=(
+            *(
+                Permission(setting=permission.setting, when=_OF_OFFSETS, prevented_by=permission.prevented_by)
+                for permission in promise.BY_LOST_DECISION
+            ),
+            Permission(
+                setting=AUTO_OFFSET_RESET,
+                when="when a consumer's position was reset before it committed",
+                prevented_by=(preventions.NO_OFFSET_RESET,),
+            ),
+            Permission(
+                setting=promise.ASSIGN,
+                when="of consumers that assign partitions to themselves, which nobody fences",
+            ),
+            Permission(
+                setting=promise.ASYNC_COMMITS,
+                when="of one member's own commits in one generation, which nothing orders",
+            ),
+            Permission(setting=OFFSETS_RETENTION, when="when the commit had expired"),
+        ),
+    ),
+    find=find,
+    verb="committed and gone back behind:",
+)

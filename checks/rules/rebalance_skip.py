@@ -1,0 +1,159 @@
+"""rebalance-skip: a group went past a record that none of its members was given."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from harrow.checks import promise
+from harrow.checks.causes import compaction
+from harrow.checks.causes.effects import by_lost_log, by_reset, group_committed, handed_out
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import END, Story
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import Finding
+from harrow.checks.group_work import GroupPartition
+from harrow.checks.history.records import Value
+from harrow.checks.index import Index
+from harrow.checks.link import RecordValue, cause, claim
+from harrow.checks.permission import Permission, Promise
+from harrow.checks.prevention import COORDINATION, by_behaviour
+from harrow.checks.rule import Rule
+from harrow.cluster_model.clients.consumer import LATEST
+from harrow.cluster_model.events import Offset, OffsetReset, Text
+
+COMMITTED_POSITION: Final = "committed position"
+
+
+@claim("passed-over")
+def passed_over(*, value: RecordValue, group: Text) -> str:
+    """A group read on behind a record that it had not read."""
+    return f"no member of group {group} was given {value}"
+
+
+@cause("began-behind-it")
+def began_behind_it(*, offset: Offset) -> str:
+    """Who came next did not begin where the others had ended."""
+    return f"the next member began at offset {offset}, behind it"
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Find records below what members of a group have read or committed that no poll of any of them returned."""
+    work = index.group_work
+    for group, partitions in work.partitions.items():
+        for partition, done in partitions.items():
+            if partition in index.evidence.read_back and done.polls:
+                yield from _skipped(index, group, partition, done)
+
+
+def _skipped(index: Index, group: str, partition: str, done: GroupPartition) -> Iterator[Finding]:
+    gaps = list(_gaps(done, _begin(index, group, partition)))
+    if not gaps:
+        return
+    records = index.group_work.records_of(partition)
+    for first, end in gaps:
+        for offset in range(first, end):
+            value = records.get(offset)
+            if value is not None and not _is_excused(index, partition, value):
+                yield _finding(index, group, partition, offset, value, done)
+
+
+def _begin(index: Index, group: str, partition: str) -> int:
+    """Return where a group began that had committed nothing: at the end of the partition, if its first member's settings say so."""
+    members = index.group_work.members(group)
+    for _, event in index.events(OffsetReset, partition=partition):
+        if event.client in members:
+            return event.offset if event.position < 0 else 0
+    return 0
+
+
+def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
+    """Yield from where to where nothing was polled, from where the group began to the last record that was."""
+    for first, last in sorted((poll.first, poll.last) for poll in done.polls):
+        if first > reached:
+            yield reached, first
+        reached = max(reached, last + 1)
+
+
+def _is_excused(index: Index, partition: str, value: Value) -> bool:
+    """Return whether compaction may have taken a record away before anybody came."""
+    return compaction.is_superseded(index, partition, value)
+
+
+def _finding(
+    index: Index, group: str, partition: str, offset: int, value: Value, done: GroupPartition
+) -> Finding:
+    story = Story(index, partition)
+    work = index.group_work
+    before = [poll for poll in done.polls if poll.last < offset]
+    behind = [poll for poll in done.polls if poll.first > offset]
+    for poll, at in (
+        *((poll, poll.last) for poll in before[-1:]),
+        *((poll, poll.first) for poll in behind[:1]),
+    ):
+        there = work.records_of(partition).get(at)
+        if there is not None:
+            told = handed_out(poll.at_us, work.client(poll.process), value=there, offset=at)
+            story.tell(story.start(poll.at_us), told, decides=True)
+    for commit in [commit for commit in done.commits if commit.offset > offset][:1]:
+        told = group_committed(commit.at_us, work.client(commit.process), offset=commit.offset)
+        story.tell(story.start(commit.at_us), told)
+    story.tell(END, passed_over.conclude(value=value, group=group))
+    why = _cause(story, group, offset, behind[0].first)
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=value,
+        chain=story.chain(*why.links),
+        permitted_by=why.permitted_by,
+        prevented_by=why.prevented_by,
+        details=(("group", group),),
+    )
+
+
+def _cause(story: Story, group: str, offset: int, next_offset: int) -> Cause:
+    index = story.index
+    found = by_reset(story, index.group_work.members(group), offset, twice=False)
+    if found is None:
+        found = by_lost_log(index, story.partition)
+    if found is not None:
+        return found
+    began = began_behind_it.conclude(offset=next_offset)
+    return Cause((began,), None, by_behaviour(index.evidence, COORDINATION))
+
+
+def _held_to(evidence: Evidence) -> str:
+    groups = [settings for settings in evidence.consumers.values() if settings.group]
+    if not groups:
+        return "nothing (no group)"
+    resets = {settings.offset_reset for settings in groups}
+    return f"{COMMITTED_POSITION}{', from where it began' if LATEST in resets else ''}"
+
+
+RULE: Final = Rule(
+    name=promise.REBALANCE_SKIP,
+    definition=(
+        "A group has read or committed past a committed record that no poll of any of its members returned, whichever of them had "
+        "the partition at the time. What one consumer skips while it keeps a partition is a poll-skip as well."
+    ),
+    source="Jepsen's Kafka workload (poll-skip), for groups; KafkaConsumer (Offsets and Consumer Position); GroupCoordinator.validateOffsetCommit.",
+    promise=Promise(
+        promised_by=(COMMITTED_POSITION,),
+        permissions=(
+            *promise.RESETTING.permissions,
+            *(
+                Permission(
+                    setting=permission.setting,
+                    when="when a log loses what was committed in it: that of the partition, or the coordinator's",
+                    prevented_by=permission.prevented_by,
+                )
+                for permission in (
+                    promise.BY_UNCLEAN_ELECTION,
+                    promise.BY_POWER_LOSS,
+                    promise.BY_DISK_FAILURE,
+                )
+            ),
+        ),
+        in_run=_held_to,
+    ),
+    find=find,
+    verb="passed over",
+)

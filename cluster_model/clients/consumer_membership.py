@@ -1,0 +1,405 @@
+"""A consumer's part in a group whose coordinator assigns (KIP-848; ``ConsumerMembershipManager.java``, ``ConsumerHeartbeatRequestManager.java``).
+
+A thread of its own sends heartbeats, and is told with the answers what to own. It gives up and takes what that means without the others, and
+says so with the next heartbeat, so that they can go on. Where the application has a part in that, for offsets are committed first or
+it has a listener, this waits for its next poll.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.group_member import (
+    MOVED,
+    RETRIABLE,
+    GroupListener,
+    GroupMember,
+    GroupMetadata,
+)
+from harrow.cluster_model.coordinators.protocol import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    NO_GENERATION,
+    NO_INSTANCE,
+    NO_MEMBER,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    OffsetFetchRequest,
+)
+from harrow.cluster_model.events import MembershipLost
+from harrow.cluster_model.settings import ANY_ASSIGNOR, ConsumerConfig
+from harrow.cluster_model.sim.host import Host
+
+UNSUBSCRIBED: Final = "UNSUBSCRIBED"
+JOINING: Final = "JOINING"
+RECONCILING: Final = "RECONCILING"
+ACKNOWLEDGING: Final = "ACKNOWLEDGING"
+STABLE: Final = "STABLE"
+FENCED: Final = "FENCED"
+STALE: Final = "STALE"
+FATAL: Final = "FATAL"
+"""The states of a member (``MemberState.java``)."""
+
+_ID_END: Final = 1 << 32
+_NO_HEARTBEATS: Final = frozenset({UNSUBSCRIBED, FENCED, STALE, FATAL})
+_FENCED: Final = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})
+
+LocalAssignment = tuple[int, tuple[str, ...]]
+"""What a member owns, or is to own, and a number that is another one each time that it was told so."""
+
+_NONE: Final[LocalAssignment] = (-1, ())
+
+
+class ConsumerMembership(GroupMember):
+    """A member of a group with the protocol of KIP-848. *has_listener* is whether its application is called when it gets or loses something.
+
+    ``epoch`` is the member's, ``generation`` the same as commits say it.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClientMetadata,
+        config: ConsumerConfig,
+        listener: GroupListener,
+        topics: Collection[str],
+        *,
+        subscribes: bool,
+        auto_commits: bool,
+        requires_stable: bool,
+        has_listener: bool,
+    ) -> None:
+        super().__init__(
+            host,
+            metadata,
+            config,
+            listener,
+            topics,
+            subscribes=subscribes,
+            auto_commits=auto_commits,
+            requires_stable=requires_stable,
+        )
+        self._needs_poll = auto_commits or has_listener
+        self._has_listener = has_listener
+        self.state = UNSUBSCRIBED
+        self.epoch = JOIN_EPOCH
+        if subscribes:
+            # It names itself, and has that name for as long as its process lasts (KIP-1082).
+            self.member = f"{host.name}-{host.choices.network.below(_ID_END):08x}"
+        self._target: LocalAssignment = _NONE
+        self._local: LocalAssignment = _NONE
+        self._is_reconciling = False
+        self._reconciliations = 0
+        self._in_next_poll: Callable[[], None] | None = None
+        self._in_flight = 0
+        self._is_awaited = False
+        self._failures = 0
+        self._interval_us = 0
+        self._beat_us = 0
+        self._sent_subscription = False
+        self._sent_local: LocalAssignment | None = None
+        self._ticks = 0
+
+    @property
+    def identity(self) -> GroupMetadata:
+        config = self._config
+        member = self.member if self.epoch > 0 else NO_MEMBER
+        return GroupMetadata(config.group, self.generation, member, config.group_instance)
+
+    @property
+    def blocks_poll(self) -> bool:
+        return False
+
+    def is_settled(self) -> bool:
+        return self.state == STABLE and not self._without_offset
+
+    # Within poll
+
+    def poll(self) -> None:
+        if self._is_closed:
+            return
+        if self._subscribes and self.state in _NO_HEARTBEATS:
+            self._release_lost()
+            self._join()
+        if self._in_next_poll is not None:
+            go_on, self._in_next_poll = self._in_next_poll, None
+            go_on()
+        if self.state == RECONCILING:
+            self._maybe_reconcile()
+        if self._auto_commits:
+            self._auto_commit()
+        if self._without_offset:
+            self._fetch_offsets()
+
+    def metadata_updated(self) -> None:
+        """Brokers look for new partitions themselves."""
+
+    def _found(self) -> None:
+        super()._found()
+        self._beat()
+
+    # Heartbeats
+
+    def _join(self) -> None:
+        """Join with a heartbeat, at once."""
+        self.state = JOINING
+        self._set_epoch(JOIN_EPOCH)
+        self._beat_us = self._host.clock.now_us
+        self._beat()
+
+    def _beat(self) -> None:
+        """Send a heartbeat, if one is due and none is under way; leave, where the application has not polled for too long.
+
+        Without a coordinator neither can be done, and is not (``onHeartbeatRequestSkipped``).
+        """
+        if self._is_closed or self.state in _NO_HEARTBEATS:
+            return
+        now_us = self._host.clock.now_us
+        is_due = not self._is_awaited and self._beat_us <= now_us
+        is_late = not self._listener.is_polling() and self._poll_expires_us() <= now_us
+        if not (is_due or is_late):
+            self._wait()
+        elif self._lookup.connection() is None:
+            self._lookup.find()
+        elif is_late:
+            self._leave_for_long_poll()
+        else:
+            self._send_heartbeat()
+            self._wait()
+
+    def _poll_expires_us(self) -> int:
+        return self._listener.poll_ended_us() + self._config.max_poll_interval_us
+
+    def _wait(self) -> None:
+        """Look again when the next heartbeat is due, or the application has been away for too long."""
+        now_us = self._host.clock.now_us
+        ends = [] if self._is_awaited else [self._beat_us]
+        if not self._listener.is_polling():
+            ends.append(self._poll_expires_us())
+        self._ticks += 1
+        if ends:
+            self._host.set_timer(max(min(ends) - now_us, 1), self._tick, self._ticks)
+
+    def _tick(self, tick: int) -> None:
+        if tick == self._ticks:
+            self._beat()
+
+    def _send_heartbeat(self) -> None:
+        config = self._config
+        is_joining = self.state == JOINING
+        request = ConsumerGroupHeartbeatRequest(config.group, self.member, self.epoch, config.group_instance)
+        if is_joining or not self._sent_subscription:
+            request.rebalance_timeout_us = config.max_poll_interval_us
+            request.topics = self._topics
+            if config.remote_assignor != ANY_ASSIGNOR:
+                request.assignor = config.remote_assignor
+            self._sent_subscription = True
+        if is_joining or self._sent_local != self._local:
+            request.owned = self._local[1]
+            self._sent_local = self._local
+        if self.state == ACKNOWLEDGING:
+            self.state = STABLE if self._local == self._target else RECONCILING
+        self._beat_us = self._host.clock.now_us + self._interval_us
+        self._is_awaited = True
+        self._in_flight += 1
+        connection = self._lookup.connection()
+        assert connection is not None, "a heartbeat without a coordinator"
+        connection.send(request, self._answered, self._in_flight)
+
+    def _answered(self, response: ConsumerGroupHeartbeatResponse | None, number: int) -> None:
+        if number != self._in_flight:
+            return  # It has left since.
+        self._is_awaited = False
+        if self._is_closed or self.state in _NO_HEARTBEATS:
+            return
+        error = errors.NETWORK_EXCEPTION if response is None else response.error
+        if response is None or error != errors.NONE:
+            self._refused(error)
+        else:
+            self._failures = 0
+            if response.heartbeat_interval_us != self._interval_us:
+                self._interval_us = response.heartbeat_interval_us
+                self._beat_us = self._host.clock.now_us + self._interval_us
+            self._set_epoch(response.epoch)
+            if response.assignment is not None:
+                self._take_target(response.assignment)
+        self._beat()
+
+    def _refused(self, error: str) -> None:
+        """Send all that there is to say with the next heartbeat, when that makes sense again (``onErrorResponse``)."""
+        self._sent_subscription, self._sent_local = False, None
+        self._beat_us = self._host.clock.now_us
+        if error in (errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE):
+            self._lookup.forget()
+            self._lookup.find()
+        elif error in MOVED or error == errors.COORDINATOR_LOAD_IN_PROGRESS:
+            if error in MOVED:
+                self._lookup.forget()
+                self._lookup.find()
+            self._beat_us += self._backoff.backoff_us(self._failures)
+            self._failures += 1
+        elif error in _FENCED:
+            self._fenced(error)
+        else:
+            self.state = FATAL
+            self._fail(error)
+
+    def _set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.generation = epoch if epoch > 0 else NO_GENERATION
+
+    # What it owns
+
+    def _take_target(self, partitions: tuple[str, ...]) -> None:
+        """Note what to own from now on (``processAssignmentReceived``)."""
+        number, known = self._target
+        if number == _NONE[0] or known != partitions:
+            self._target = number + 1, partitions
+        if self._target != self._local:
+            self.state = RECONCILING
+            self._maybe_reconcile()
+        elif self.state in (RECONCILING, JOINING):
+            self.state = STABLE
+
+    def _maybe_reconcile(self) -> None:
+        """Commit where that is automatic, then give up and take what the target says (``maybeReconcile``)."""
+        if self._is_reconciling or (self._needs_poll and not self._listener.is_polling()):
+            return
+        if self._target == self._local:
+            return
+        self._is_reconciling = True
+        self._reconciliations += 1
+        reconciliation, target = self._reconciliations, self._target
+        revoked = [name for name in self.owned if name not in target[1]]
+        if self._auto_commits and self._listener.consumed():
+            if revoked:
+                self._listener.partitions_paused(revoked)
+            ends_us = self._host.clock.now_us + self._config.max_poll_interval_us
+            self._commit_before_revocation(ends_us, lambda: self._revoke_and_assign(reconciliation, target))
+        else:
+            self._revoke_and_assign(reconciliation, target)
+
+    def _commit_before_revocation(self, ends_us: int, go_on: Callable[[], None]) -> None:
+        """Commit what was polled until that succeeds, or there is no more time (``maybeAutoCommitSyncBeforeRevocation``).
+
+        An epoch that was stale may be another one by then.
+        """
+
+        def ended(error: str) -> None:
+            is_stale = error == errors.STALE_MEMBER_EPOCH and self.epoch > 0
+            if (is_stale or error in RETRIABLE) and self._host.clock.now_us < ends_us:
+                self._host.set_timer(self._config.retry_backoff_us, attempt)
+            else:
+                go_on()
+
+        def attempt(_: Any) -> None:
+            if not self._is_closed:
+                self.commit_async(dict(self._listener.consumed()), ended)
+
+        attempt(None)
+
+    def _revoke_and_assign(self, reconciliation: int, target: LocalAssignment) -> None:
+        if reconciliation != self._reconciliations:
+            return
+        if self._has_listener and not self._listener.is_polling():
+            # The application is called within its polls alone.
+            self._in_next_poll = lambda: self._revoke_and_assign(reconciliation, target)
+            return
+        self._is_reconciling = False
+        if self._is_closed or self.state != RECONCILING:
+            return
+        partitions = target[1]
+        revoked = [name for name in self.owned if name not in partitions]
+        if revoked:
+            self._revoke(revoked, lost=False)
+        added = [name for name in partitions if name not in self.owned]
+        self.owned = dict.fromkeys(partitions)
+        self._without_offset.update(dict.fromkeys(added))
+        self._listener.partitions_assigned(added)
+        self._local = target
+        self._auto_commit_us = self._host.clock.now_us + self._config.auto_commit_interval_us
+        self.state = ACKNOWLEDGING
+        self._beat_us = self._host.clock.now_us
+        self._beat()
+        self._poll_again()
+
+    # Out of the group
+
+    def _fenced(self, reason: str) -> None:
+        """Give all up, for others may own it by now, and join again (``transitionToFenced``)."""
+        self.state = FENCED
+        self._lose(reason)
+        if not self._has_listener or self._listener.is_polling():
+            self._release_lost()
+            self._join()
+
+    def _leave_for_long_poll(self) -> None:
+        """Leave, and join again with the next poll (``transitionToStale``)."""
+        self.state = STALE
+        self._send_leave(_ignore)
+        self._lose("max.poll.interval.ms")
+        if not self._has_listener:
+            self._release_lost()
+
+    def _lose(self, reason: str) -> None:
+        if self.epoch > 0:
+            self._host.emit(MembershipLost, self._host.name, self._config.group, reason)
+        self._set_epoch(JOIN_EPOCH)
+        self._reconciliations += 1
+        self._is_reconciling = False
+        self._target = self._local = _NONE
+        self._in_flight += 1
+        self._is_awaited = False
+
+    def _release_lost(self) -> None:
+        if self.owned:
+            self._revoke(tuple(self.owned), lost=True)
+
+    def _send_leave(self, on_complete: Callable[[Any, Any], None]) -> bool:
+        """Say that it leaves, once; return whether there was anybody to say it to."""
+        connection, config = self._lookup.connection(), self._config
+        if connection is None or self.epoch == JOIN_EPOCH:
+            return False
+        epoch = LEAVE_EPOCH if config.group_instance == NO_INSTANCE else LEAVE_STATIC_EPOCH
+        request = ConsumerGroupHeartbeatRequest(config.group, self.member, epoch, config.group_instance)
+        connection.send(request, on_complete)
+        return True
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        consumed = self._listener.consumed()
+        if self._auto_commits and consumed and self._is_in_group():
+            self.commit_sync(consumed, lambda _: self._close(on_closed))
+        else:
+            self._close(on_closed)
+
+    def _close(self, on_closed: Callable[[], None]) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self.owned:
+            self._revoke(tuple(self.owned), lost=False)
+        if not self._send_leave(lambda _, __: on_closed()):
+            on_closed()
+
+    # Commits
+
+    def _is_in_group(self) -> bool:
+        return self.epoch > 0
+
+    def _commit_error(self) -> str:
+        return errors.NONE
+
+    def _commit_refused(self, error: str) -> None:
+        """Whether it is a member still it is told with heartbeats alone."""
+
+    def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:
+        request = super()._offset_fetch_request(partitions)
+        if self.epoch > 0:
+            request.member, request.epoch = self.member, self.epoch
+        return request
+
+
+def _ignore(_: Any, __: Any) -> None:
+    """Go on without the answer."""

@@ -1,0 +1,335 @@
+"""What members of groups have in common, whichever protocol their groups have: commits, and where to begin.
+
+After ``ConsumerCoordinator.java`` and ``CommitRequestManager.java``.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.coordinator_lookup import CoordinatorLookup
+from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
+from harrow.cluster_model.coordinators.protocol import (
+    NO_GENERATION,
+    NO_MEMBER,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from harrow.cluster_model.events import CommitFailed, MembershipLost
+from harrow.cluster_model.settings import ConsumerConfig
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.topology import CONSUMER_OFFSETS
+
+MOVED: Final = frozenset(
+    {
+        errors.COORDINATOR_NOT_AVAILABLE,
+        errors.NOT_COORDINATOR,
+        errors.REQUEST_TIMED_OUT,
+        errors.NETWORK_EXCEPTION,
+    }
+)
+"""What says that the coordinator is to be looked for again; the last one stands for a lost connection."""
+RETRIABLE: Final = MOVED | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+OnCommitted = Callable[[str], None]
+"""Called with what came of a commit, `errors.NONE` or an error."""
+
+
+class GroupMetadata(NamedTuple):
+    """Who a consumer is in its group, as its application may tell a transaction (``ConsumerGroupMetadata``, KIP-447)."""
+
+    group: str
+    generation: int
+    member: str
+    instance: str
+
+
+class GroupListener(Protocol):
+    """The consumer whose coordinator this is, and its application."""
+
+    def is_polling(self) -> bool:
+        """Return whether the application is in a poll."""
+
+    def polled_us(self) -> int:
+        """Return when it has begun to poll last."""
+
+    def poll_ended_us(self) -> int:
+        """Return when a poll has returned last."""
+
+    def consumed(self) -> Mapping[str, int]:
+        """Return up to where the application has polled its partitions."""
+
+    def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
+        """Read partitions no more; *lost* if others may read them already."""
+
+    def partitions_assigned(self, partitions: Sequence[str]) -> None:
+        """Read partitions, once it is known from where."""
+
+    def begin_at(self, partition: str, offset: int) -> None:
+        """Read a partition from where the group has committed, -1 where it has not."""
+
+    def partitions_paused(self, partitions: Sequence[str]) -> None:
+        """Return nothing more of partitions that are about to be given up."""
+
+    def poll_goes_on(self) -> None:
+        """Nothing keeps the poll any more from returning what there is."""
+
+    def committing(self, offsets: Mapping[str, int]) -> None:
+        """Note that offsets are about to be committed."""
+
+    def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
+        """Note what came of that."""
+
+    def group_failed(self, error: str) -> None:
+        """Give up: the application has got an exception that polling again does not help."""
+
+
+class GroupMember:
+    """A member of a group, or who only commits for it (*subscribes* is False): what both protocols have in common.
+
+    What an application's poll does is done in `poll`, which it calls when it begins to, and which is called again in the poll when
+    something has changed. Heartbeats go on beside that, as long as the application comes back in time.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClientMetadata,
+        config: ConsumerConfig,
+        listener: GroupListener,
+        topics: Collection[str],
+        *,
+        subscribes: bool,
+        auto_commits: bool,
+        requires_stable: bool,
+    ) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._config = config
+        self._listener = listener
+        self._topics = tuple(topics)
+        self._subscribes = subscribes
+        self._auto_commits = auto_commits
+        self._requires_stable = requires_stable
+        self._backoff = ExponentialBackoff(
+            config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
+        )
+        self._lookup = CoordinatorLookup(
+            host,
+            metadata,
+            config,
+            CONSUMER_OFFSETS,
+            config.group,
+            self._backoff,
+            self._found,
+            has_own_connection=True,
+        )
+        self.member = NO_MEMBER
+        self.generation = NO_GENERATION
+        self.owned: dict[str, None] = {}
+        self._is_closed = False
+        self._auto_commit_us = host.clock.now_us + config.auto_commit_interval_us
+        self._auto_commit_set = False
+        self._waiting: list[Callable[[], None]] = []
+        self._without_offset: dict[str, None] = {}
+        self._fetching_offsets = False
+
+    @property
+    def identity(self) -> GroupMetadata:
+        """Who this is, as its requests say."""
+        config = self._config
+        return GroupMetadata(config.group, self.generation, self.member, config.group_instance)
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this is, for transactions that commit offsets of the group."""
+        return self.identity
+
+    def is_settled(self) -> bool:
+        """Return whether it has partitions, knows from where on to read them, and is not about to get others."""
+        raise NotImplementedError
+
+    @property
+    def blocks_poll(self) -> bool:
+        """Whether a poll cannot return anything: it is about to give its partitions up."""
+        raise NotImplementedError
+
+    def poll(self) -> None:
+        """Do what is due in a poll: join the group, commit, ask for offsets."""
+        raise NotImplementedError
+
+    def metadata_updated(self) -> None:
+        """Look whether what is known of topics changes something."""
+        raise NotImplementedError
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Commit what was polled and leave, then have the process end (``KafkaConsumer.close``)."""
+        raise NotImplementedError
+
+    def _poll_again(self) -> None:
+        if self._listener.is_polling():
+            self.poll()
+
+    def _found(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for go_on in waiting:
+            go_on()
+        self._poll_again()
+
+    def _revoke(self, partitions: Sequence[str], *, lost: bool) -> None:
+        for name in partitions:
+            self.owned.pop(name, None)
+            self._without_offset.pop(name, None)
+        self._listener.partitions_revoked(partitions, lost=lost)
+
+    def _fail(self, error: str) -> None:
+        self._is_closed = True
+        self._host.emit(MembershipLost, self._host.name, self._config.group, error)
+        if self.owned:
+            self._revoke(tuple(self.owned), lost=True)
+        self._listener.group_failed(error)
+
+    # Commits
+
+    def _auto_commit(self) -> None:
+        """Commit what was polled, each time that the interval is over (``maybeAutoCommitOffsetsAsync``)."""
+        now_us = self._host.clock.now_us
+        if now_us >= self._auto_commit_us:
+            self._auto_commit_us = now_us + self._config.auto_commit_interval_us
+            consumed = self._listener.consumed()
+            if consumed and (self._is_in_group() or not self._subscribes):
+                self.commit_async(consumed, _ignore_error)
+        if not self._auto_commit_set:
+            self._auto_commit_set = True
+            self._host.set_timer(self._auto_commit_us - now_us, self._auto_commit_due)
+
+    def _auto_commit_due(self, _: None) -> None:
+        self._auto_commit_set = False
+        self._poll_again()
+
+    def commit_async(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
+        """Commit once; what comes of it is not waited for."""
+        self._begin_commit(dict(offsets), on_done)
+
+    def commit_sync(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
+        """Commit, again and again where that may help, for as long as ``default.api.timeout.ms`` allows."""
+        asked, now_us = dict(offsets), self._host.clock.now_us
+        timeout_us = self._config.api_timeout_us
+        ends_us = None if timeout_us is None else now_us + timeout_us
+
+        def ended(error: str) -> None:
+            is_late = ends_us is not None and self._host.clock.now_us >= ends_us
+            if error not in RETRIABLE or is_late or self._is_closed:
+                on_done(error)
+            else:
+                self._host.set_timer(self._config.retry_backoff_us, attempt)
+
+        def attempt(_: Any) -> None:
+            if self._is_closed:
+                return
+            if self._lookup.connection() is None:
+                self._waiting.append(lambda: self._begin_commit(asked, ended))
+                self._lookup.find()
+            else:
+                self._begin_commit(asked, ended)
+
+        attempt(None)
+
+    def _begin_commit(self, offsets: dict[str, int], on_done: OnCommitted) -> None:
+        connection = self._lookup.connection()
+        if connection is None:
+            self._lookup.find()
+            on_done(errors.COORDINATOR_NOT_AVAILABLE)
+            return
+        self._listener.committing(offsets)
+        error = self._commit_error()
+        if error != errors.NONE:
+            self._end_commit(offsets, error, on_done)
+            return
+        identity = self.identity
+        request = OffsetCommitRequest(
+            identity.group, identity.generation, identity.member, identity.instance, offsets
+        )
+        connection.send(request, self._commit_answered, (offsets, on_done, identity.generation))
+
+    def _commit_answered(
+        self, response: OffsetCommitResponse | None, context: tuple[dict[str, int], OnCommitted, int]
+    ) -> None:
+        offsets, on_done, generation = context
+        error = errors.NETWORK_EXCEPTION
+        if response is not None:
+            failed = [each for each in response.partitions.values() if each != errors.NONE]
+            error = failed[0] if failed else errors.NONE
+        if error in MOVED:
+            self._lookup.forget()
+        elif generation == self.generation and not self._is_closed:
+            self._commit_refused(error)
+        self._end_commit(offsets, error, on_done)
+
+    def _is_in_group(self) -> bool:
+        """Return whether it has partitions that it may commit by itself."""
+        raise NotImplementedError
+
+    def _commit_error(self) -> str:
+        """Return why it cannot commit now, without asking its coordinator."""
+        raise NotImplementedError
+
+    def _commit_refused(self, error: str) -> None:
+        """Draw conclusions from what a commit has come to, if it has to do with membership."""
+        raise NotImplementedError
+
+    def _end_commit(self, offsets: dict[str, int], error: str, on_done: OnCommitted) -> None:
+        if error != errors.NONE:
+            pairs = tuple(offsets.items())
+            self._host.emit(CommitFailed, self._host.name, self._config.group, error, pairs)
+        self._listener.commit_ended(offsets, error)
+        on_done(error)
+
+    # Where to begin
+
+    def ask_for_offsets(self, partitions: Collection[str]) -> None:
+        """Ask where the group is in partitions that the consumer has assigned itself."""
+        self._without_offset.update(dict.fromkeys(partitions))
+
+    def position_known(self, partition: str) -> None:
+        """Ask for no offset of a partition: its application has sought one."""
+        self._without_offset.pop(partition, None)
+
+    def _fetch_offsets(self) -> None:
+        if self._fetching_offsets:
+            return
+        connection = self._lookup.connection()
+        if connection is None:
+            self._lookup.find()
+            return
+        self._fetching_offsets = True
+        request = self._offset_fetch_request(tuple(self._without_offset))
+        connection.send(request, self._offsets_fetched)
+
+    def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:
+        return OffsetFetchRequest(self._config.group, partitions, self._requires_stable)
+
+    def _offsets_fetched(self, response: OffsetFetchResponse | None, _: Any) -> None:
+        self._fetching_offsets = False
+        if self._is_closed:
+            return
+        found = {} if response is None else response.partitions
+        if response is None or response.error in MOVED:
+            self._lookup.forget()
+        for name, (error, offset) in found.items():
+            if error == errors.NONE and name in self._without_offset:
+                del self._without_offset[name]
+                self._listener.begin_at(name, offset)
+        if self._without_offset:
+            self._host.set_timer(self._config.retry_backoff_us, self._retry_offsets)
+
+    def _retry_offsets(self, _: None) -> None:
+        if self._without_offset:
+            self._poll_again()
+
+
+def _ignore_error(_: str) -> None:
+    """Go on: the next commit says the same and more."""

@@ -1,0 +1,541 @@
+"""The coordinator's part in the protocol of KIP-848 (``GroupMetadataManager.consumerGroupHeartbeat``).
+
+All that a member has to say is in its heartbeats, and so is all that it is told. Each of them may bump the group's epoch, have the target
+assignment made, and takes the member that has sent it a step on; then what has changed is written, and the answer waits for that.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord
+from harrow.cluster_model.coordinators.groups.consumer_group import (
+    UNREVOKED_PARTITIONS,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    CurrentAssignment,
+    Subscriber,
+)
+from harrow.cluster_model.coordinators.groups.consumer_group_records import (
+    current_record,
+    epoch_record,
+    member_record,
+    member_target_record,
+    member_tombstones,
+    target_record,
+)
+from harrow.cluster_model.coordinators.groups.current_assignment import next_assignment
+from harrow.cluster_model.coordinators.groups.group import DEAD, Group
+from harrow.cluster_model.coordinators.groups.server_assignors import SERVER_ASSIGNORS, MemberSpec
+from harrow.cluster_model.coordinators.protocol import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    NO_GENERATION,
+    NO_INSTANCE,
+    NO_MEMBER,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
+from harrow.cluster_model.events import GroupStateChanged, MemberReconciled, TargetAssigned
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.host import Host
+
+_NOT_APPENDED: Final = frozenset({errors.NOT_ENOUGH_REPLICAS, errors.UNKNOWN_TOPIC_OR_PARTITION})
+"""What says that a write is not in the log, though its broker leads still."""
+_UNSTORED: Final = frozenset(
+    {
+        *_NOT_APPENDED,
+        *(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, errors.REQUEST_TIMED_OUT),
+    }
+)
+
+Answer = Callable[[ConsumerGroupHeartbeatResponse], None]
+Append = Callable[[Group, Iterable[CoordinatorRecord], Callable[[str], None]], None]
+
+
+def _error_of_append(error: str) -> str:
+    """Return what a member is told of a write that failed (``GroupCoordinatorService.handleOperationException``)."""
+    if error in _UNSTORED:
+        return errors.COORDINATOR_NOT_AVAILABLE
+    if error in (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR):
+        return errors.NOT_COORDINATOR
+    return error
+
+
+class ConsumerGroupManager:
+    """The groups on one broker whose members have the protocol of KIP-848.
+
+    *append* writes for a group, *is_here* says whether this broker coordinates it still, and *reload* has it be again what its log says.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        metadata: MetadataCache,
+        append: Append,
+        is_here: Callable[[Group], bool],
+        reload: Callable[[Group], None],
+    ) -> None:
+        self._broker = broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._metadata = metadata
+        self._append = append
+        self._is_here = is_here
+        self._reload = reload
+
+    # Requests
+
+    def request_error(self, request: ConsumerGroupHeartbeatRequest) -> str:
+        """Return what is wrong with a heartbeat whoever has sent it (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
+        if not self._behaviours.consumer_group_protocol:
+            return errors.UNSUPPORTED_VERSION
+        is_valid = request.member != NO_MEMBER
+        if request.epoch == JOIN_EPOCH:
+            is_valid = (
+                is_valid
+                and request.rebalance_timeout_us is not None
+                and request.owned == ()
+                and bool(request.topics)
+            )
+        elif request.epoch == LEAVE_STATIC_EPOCH:
+            is_valid = is_valid and request.instance != NO_INSTANCE
+        elif request.epoch < LEAVE_EPOCH:
+            is_valid = False
+        if not is_valid:
+            return errors.INVALID_REQUEST
+        if request.assignor is not None and request.assignor not in self._config.consumer_group_assignors:
+            return errors.UNSUPPORTED_ASSIGNOR
+        return errors.NONE
+
+    def heartbeat(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        client: str,
+        answer: Answer,
+    ) -> None:
+        """Do what a member's heartbeat says, and answer when that is stored."""
+        if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+            self._leave(group, consumers, request, answer)
+            return
+        error, member, records = self._member_of(group, consumers, request)
+        if error != errors.NONE or member is None:
+            answer(ConsumerGroupHeartbeatResponse(error))
+            return
+        before = self._summary(consumers)
+        self._update_member(group, consumers, member, request, client, records)
+        if consumers.epoch > consumers.target_epoch and self._may_assign(consumers):
+            self._make_target(group, consumers, records)
+        owned_before = member.current.assigned
+        self._reconcile(group, consumers, member, request.owned, records)
+        self._heard_of(group, member)
+        self._tell(
+            group,
+            consumers,
+            before,
+            f"{client} joins" if request.epoch == JOIN_EPOCH else f"{client} is heard of",
+        )
+        response = ConsumerGroupHeartbeatResponse(
+            errors.NONE, member.id, member.current.epoch, self._config.consumer_group_heartbeat_interval_us
+        )
+        assigned = member.current.assigned
+        if request.is_full() or assigned.keys() != owned_before.keys():
+            response.assignment = tuple(sorted(assigned, key=_place))
+        self._store(group, consumers, records, response, answer)
+
+    def commit_error(
+        self, consumers: ConsumerGroup, request: OffsetCommitRequest | TxnOffsetCommitRequest
+    ) -> str:
+        """Return why a commit is not taken (``ConsumerGroup.validateOffsetCommit``).
+
+        From 4.3 on one of an older epoch is taken of partitions that the member was given in that epoch or before, and has had since.
+        """
+        if request.generation < 0 and not consumers.members:
+            return errors.NONE
+        if not self._behaviours.member_epochs_fence_commits:
+            return errors.NONE
+        member = consumers.members.get(request.member)
+        if member is None:
+            return errors.UNKNOWN_MEMBER_ID
+        current, epoch = member.current, request.generation
+        is_taken = epoch == current.epoch
+        if not is_taken and self._behaviours.commits_by_assignment_epoch and epoch < current.epoch:
+            given = {**current.revoking, **current.assigned}
+            is_taken = all(name in given and given[name] <= epoch for name in request.offsets)
+        return errors.NONE if is_taken else errors.STALE_MEMBER_EPOCH
+
+    @staticmethod
+    def fetch_error(consumers: ConsumerGroup, request: OffsetFetchRequest) -> str:
+        """Return why a member is not told where its group is (``ConsumerGroup.validateOffsetFetch``)."""
+        if request.member == NO_MEMBER and request.epoch == NO_GENERATION:
+            return errors.NONE
+        member = consumers.members.get(request.member)
+        if member is None:
+            return errors.UNKNOWN_MEMBER_ID
+        return errors.NONE if request.epoch == member.current.epoch else errors.STALE_MEMBER_EPOCH
+
+    # Members
+
+    def _member_of(
+        self, group: Group, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
+    ) -> tuple[str, ConsumerGroupMember | None, list[CoordinatorRecord]]:
+        """Return the member that has sent a heartbeat, or why it is none; a new one is not in its group yet."""
+        known = consumers.members.get(request.member)
+        if request.instance == NO_INSTANCE:
+            if known is None and request.epoch != JOIN_EPOCH:
+                return errors.UNKNOWN_MEMBER_ID, None, []
+            member = known or ConsumerGroupMember(request.member, Subscriber())
+            return self._epoch_error(member, request), member, []
+        static = consumers.static_member(request.instance)
+        if request.epoch != JOIN_EPOCH:
+            error = self._static_error(static, request)
+            if static is None or error != errors.NONE:
+                return error, None, []
+            return self._epoch_error(static, request), static, []
+        if static is None:
+            return errors.NONE, known or ConsumerGroupMember(request.member, Subscriber()), []
+        if static.current.epoch != LEAVE_STATIC_EPOCH:
+            # Its former life has not said that it leaves, and may be alive.
+            return errors.UNRELEASED_INSTANCE_ID, None, []
+        return errors.NONE, *self._replace(group, consumers, static, request.member)
+
+    @staticmethod
+    def _static_error(static: ConsumerGroupMember | None, request: ConsumerGroupHeartbeatRequest) -> str:
+        if static is None:
+            return errors.UNKNOWN_MEMBER_ID
+        return errors.NONE if static.id == request.member else errors.FENCED_INSTANCE_ID
+
+    def _epoch_error(self, member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> str:
+        """Return whether a member is fenced (``throwIfConsumerGroupMemberEpochIsInvalid``).
+
+        Who has missed the answer that took it into its epoch still counts, if it owns nothing else than it should.
+        """
+        current, epoch = member.current, request.epoch
+        if epoch == current.epoch:
+            return errors.NONE
+        if epoch == JOIN_EPOCH and self._behaviours.fenced_member_rejoins:
+            return errors.NONE
+        missed_answer = epoch < current.epoch and epoch == current.previous_epoch
+        owns_its_own = request.owned is not None and all(name in current.assigned for name in request.owned)
+        return errors.NONE if missed_answer and owns_its_own else errors.FENCED_MEMBER_EPOCH
+
+    def _replace(
+        self, group: Group, consumers: ConsumerGroup, static: ConsumerGroupMember, member_id: str
+    ) -> tuple[ConsumerGroupMember, list[CoordinatorRecord]]:
+        """Give the place of a static member that has left for a while to who has come back (``replaceMember``)."""
+        target = consumers.target.get(static.id, ())
+        current = static.current
+        consumers.remove(static.id)
+        self._tell_removed(group, static)
+        member = ConsumerGroupMember(member_id, static.subscriber)
+        consumers.put(member)
+        consumers.move(member, current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH))
+        consumers.target[member_id] = target
+        return member, [
+            *member_tombstones(group.id, static.id),
+            member_record(group.id, member),
+            member_target_record(group.id, member_id, target),
+            current_record(group.id, member),
+        ]
+
+    def _update_member(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        member: ConsumerGroupMember,
+        request: ConsumerGroupHeartbeatRequest,
+        client: str,
+        records: list[CoordinatorRecord],
+    ) -> None:
+        """Take what a member says of itself; the group's epoch is bumped if that, or its topics, are others than before."""
+        before = member.subscriber
+        timeout_us, topics = request.rebalance_timeout_us, request.topics
+        member.subscriber = Subscriber(
+            request.instance,
+            client,
+            before.rebalance_timeout_us if timeout_us is None else timeout_us,
+            before.topics if topics is None else tuple(sorted(topics)),
+            before.assignor if request.assignor is None else request.assignor,
+        )
+        is_new = member.id not in consumers.members
+        if is_new or member.subscriber != before:
+            consumers.put(member)
+            records.append(member_record(group.id, member))
+        is_other = member.subscriber.topics != before.topics
+        if is_other or consumers.seen_partitions != len(self._metadata.partitions):
+            self._refresh_topics(group, consumers, records, bumps=is_other)
+
+    def _refresh_topics(
+        self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord], *, bumps: bool
+    ) -> None:
+        """Look how many partitions the topics have now (``computeSubscriptionMetadata``)."""
+        consumers.seen_partitions = len(self._metadata.partitions)
+        found = dict.fromkeys(sorted(consumers.subscribed_topics()), 0)
+        for name in self._metadata.partitions:
+            topic = name.rpartition("-")[0]
+            if topic in found:
+                found[topic] += 1
+        topics = {topic: count for topic, count in found.items() if count}
+        if bumps or topics != consumers.topics:
+            consumers.topics = topics
+            consumers.epoch += 1
+            records.append(epoch_record(group.id, consumers))
+
+    def _leave(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        answer: Answer,
+    ) -> None:
+        """Take leave of a member (``consumerGroupLeave``); a static one may be back, and keeps its place meanwhile."""
+        member = consumers.members.get(request.member)
+        error = errors.NONE if member is not None else errors.UNKNOWN_MEMBER_ID
+        if request.instance != NO_INSTANCE:
+            member = consumers.static_member(request.instance)
+            error = self._static_error(member, request)
+        if member is None or error != errors.NONE:
+            answer(ConsumerGroupHeartbeatResponse(error))
+            return
+        response = ConsumerGroupHeartbeatResponse(errors.NONE, member.id, request.epoch)
+        records: list[CoordinatorRecord] = []
+        if request.epoch == LEAVE_STATIC_EPOCH:
+            before = self._summary(consumers)
+            gone = member.current._replace(epoch=LEAVE_STATIC_EPOCH, revoking={})
+            self._move(group, consumers, member, gone, records)
+            self._tell(group, consumers, before, f"{member.subscriber.client} leaves for a while")
+        else:
+            self._remove(group, consumers, member, f"{member.subscriber.client} leaves", records)
+        self._store(group, consumers, records, response, answer)
+
+    def _remove(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        member: ConsumerGroupMember,
+        reason: str,
+        records: list[CoordinatorRecord],
+    ) -> None:
+        """Remove a member; the target assignment without it is made with the next heartbeat (``consumerGroupFenceMember``)."""
+        before = self._summary(consumers)
+        consumers.remove(member.id)
+        records += member_tombstones(group.id, member.id)
+        self._tell_removed(group, member)
+        self._refresh_topics(group, consumers, records, bumps=True)
+        self._tell(group, consumers, before, reason)
+
+    def _fence(
+        self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember, reason: str
+    ) -> None:
+        records: list[CoordinatorRecord] = []
+        self._remove(group, consumers, member, reason, records)
+        nobody = ConsumerGroupHeartbeatResponse(errors.NONE)
+        self._store(group, consumers, records, nobody, lambda _: None)
+
+    # Assignments
+
+    def _may_assign(self, consumers: ConsumerGroup) -> bool:
+        """Return whether the last target assignment is old enough for another one (KIP-1263, ``canComputeNextTargetAssignment``)."""
+        interval_us = self._config.consumer_group_assignment_interval_us
+        made_us = consumers.target_made_us
+        return not interval_us or made_us is None or self._host.clock.now_us >= made_us + interval_us
+
+    def _make_target(self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord]) -> None:
+        """Have the assignor say who is to own what (``TargetAssignmentBuilder``)."""
+        name = consumers.preferred_assignor() or self._config.consumer_group_assignors[0]
+        members = {
+            member.id: MemberSpec(
+                member.subscriber.instance,
+                member.subscriber.topics,
+                consumers.target.get(member.id, ()),
+            )
+            for member in consumers.members.values()
+        }
+        target = SERVER_ASSIGNORS[name](members, consumers.topics)
+        for member_id, partitions in target.items():
+            if consumers.target.get(member_id) != partitions:
+                records.append(member_target_record(group.id, member_id, partitions))
+        consumers.target = target
+        consumers.target_epoch = consumers.epoch
+        consumers.target_made_us = self._host.clock.now_us
+        records.append(target_record(group.id, consumers))
+        assigned = tuple(target.items())
+        self._host.emit(TargetAssigned, self._broker, group.id, consumers.target_epoch, name, assigned)
+
+    def _reconcile(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        member: ConsumerGroupMember,
+        owned: tuple[str, ...] | None,
+        records: list[CoordinatorRecord],
+    ) -> None:
+        waits = self._behaviours.partitions_released_first
+        current = next_assignment(consumers, member, owned, waits_for_owners=waits)
+        if current == member.current:
+            return
+        self._move(group, consumers, member, current, records)
+        self._watch_revocation(group, member)
+
+    def _move(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        member: ConsumerGroupMember,
+        current: CurrentAssignment,
+        records: list[CoordinatorRecord],
+    ) -> None:
+        former = member.current
+        consumers.move(member, current)
+        records.append(current_record(group.id, member))
+        if current != former._replace(previous_epoch=current.previous_epoch):
+            self._tell_member(group, member)
+
+    def _watch_revocation(self, group: Group, member: ConsumerGroupMember) -> None:
+        """Give a member that is to give something up as long for that as it has said (``scheduleConsumerGroupRebalanceTimeout``)."""
+        member.revocations += 1
+        if member.current.state == UNREVOKED_PARTITIONS:
+            task = group, member, member.revocations
+            self._host.set_timer(member.subscriber.rebalance_timeout_us, self._expire_revocation, task)
+
+    def _expire_revocation(self, task: tuple[Group, ConsumerGroupMember, int]) -> None:
+        group, member, revocation = task
+        consumers = group.consumers
+        if (
+            consumers is not None
+            and self._is_member(group, consumers, member)
+            and member.revocations == revocation
+        ):
+            reason = f"{member.subscriber.client} does not give up what it is to give up"
+            self._fence(group, consumers, member, reason)
+
+    # Sessions
+
+    def _heard_of(self, group: Group, member: ConsumerGroupMember) -> None:
+        """Give a member a whole session from now on."""
+        member.deadline_us = self._host.clock.now_us + self._config.consumer_group_session_timeout_us
+        self._watch(group, member)
+
+    def _watch(self, group: Group, member: ConsumerGroupMember) -> None:
+        if not member.is_watched:
+            member.is_watched = True
+            wait_us = member.deadline_us - self._host.clock.now_us
+            self._host.set_timer(wait_us, self._check_session, (group, member))
+
+    def _check_session(self, task: tuple[Group, ConsumerGroupMember]) -> None:
+        group, member = task
+        member.is_watched = False
+        consumers = group.consumers
+        if consumers is None or not self._is_member(group, consumers, member):
+            return
+        if self._host.clock.now_us < member.deadline_us:
+            self._watch(group, member)
+        else:
+            reason = f"the session of {member.subscriber.client} has expired"
+            self._fence(group, consumers, member, reason)
+
+    def _is_member(self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+        return self._is_here(group) and consumers.members.get(member.id) is member
+
+    def loaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
+        """Begin the sessions of a group that was read from the log (``GroupMetadataManager.onLoaded``)."""
+        group.state = consumers.state
+        for member in consumers.members.values():
+            self._tell_member(group, member)
+            self._heard_of(group, member)
+            self._watch_revocation(group, member)
+        self._tell(group, consumers, ("", 0, ()), reason)
+
+    def unloaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
+        """Tell of a group whose members are not what this broker takes them for any more."""
+        self._host.emit(GroupStateChanged, self._broker, group.id, DEAD, consumers.epoch, (), reason)
+
+    # What is stored, and what is told
+
+    def _store(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        records: list[CoordinatorRecord],
+        response: ConsumerGroupHeartbeatResponse,
+        answer: Answer,
+    ) -> None:
+        """Write what has changed; what follows from it, or from what was written before, is told when that is stored.
+
+        The group is in memory what it will be once that has happened. A write that does not get into the log is undone, with all that was
+        made of it since (``CoordinatorRuntime``, ``revertLastWrittenOffset``).
+        """
+        if not records:
+            if consumers.unstored:
+                consumers.waiting.append(lambda error: answer(_or_error(response, error)))
+            else:
+                answer(response)
+            return
+        consumers.unstored += 1
+
+        def stored(error: str) -> None:
+            consumers.unstored -= 1
+            told = _error_of_append(error)
+            answer(_or_error(response, told))
+            if error in _NOT_APPENDED and self._is_here(group) and group.consumers is consumers:
+                self._reload(group)
+            if not consumers.unstored:
+                waiting, consumers.waiting = consumers.waiting, []
+                for go_on in waiting:
+                    go_on(told)
+
+        self._append(group, records, stored)
+
+    @staticmethod
+    def _summary(consumers: ConsumerGroup) -> tuple[str, int, tuple[str, ...]]:
+        return consumers.state, consumers.epoch, tuple(consumers.members)
+
+    def _tell(
+        self,
+        group: Group,
+        consumers: ConsumerGroup,
+        before: tuple[str, int, tuple[str, ...]],
+        reason: str,
+    ) -> None:
+        """Tell of a group that is otherwise than *before*."""
+        summary = self._summary(consumers)
+        if summary != before:
+            group.state, epoch, members = summary
+            self._host.emit(GroupStateChanged, self._broker, group.id, group.state, epoch, members, reason)
+
+    def _tell_removed(self, group: Group, member: ConsumerGroupMember) -> None:
+        self._host.emit(MemberReconciled, self._broker, group.id, member.id, LEAVE_EPOCH, "", (), ())
+
+    def _tell_member(self, group: Group, member: ConsumerGroupMember) -> None:
+        current = member.current
+        self._host.emit(
+            MemberReconciled,
+            self._broker,
+            group.id,
+            member.id,
+            current.epoch,
+            current.state,
+            tuple(current.assigned),
+            tuple(current.revoking),
+        )
+
+
+def _or_error(response: ConsumerGroupHeartbeatResponse, error: str) -> ConsumerGroupHeartbeatResponse:
+    return response if error == errors.NONE else ConsumerGroupHeartbeatResponse(error)
+
+
+def _place(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)

@@ -1,0 +1,58 @@
+"""The next step of a member towards what it is to own (``CurrentAssignmentBuilder.java``).
+
+A member gives up first and gets later. While it has something to give up it stays in its epoch, and says with a heartbeat that it owns
+that no more; then it is in the target's epoch and owns what of that is free. What others have still to give up it gets with a later
+heartbeat of its own.
+"""
+
+from collections.abc import Collection
+
+from harrow.cluster_model.coordinators.groups.consumer_group import (
+    MEMBER_STABLE,
+    UNRELEASED_PARTITIONS,
+    UNREVOKED_PARTITIONS,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    CurrentAssignment,
+)
+
+
+def next_assignment(
+    group: ConsumerGroup,
+    member: ConsumerGroupMember,
+    owned: Collection[str] | None,
+    *,
+    waits_for_owners: bool,
+) -> CurrentAssignment:
+    """Return what a member owns after a heartbeat, which has said that it owns *owned*, None where it has not said.
+
+    *waits_for_owners* is whether a partition is given out only when nobody owns it. Off is a mutant.
+    """
+    current = member.current
+    if member.is_reconciled_to(group.target_epoch):
+        return current
+    if current.state == UNREVOKED_PARTITIONS and _still_owns(owned, current.revoking):
+        return current
+    target = group.target.get(member.id, ())
+    kept = {name: epoch for name, epoch in current.assigned.items() if name in target}
+    revoking = {name: epoch for name, epoch in current.assigned.items() if name not in target}
+    if revoking and _still_owns(owned, revoking):
+        return current.in_epoch(current.epoch)._replace(
+            state=UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
+        )
+    added = [
+        name
+        for name in target
+        if name not in kept and not (waits_for_owners and group.is_owned_by_other(name, member))
+    ]
+    is_complete = len(kept) + len(added) == len(target)
+    return current.in_epoch(group.target_epoch)._replace(
+        state=MEMBER_STABLE if is_complete else UNRELEASED_PARTITIONS,
+        assigned={**kept, **dict.fromkeys(added, group.target_epoch)},
+        revoking={},
+    )
+
+
+def _still_owns(owned: Collection[str] | None, revoking: Collection[str]) -> bool:
+    """Return whether a member owns what it is to give up, as far as it has said."""
+    return owned is None or any(name in revoking for name in owned)

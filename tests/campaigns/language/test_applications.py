@@ -1,0 +1,112 @@
+"""The section `workload.applications`: what it may say, what it implies, and that it is written as it was read."""
+
+import pytest
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.cluster_model.topology import ApplicationSpec
+
+TEXT = """
+name: a
+kafka: "{kafka}"
+{settings}
+cluster: {{brokers: 3, topics: [{{name: in, replication_factor: 3}}, {{name: out, replication_factor: 3}}]}}
+workload:
+  duration: 10s
+  producers: [{{rate: 1/s}}]
+  applications: [{application}]
+"""
+
+
+def plan(application: str, *, settings: str = "", kafka: str = "3.9") -> Plan:
+    text = TEXT.format(application=application, settings=settings, kafka=kafka)
+    return load_text(text, "a.yaml").plans[0]
+
+
+def spec(application: str, **given: str) -> ApplicationSpec:
+    (read,) = plan(application, **given).applications
+    assert isinstance(read, ApplicationSpec)
+    return read
+
+
+def test_its_group_and_its_transactional_id_are_by_default_its_name() -> None:
+    application = spec("{from: in, to: out}")
+    assert (application.name, application.group, application.transactional_id) == ("application-0",) * 3
+    assert application.internal_topics() == ("__consumer_offsets", "__transaction_state")
+
+
+def test_settings_of_the_campaign_reach_its_consumer_and_its_producer() -> None:
+    application = spec(
+        "{from: in, to: out, consumer: {max.poll.records: 5}, producer: {linger.ms: 10ms}}",
+        settings="settings: {group.id: g, isolation.level: read_committed, acks: all}",
+    )
+    assert application.group == "g"
+    assert application.consumer_settings()["isolation.level"] == "read_committed"
+    assert application.consumer_settings()["max.poll.records"] == 5
+    assert application.consumer_settings()["enable.auto.commit"] is False
+    assert application.producer_settings()["linger.ms"] == 10
+    assert application.producer_settings()["transactional.id"] == "application-0"
+
+
+def test_only_exactly_once_has_transactions() -> None:
+    application = spec("{from: in, to: out, delivery: at_least_once}")
+    assert application.transactional_id == ""
+    assert "transactional.id" not in application.producer_settings()
+    assert application.internal_topics() == ("__consumer_offsets",)
+
+
+@pytest.mark.parametrize(
+    ("application", "message"),
+    [
+        ("{to: out}", "`from` is missing"),
+        ("{from: nowhere, to: out}", "unknown topic `nowhere`"),
+        ("{from: in}", "`to` is missing: with `delivery: exactly_once`"),
+        ("{from: in, to: in}", "never comes to an end"),
+        (
+            "{from: in, to: out, delivery: idempotent_sink}",
+            "`to` says nothing with `delivery: idempotent_sink`",
+        ),
+        ("{from: in, to: out, workers: 3}", "`workers` says nothing with `delivery: exactly_once`"),
+        (
+            "{from: in, to: out, delivery: auto_commit, group_metadata: false}",
+            "`group_metadata` says nothing with `delivery: auto_commit`",
+        ),
+        ("{from: in, to: out, start: 5s, stop: 2s}", "stops at 2s, which is not after its start at 5s"),
+        (
+            "{from: in, to: out, consumer: {enable.auto.commit: true}}",
+            "goes not with enable.auto.commit=true",
+        ),
+        (
+            "{from: in, to: out, delivery: auto_commit, consumer: {enable.auto.commit: false}}",
+            "goes not with enable.auto.commit=false",
+        ),
+        ("{from: in, to: out, producer: {acks: 1}}", "needs acks=all"),
+        ("{from: in, to: out, delivery: twice}", "delivery"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(application: str, message: str) -> None:
+    with pytest.raises(CampaignError, match=message):
+        plan(application)
+
+
+def test_a_release_without_transactions_has_no_exactly_once() -> None:
+    with pytest.raises(CampaignError, match=r"Kafka 0\.10\.2 has no transactions; they came with 0\.11"):
+        plan("{from: in, to: out}", kafka="0.10.2")
+    assert spec("{from: in, to: out, delivery: at_least_once}", kafka="0.10.2").transactional_id == ""
+
+
+@pytest.mark.parametrize(
+    "application",
+    [
+        "{from: in, to: out}",
+        "{name: a, from: in, delivery: idempotent_sink, work: 5ms}",
+        "{name: b, from: in, to: out, delivery: watermark, workers: 3, work: 20ms, rewinds: false}",
+        "{name: c, from: in, to: out, group_metadata: false, start: 1s, stop: 5s, consumer: {max.poll.records: 7}}",
+    ],
+)
+def test_it_is_written_as_it_was_read(application: str) -> None:
+    read = plan(application, settings="settings: {group.id: g}")
+    (again,) = load_text(campaign_text(read), "again.yaml").plans
+    assert again.applications == read.applications
+    assert again.digest() == read.digest()

@@ -1,0 +1,103 @@
+"""Histories in EDN, as Jepsen writes them, are read as the same lines of JSON are."""
+
+import json
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.record.edn import EdnError, looks_like_edn, parse_edn
+from harrow.campaigns.record.history_file import HistoryError, read_history
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.checks.history.judge import judge_history
+from harrow.checks.stated_settings import StatedSettings
+
+TORN = """\
+{:process 0, :type :invoke, :f :txn, :value [[:send 5 1] [:send 6 1] [:poll]], :time 10, :index 0}
+#jepsen.history.Op{:index 1, :time 20, :type :info, :process 0, :f :txn, :value [[:send 5 1] [:send 6 1] [:poll]], :error [:timeout]}
+{:process :nemesis, :type :info, :f :start-kill, :value #{"n1" "n2"}, :time 21, :index 2}
+{:process 1, :type :invoke, :f :assign, :value [5 6], :time 22, :index 3}
+{:process 1, :type :ok, :f :assign, :value [5 6], :time 23, :index 4}
+{:process 1, :type :invoke, :f :poll, :value [[:poll]], :time 24, :index 5}
+{:process 1, :type :ok, :f :poll, :value [[:poll {5 [[0 1]]}]], :time 25, :index 6}
+{:process 1, :type :invoke, :f :poll, :value [[:poll]], :time 26, :index 7}
+{:process 1, :type :ok, :f :poll, :value [[:poll {}]], :time 27, :rebalance-log {:before [], :during [{:keys [7]}]}, :index 8}
+"""
+
+
+def lines(text: str) -> list[bytes]:
+    return text.encode().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{:f :txn, :value [[:send 5 [nil -3]]]}", {"f": "txn", "value": [["send", 5, [None, -3]]]}),
+        ("#jepsen.history.Op{:a/b true 11 false}", {"a/b": True, "11": False}),
+        ("[1N 2.5 3e2 4M (a b) #{:c}]", [1, 2.5, 300.0, 4, ["a", "b"], ["c"]]),
+        (r"""["a\"\\b\n" "\u00e9" ""] ; and so on""", ['a"\\b\n', "é", ""]),
+        ("[1 #_[2 {:x 3}] 4 #_ #_ 5 6]", [1, 4]),
+        ('#inst "2024-08-20"', "2024-08-20"),
+    ],
+)
+def test_elements_become_what_json_has(text: str, expected: Any) -> None:
+    assert parse_edn(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "reason"),
+    [
+        ("{:a 1", 5, "`{` is not closed"),
+        ("{:a 1]", 5, "`]` closes nothing that is open"),
+        ("{:a}", 3, "a map with a key that has no value"),
+        ("1 2", 0, "2 elements in one line"),
+        ("; nothing", 0, "0 elements in one line"),
+        ('[1 "a', 3, "not EDN"),
+    ],
+)
+def test_what_is_no_edn_is_told_with_its_place(text: str, position: int, reason: str) -> None:
+    with pytest.raises(EdnError) as caught:
+        parse_edn(text)
+    assert (caught.value.position, caught.value.reason) == (position, reason)
+
+
+def test_a_line_of_json_is_not_taken_for_edn() -> None:
+    assert [looks_like_edn(line) for line in (b'{"process": 0}', b"{}", b"", b"[1]")] == [False] * 4
+    assert all(looks_like_edn(line) for line in (b" {:process 0}", b"#jepsen.history.Op{:index 1}"))
+
+
+def test_a_transaction_of_which_half_is_read_is_torn_and_nothing_else_tells() -> None:
+    verdict = judge_history(read_history(lines(TORN), "history.edn"))
+    assert [name for name, rule in verdict.rules.items() if rule.status != HELD] == ["torn-transaction"]
+    assert verdict.status == VIOLATED
+    (finding,) = verdict.rules["torn-transaction"].findings
+    assert (finding.partition, finding.value) == ("6", 1)
+    assert dict(finding.details)["operations"] == [1, 6]
+
+
+@pytest.mark.parametrize("stated", [{"read_committed": False}, {"transactional": False}])
+def test_without_transactions_or_read_committed_half_of_an_operation_may_be_read(stated: Any) -> None:
+    verdict = judge_history(read_history(lines(TORN), "history.edn"), StatedSettings(**stated))
+    assert verdict.rules["torn-transaction"].status == PERMITTED
+
+
+def test_a_partition_that_nobody_polled_empty_afterwards_tells_nothing() -> None:
+    verdict = judge_history(read_history(lines(TORN.replace("[5 6]", "[5]")), "history.edn"))
+    assert verdict.rules["torn-transaction"].status == HELD
+
+
+def test_json_and_edn_of_one_history_are_judged_alike() -> None:
+    as_json = [json.dumps(parse_edn(line.decode())).encode() for line in lines(TORN)]
+    one, other = (judge_history(read_history(each, "history")) for each in (as_json, lines(TORN)))
+    assert one == other
+    assert one.status != INCONCLUSIVE
+
+
+def test_every_malformed_line_of_edn_is_told_with_its_place() -> None:
+    text = "\n{:process 0, :type :ok, :f :send, :value [[:send 5 1]]\n{:process 0, :type :okay, :f :send, :value []}\n"
+    with pytest.raises(HistoryError) as caught:
+        read_history(lines(TORN + text), "history.edn")
+    told = [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
+    assert told == [
+        (11, 56, "no EDN: `{` is not closed"),
+        (12, 14, 'unknown `type` "okay"; did you mean `ok`?'),
+    ]

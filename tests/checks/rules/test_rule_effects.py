@@ -1,0 +1,263 @@
+"""The rules lost-effect, doubled-effect and rebalance-skip: what came of the records of an application, and what its group went past."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, Evidence
+from harrow.checks.finding import HELD, PERMITTED, VIOLATED, RuleResult
+from harrow.checks.index import Index
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.history import FAIL, INFO, OK
+from tests.checks.evidence_builder import RunBuilder
+
+SOURCE, TARGET = "in-0", "out-0"
+
+
+class ApplicationRun:
+    """An application with one process at a time, made by hand."""
+
+    def __init__(self, delivery: str = "exactly_once", **settings: Any) -> None:
+        self.run = RunBuilder(release=str(settings.pop("release", "3.9")))
+        self.run.elect(0, 0, (0, 1), partition=SOURCE)
+        self.run.elect(0, 0, (0, 1), partition=TARGET)
+        self._writer = self.run.producer("shop", idempotence=True)
+        self._settings = ApplicationSettings(
+            name="app",
+            group="g",
+            delivery=delivery,
+            source="in",
+            target=None if delivery == "idempotent_sink" else "out",
+            group_metadata=bool(settings.pop("group_metadata", True)),
+            rewinds=bool(settings.pop("rewinds", True)),
+            consumers=(),
+            producers=(),
+        )
+        self._consumers: list[int] = []
+        self._producers: list[int] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin another session."""
+        self._consumers.append(self.run.history.new_process("app"))
+        self._producers.append(self.run.producer("app", idempotence=True))
+
+    def input(self, *values: str) -> None:
+        for value in values:
+            self.run.send(self._writer, value, SOURCE)
+            self.run.append(0, value, partition=SOURCE)
+            self.run.replicate(1, value, partition=SOURCE)
+            self.run.ok(self._writer, value, None, SOURCE)
+
+    def poll(self, *pairs: tuple[int, str]) -> None:
+        now_us = self.run.tick()
+        self.run.history.polled(self._consumers[-1], {SOURCE: list(pairs)}, now_us, now_us)
+
+    def write(self, *values: str, outcome: str = OK) -> None:
+        self.run.transaction(self._producers[-1], outcome, *values, partition=TARGET)
+
+    def commit(self, offset: int, outcome: str = OK) -> None:
+        self.run.history.committed(self._consumers[-1], [(SOURCE, offset)], self.run.tick(), outcome)
+
+    def store(self, offset: int, value: str) -> None:
+        self.run.history.stored(self._consumers[-1], SOURCE, [(offset, value)], self.run.tick())
+
+    def evidence(self) -> Evidence:
+        for partition in (SOURCE, TARGET):
+            self.run.read_to_end(0, partition)
+        consumer = ConsumerSettings(name="app", read_committed=True, group="g", offset_reset="earliest")
+        settings = replace(self._settings, consumers=tuple(self._consumers), producers=tuple(self._producers))
+        return replace(
+            self.run.evidence(),
+            consumers={**self.run.consumers, **dict.fromkeys(self._consumers, consumer)},
+            applications=(settings,),
+        )
+
+    def judge(self, rule: str) -> RuleResult:
+        return RULES[rule].judge(Index(self.evidence()))
+
+
+def test_one_effect_of_each_record_is_what_was_promised() -> None:
+    app = ApplicationRun()
+    app.input("a", "b")
+    app.poll((0, "a"), (1, "b"))
+    app.write("app:0(a)", "app:1(b)")
+    app.commit(2)
+    assert app.judge("lost-effect").status == HELD
+    assert app.judge("doubled-effect").status == HELD
+    assert app.judge("rebalance-skip").status == HELD
+
+
+def test_a_record_with_which_the_group_is_done_and_that_has_no_effect_is_lost() -> None:
+    app = ApplicationRun()
+    app.input("a", "b")
+    app.poll((0, "a"), (1, "b"))
+    app.write("app:0(a)")
+    app.commit(2)
+    judged = app.judge("lost-effect")
+    assert judged.status == VIOLATED
+    (finding,) = judged.findings
+    assert (finding.partition, finding.offset, finding.value) == (SOURCE, 1, "b")
+
+
+def test_what_nobody_has_said_to_be_done_is_not_lost() -> None:
+    app = ApplicationRun()
+    app.input("a", "b")
+    app.poll((0, "a"), (1, "b"))
+    app.write("app:0(a)")
+    app.commit(1)
+    app.commit(2, outcome=FAIL)
+    assert app.judge("lost-effect").status == HELD
+
+
+def test_an_effect_that_was_aborted_does_not_count() -> None:
+    app = ApplicationRun()
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)", outcome=FAIL)
+    app.commit(1)
+    assert app.judge("lost-effect").status == VIOLATED
+
+
+def test_two_effects_of_one_record_are_one_too_many() -> None:
+    app = ApplicationRun()
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)")
+    app.begin()
+    app.poll((0, "a"))
+    app.write("app:1(a)")
+    app.commit(1)
+    judged = app.judge("doubled-effect")
+    assert judged.status == VIOLATED
+    (finding,) = judged.findings
+    assert dict(finding.details)["effects"] == ["app:0(a)", "app:1(a)"]
+    told = [link.kind.name for link in finding.chain]
+    assert told.count("handed-out") == told.count("effect-written") == 2
+
+
+@pytest.mark.parametrize(
+    ("delivery", "setting"),
+    [
+        ("at_least_once", "commit after processing"),
+        ("watermark", "commit after processing"),
+        ("auto_commit", "enable.auto.commit=true"),
+        ("at_most_once", None),
+        ("exactly_once", None),
+    ],
+)
+def test_when_it_commits_permits_that_an_application_doubles_or_not(
+    delivery: str, setting: str | None
+) -> None:
+    app = ApplicationRun(delivery)
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)", "app:1(a)")
+    app.commit(1)
+    judged = app.judge("doubled-effect")
+    assert judged.status == (VIOLATED if setting is None else PERMITTED)
+    assert [finding.permitted_by for finding in judged.findings] == [setting]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "setting"),
+    [
+        ("at_most_once", "commit before processing"),
+        ("auto_commit", "enable.auto.commit=true"),
+        ("highest_finished", "commit of the highest finished offset"),
+        ("at_least_once", None),
+        ("watermark", None),
+        ("exactly_once", None),
+    ],
+)
+def test_when_it_commits_permits_that_an_application_loses_or_not(delivery: str, setting: str | None) -> None:
+    app = ApplicationRun(delivery)
+    app.input("a")
+    app.poll((0, "a"))
+    app.commit(1)
+    judged = app.judge("lost-effect")
+    assert judged.status == (VIOLATED if setting is None else PERMITTED)
+    assert [finding.permitted_by for finding in judged.findings] == [setting]
+
+
+@pytest.mark.parametrize("settings", [{"release": "2.4"}, {"group_metadata": False}])
+def test_without_group_metadata_nobody_fences_a_member_of_the_past(settings: dict[str, Any]) -> None:
+    app = ApplicationRun(**settings)
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)", "app:1(a)")
+    app.commit(1)
+    (finding,) = app.judge("doubled-effect").findings
+    assert finding.permitted_by == "no group metadata (KIP-447)"
+
+
+def test_who_does_not_go_back_after_an_abort_may_lose_what_was_in_it() -> None:
+    app = ApplicationRun(rewinds=False)
+    app.input("a", "b")
+    app.poll((0, "a"))
+    app.write("app:0(a)", outcome=FAIL)
+    app.poll((1, "b"))
+    app.write("app:1(b)")
+    app.commit(2)
+    (finding,) = app.judge("lost-effect").findings
+    assert (finding.value, finding.permitted_by) == ("a", "no seek after an abort")
+
+
+def test_results_that_are_stored_are_effects_and_say_how_far_the_group_is() -> None:
+    app = ApplicationRun("idempotent_sink")
+    app.input("a", "b", "c")
+    app.poll((0, "a"), (1, "b"))
+    app.store(0, "app:0(a)")
+    assert app.judge("lost-effect").status == HELD
+    app.store(2, "app:1(c)")
+    (finding,) = app.judge("lost-effect").findings
+    assert finding.value == "b"
+
+
+def test_a_record_that_its_producer_has_doubled_has_an_effect_for_each() -> None:
+    app = ApplicationRun()
+    app.input("a", "a")
+    app.poll((0, "a"), (1, "a"))
+    app.write("app:0(a)", "app:1(a)")
+    app.commit(2)
+    assert app.judge("doubled-effect").status == HELD
+    assert app.judge("lost-effect").status == HELD
+
+
+def test_an_effect_that_nobody_knows_of_counts_where_it_was_read() -> None:
+    app = ApplicationRun()
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)", outcome=INFO)
+    app.commit(1)
+    assert app.judge("lost-effect").status == HELD
+
+
+def test_a_group_that_goes_past_a_record_that_no_member_was_given_has_skipped_it() -> None:
+    app = ApplicationRun("at_least_once")
+    app.input("a", "b", "c")
+    app.poll((0, "a"))
+    app.begin()
+    app.poll((2, "c"))
+    judged = app.judge("rebalance-skip")
+    assert judged.status == VIOLATED
+    assert [(finding.offset, finding.value) for finding in judged.findings] == [(1, "b")]
+
+
+def test_where_a_consumer_was_sent_on_its_settings_permit_what_lies_between() -> None:
+    app = ApplicationRun("at_least_once")
+    app.input("a", "b", "c")
+    app.poll((0, "a"))
+    app.run.event("offset_reset", client="app", partition=SOURCE, position=1, offset=2, policy="latest")
+    app.poll((2, "c"))
+    (finding,) = app.judge("rebalance-skip").findings
+    assert finding.permitted_by == "auto.offset.reset=latest"
+
+
+def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
+    app = ApplicationRun("at_least_once")
+    app.input("a", "b", "c")
+    app.run.event("offset_reset", client="app", partition=SOURCE, position=-1, offset=2, policy="latest")
+    app.poll((2, "c"))
+    assert app.judge("rebalance-skip").status == HELD

@@ -1,0 +1,117 @@
+"""How long transactions and rebalances take, and for how long nobody reads what is there."""
+
+from typing import Any
+
+import pytest
+
+from harrow.checks.index import Index
+from harrow.checks.service.levels import ServiceLevels, service_levels
+from harrow.cluster_model.history import OK, TXN
+from tests.checks.evidence_builder import RunBuilder
+
+
+def levels_of(run: RunBuilder) -> ServiceLevels:
+    return service_levels(Index(run.evidence()), explained=False)
+
+
+def test_a_transaction_takes_from_its_first_send_to_the_answer_that_it_is_committed() -> None:
+    run = RunBuilder()
+    producer = run.producer(acks="all")
+    run.elect(0, 0, (0, 1))
+    run.transaction(producer, OK, "a", "b")
+    run.transaction(producer, "fail", "c", "d")
+    run.transaction(producer, "info", "e", "f")
+    found = levels_of(run).transactions
+    assert found is not None
+    begun, ended = (
+        next(op.time_us for op in run.history.operations if op.f == TXN and op.type == type_)
+        for type_ in ("invoke", OK)
+    )
+    assert (found.count, found.max_us) == (1, ended - begun)
+
+
+def test_a_run_without_transactions_and_groups_has_no_figures_of_them() -> None:
+    run = RunBuilder()
+    run.elect(0, 0, (0, 1))
+    run.write(run.producer(), "m0", 0, 1)
+    found = levels_of(run)
+    assert (found.transactions, found.rebalances, found.unread) == (None, None, None)
+
+
+def state(run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...] = ("a",)) -> None:
+    fields: dict[str, Any] = {"generation": 1, "reason": "test"}
+    run.event("group_state", broker=0, group=group, state=name, members=members, **fields)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected_s"),
+    [
+        (["Stable"], []),
+        (["PreparingRebalance", "CompletingRebalance", "Stable"], [2]),
+        # It is prepared anew before it has ended: the group has rebalanced all the while.
+        (["PreparingRebalance", "CompletingRebalance", "PreparingRebalance", "Stable"], [3]),
+        (["PreparingRebalance", "Stable", "PreparingRebalance", "Stable"], [1, 1]),
+        (["PreparingRebalance"], []),
+        (["PreparingRebalance", "Empty", "Stable"], []),
+    ],
+)
+def test_a_rebalance_takes_until_the_group_is_stable(states: list[str], expected_s: list[float]) -> None:
+    run = RunBuilder()
+    for second, name in enumerate(states):
+        run.at(second)
+        state(run, name, members=() if name == "Empty" else ("a",))
+    found = levels_of(run).rebalances
+    assert (0 if found is None else found.count) == len(expected_s)
+    assert found is None or found.max_us == max(expected_s) * 1_000_000
+
+
+def acked(run: RunBuilder, producer: int, second: float, offset: int, partition: str = "t-0") -> None:
+    value = f"{partition}:{offset}"
+    run.at(second - 0.2)
+    run.send(producer, value, partition)
+    run.ok(producer, value, offset, partition)
+
+
+def polled(run: RunBuilder, second: float, *offsets: int, partition: str = "t-0") -> None:
+    run.at(second - 0.1)
+    run.poll(*((offset, f"{partition}:{offset}") for offset in offsets), partition=partition)
+
+
+def test_nobody_reads_from_an_ack_that_is_ahead_of_all_polls_to_the_next_poll() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    acked(run, producer, 1, 0)
+    polled(run, 2, 0)
+    acked(run, producer, 5, 1)
+    acked(run, producer, 6, 2)
+    polled(run, 9, 1)
+    polled(run, 10, 2)
+    acked(run, producer, 30, 3)
+    found = levels_of(run).unread
+    assert found is not None
+    assert (found.partition, found.start_us, found.end_us) == ("t-0", 5_000_000, 9_000_000)
+
+
+def test_a_partition_that_nobody_of_the_workload_reads_does_not_count() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    acked(run, producer, 1, 0, "u-0")
+    acked(run, producer, 2, 0)
+    polled(run, 3, 0)
+    polled(run, 50, 0)
+    found = levels_of(run).unread
+    assert found is not None
+    assert (found.partition, found.length_us) == ("t-0", 1_000_000)
+
+
+def test_who_has_given_a_partition_up_is_not_behind_in_it() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    reader = run.history.new_process("reader")
+    run.history.assigned(reader, ("t-0",), run.tick())
+    acked(run, producer, 1, 0)
+    run.history.polled(reader, {"t-0": [(0, "t-0:0")]}, 1_100_000, 1_100_000)
+    run.history.assigned(reader, (), 1_200_000)
+    for offset in range(1, 6):
+        acked(run, producer, 1 + offset, offset)
+    assert levels_of(run).consumers["reader"].lag == 0

@@ -1,0 +1,191 @@
+"""The loops of applications: what each does between its calls, and what it leaves behind where it dies."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.clients.application import APPLICATIONS, STEPS, ResultStore
+from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, OffsetsCommitted
+from harrow.cluster_model.history import COMMIT, FAIL, OK, STORE, effect_of, origin_of
+from harrow.cluster_model.topology import Delivery
+from harrow.cluster_model.trace import select
+from harrow.faults.clients import applications as faults
+
+BASE = """
+name: applications
+kafka: "{kafka}"
+settings:
+  acks: all
+  group.id: app
+  auto.offset.reset: earliest
+  isolation.level: read_committed
+  offsets.topic.num.partitions: 1
+  transaction.state.log.num.partitions: 1
+  session.timeout.ms: 8s
+  transaction.timeout.ms: 10s
+  max.poll.records: 10
+cluster: {{brokers: 3, topics: [{{name: in, partitions: 2, replication_factor: 3}}, {{name: out, replication_factor: 3}}]}}
+workload:
+  duration: 15s
+  producers: [{{rate: 10/s, partitions: [in-0, in-1], settings: {{enable.idempotence: true}}}}]
+  applications:
+    - {{name: one, from: in, {target}delivery: {delivery}, work: 10ms{more}}}
+    - {{name: two, from: in, {target}delivery: {delivery}, work: 10ms{more}}}
+{faults}
+"""
+
+Effects = tuple[int, int, int]
+
+
+@pytest.fixture(scope="module")
+def run() -> Callable[..., RunResult]:
+    """Run applications with a kind of delivery, and what strikes one of them."""
+    known: dict[tuple[str, ...], RunResult] = {}
+
+    def run_once(delivery: str, fault: str = "", *, kafka: str = "3.9", more: str = "") -> RunResult:
+        key = (delivery, fault, kafka, more)
+        if key not in known:
+            struck = f"faults: [{{at: 8s, do: {{{fault}}}}}]" if fault else ""
+            target = "" if delivery == "idempotent_sink" else "to: out, "
+            text = BASE.format(delivery=delivery, kafka=kafka, target=target, more=more, faults=struck)
+            known[key] = run_plan(load_text(text, "applications.yaml").plans[0], 0)
+        return known[key]
+
+    return run_once
+
+
+def effects(result: RunResult) -> Effects:
+    """Return how many records there are, how many have no effect, how many several, by what was read back and stored alone."""
+    names = result.evidence.process_names
+    read: Counter[str] = Counter()
+    made: Counter[str | None] = Counter()
+    for operation in result.evidence.operations:
+        if operation.type == OK and names[operation.process] == "reader":
+            for _, _, value in operation.polls():
+                origin = origin_of(str(value))
+                (read if origin is None else made)[str(value) if origin is None else origin] += 1
+        if operation.type == OK and operation.f == STORE:
+            made.update(origin_of(result_) for _, _, (_, result_) in operation.value)
+    return len(read), sum(not made[value] for value in read), sum(made[value] > 1 for value in read)
+
+
+@pytest.mark.parametrize("delivery", APPLICATIONS)
+def test_where_nothing_happens_each_record_has_its_effect_once(
+    run: Callable[..., RunResult], delivery: str
+) -> None:
+    result = run(delivery)
+    records, lost, doubled = effects(result)
+    assert records > 100
+    assert (lost, doubled) == (0, 0)
+    assert result.verdict.reasons == ()
+
+
+CRASH = "application_crash: {{client: one, step: {step}, after: {after}, restart_after: 1s}}"
+
+
+@pytest.mark.parametrize("kafka", ["2.8", "4.3"])
+@pytest.mark.parametrize("step", ["poll", "begin", "send", "send_offsets", "commit"])
+def test_in_a_transaction_a_crash_at_any_step_changes_nothing(
+    run: Callable[..., RunResult], step: str, kafka: str
+) -> None:
+    result = run("exactly_once", CRASH.format(step=step, after=1), kafka=kafka)
+    assert len(result.faults) == 1
+    assert effects(result)[1:] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "step", "loses", "doubles"),
+    [
+        ("at_least_once", "commit", False, True),
+        ("at_most_once", "send", True, False),
+        ("auto_commit", "send", False, True),
+        ("idempotent_sink", "store", False, False),
+        ("watermark", "commit", False, True),
+    ],
+)
+def test_when_it_commits_decides_what_a_crash_costs(
+    run: Callable[..., RunResult], delivery: str, step: str, *, loses: bool, doubles: bool
+) -> None:
+    _, lost, doubled = effects(run(delivery, CRASH.format(step=step, after=1)))
+    assert (lost > 0, doubled > 0) == (loses, doubles)
+
+
+def test_an_application_that_dies_is_given_again_what_it_had_in_its_hands(
+    run: Callable[..., RunResult],
+) -> None:
+    result = run("exactly_once", CRASH.format(step="send_offsets", after=0))
+    steps = [event for event in select(result.evidence.trace, ApplicationStep) if event.client == "one"]
+    held = next(
+        at for at, event in enumerate(steps) if event.at_us >= 8_000_000 and event.step == "send_offsets"
+    )
+    assert steps[held + 1].step == "poll", "its next life begins with its first step"
+
+
+def test_offsets_of_a_transaction_are_commits_of_the_history(run: Callable[..., RunResult]) -> None:
+    result = run("exactly_once")
+    told = [operation for operation in result.evidence.operations if operation.f == COMMIT]
+    assert {operation.type for operation in told} == {"invoke", OK}
+    committed = {
+        (name, offset)
+        for event in select(result.evidence.trace, OffsetsCommitted)
+        for name, offset in event.offsets
+    }
+    assert {(name, offset) for each in told if each.type == OK for _, name, offset in each.value} <= committed
+
+
+def test_the_commit_of_a_transaction_that_is_aborted_has_failed(run: Callable[..., RunResult]) -> None:
+    pause = "application_pause: {client: one, step: send_offsets, duration: 9500ms}"
+    result = run("exactly_once", pause)
+    failed = [each for each in result.evidence.operations if each.f == COMMIT and each.type == FAIL]
+    assert failed
+    assert effects(result)[1:] == (0, 0)
+
+
+def test_an_application_whose_producer_is_fenced_ends_and_its_successor_stays(
+    run: Callable[..., RunResult],
+) -> None:
+    result = run(
+        "exactly_once", "application_pause: {client: one, step: commit, duration: 5s, replaced: true}"
+    )
+    ended = select(result.evidence.trace, ApplicationEnded)
+    assert [(event.client, event.error) for event in ended] == [("one", "PRODUCER_FENCED")]
+    assert effects(result)[1:] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "fault", ["rebalance_storm: {rounds: 2}", "slow_poll: {client: all, by: 3s, duration: 6s}"]
+)
+@pytest.mark.parametrize("delivery", ["exactly_once", "idempotent_sink", "watermark"])
+def test_members_that_come_and_go_or_take_long_lose_nothing(
+    run: Callable[..., RunResult], delivery: str, fault: str
+) -> None:
+    result = run(delivery, fault, more=", consumer: {max.poll.interval.ms: 5s}")
+    assert len(result.faults) == (2 if "slow_poll" in fault else 1)
+    assert effects(result)[1] == 0
+    assert result.verdict.reasons == ()
+
+
+def test_a_store_refuses_the_result_of_a_record_that_it_has_one_of() -> None:
+    store = ResultStore()
+    assert store.next_offset("in-0") is None
+    assert store.put("in-0", 4)
+    assert not store.put("in-0", 4)
+    assert not store.put("in-0", 3)
+    assert store.put("in-0", 6)
+    assert store.next_offset("in-0") == 7
+
+
+def test_an_effect_says_what_it_was_made_of() -> None:
+    assert origin_of(effect_of("app", 3, "order-1")) == "order-1"
+    assert origin_of(effect_of("second", 0, effect_of("first", 3, "order-1"))) == "first:3(order-1)"
+    assert origin_of("order-1") is None
+
+
+def test_campaigns_and_faults_name_the_loops_and_their_steps_as_they_are() -> None:
+    assert tuple(APPLICATIONS) == get_args(Delivery)
+    assert set(faults.STEPS) == set(STEPS)

@@ -1,0 +1,262 @@
+"""A member of a group with the protocol of KIP-848: what its heartbeats say, and what it does with their answers."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.clients.client_metadata import ClientMetadata
+from harrow.cluster_model.clients.consumer_membership import ConsumerMembership
+from harrow.cluster_model.coordinators.protocol import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    FindCoordinatorResponse,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+)
+from harrow.cluster_model.protocol import MetadataResponse
+from harrow.cluster_model.settings import consumer_config
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from tests.cluster_model.fakes import FakeHost
+
+INTERVAL_US = 5 * US_PER_SECOND
+POLL_US = 60 * US_PER_SECOND
+HEARTBEAT = "ConsumerGroupHeartbeat"
+
+
+class Application:
+    """What a consumer and its application are to the member."""
+
+    def __init__(
+        self,
+        *,
+        auto_commits: bool = False,
+        has_listener: bool = False,
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self.host = FakeHost("app")
+        settings: dict[str, Any] = {
+            "group.id": "g",
+            "group.protocol": "consumer",
+            "max.poll.interval.ms": 60_000,
+        }
+        config = consumer_config("4.3", {**settings, **given})
+        self.metadata = ClientMetadata(self.host, (0,), config, lambda: None)
+        self.polls = True
+        self.ended_us = 0
+        self.offsets: dict[str, int] = {}
+        self.told: list[tuple[str, tuple[str, ...]]] = []
+        self.member = ConsumerMembership(
+            self.host,
+            self.metadata,
+            config,
+            self,
+            ("t",),
+            subscribes=True,
+            auto_commits=auto_commits,
+            requires_stable=True,
+            has_listener=has_listener,
+        )
+        self.metadata.start()
+        self.host.take("Metadata").answer(MetadataResponse((0,), {"t-0": (0, 0), "t-1": (0, 0)}))
+        self.member.poll()
+        self.host.take("FindCoordinator").answer(FindCoordinatorResponse(errors.NONE, 0))
+
+    # GroupListener
+
+    def is_polling(self) -> bool:
+        return self.polls
+
+    def polled_us(self) -> int:
+        return self.ended_us
+
+    def poll_ended_us(self) -> int:
+        return self.ended_us
+
+    def consumed(self) -> Mapping[str, int]:
+        return self.offsets
+
+    def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
+        self.told.append(("lost" if lost else "revoked", tuple(partitions)))
+
+    def partitions_assigned(self, partitions: Sequence[str]) -> None:
+        self.told.append(("assigned", tuple(partitions)))
+
+    def partitions_paused(self, partitions: Sequence[str]) -> None:
+        self.told.append(("paused", tuple(partitions)))
+
+    def begin_at(self, partition: str, offset: int) -> None: ...
+
+    def poll_goes_on(self) -> None: ...
+
+    def committing(self, offsets: Mapping[str, int]) -> None: ...
+
+    def commit_ended(self, offsets: Mapping[str, int], error: str) -> None: ...
+
+    def group_failed(self, error: str) -> None:
+        self.told.append((error, ()))
+
+    # What tests do
+
+    def next_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+        (sent,) = self.host.requests(HEARTBEAT)
+        body: ConsumerGroupHeartbeatRequest = sent.body
+        return body
+
+    def answer(
+        self, epoch: int = 1, assignment: tuple[str, ...] | None = None, error: str = errors.NONE
+    ) -> None:
+        response = ConsumerGroupHeartbeatResponse(error, "", epoch, INTERVAL_US, assignment)
+        self.host.take(HEARTBEAT).answer(response)
+        for fetch in self.host.requests("OffsetFetch"):
+            if not self.host.requests(HEARTBEAT):
+                self.host.sent.remove(fetch)
+                fetch.answer(OffsetFetchResponse(dict.fromkeys(fetch.body.partitions, (errors.NONE, 0))))
+
+    def join(self, *partitions: str) -> None:
+        """Be in epoch 1 with partitions, and have said so."""
+        self.answer(1, partitions)
+        self.answer(1)
+        self.told.clear()
+
+
+def test_who_joins_says_all_that_there_is_to_say() -> None:
+    app = Application(given={"group.remote.assignor": "range"})
+    request = app.next_heartbeat()
+    assert (request.epoch, request.topics, request.owned, request.assignor) == (0, ("t",), (), "range")
+    assert request.rebalance_timeout_us == POLL_US
+    assert request.member.startswith("app-")
+
+
+def test_what_it_was_given_it_says_at_once_and_then_nothing_that_has_not_changed() -> None:
+    app = Application()
+    app.answer(1, ("t-0", "t-1"))
+    assert app.told == [("assigned", ("t-0", "t-1"))]
+    ack = app.next_heartbeat()
+    assert (ack.epoch, ack.owned, ack.topics, ack.rebalance_timeout_us) == (1, ("t-0", "t-1"), None, None)
+    app.answer(1)
+    assert not app.host.requests(HEARTBEAT)
+    app.host.advance(INTERVAL_US - 1)
+    assert not app.host.requests(HEARTBEAT)
+    app.host.advance(1)
+    beat = app.next_heartbeat()
+    assert (beat.epoch, beat.owned, beat.topics) == (1, None, None)
+
+
+def test_it_gives_up_first_and_takes_then_and_is_in_the_new_epoch_when_it_has_said_so() -> None:
+    app = Application()
+    app.join("t-0")
+    app.host.advance(INTERVAL_US)
+    app.answer(1, ("t-1",))
+    assert app.told == [("revoked", ("t-0",)), ("assigned", ("t-1",))]
+    assert (app.next_heartbeat().epoch, app.next_heartbeat().owned) == (1, ("t-1",))
+    app.answer(2)
+    assert app.member.generation == 2
+
+
+def test_who_commits_by_itself_commits_before_it_gives_up_and_reads_that_no_more_meanwhile() -> None:
+    app = Application(auto_commits=True, given={"auto.commit.interval.ms": 60_000})
+    app.join("t-0", "t-1")
+    app.offsets = {"t-0": 3, "t-1": 4}
+    app.host.advance(INTERVAL_US)
+    app.answer(1, ("t-1",))
+    assert app.told == [("paused", ("t-0",))]
+    commit = app.host.take("OffsetCommit")
+    assert (commit.body.offsets, commit.body.generation) == ({"t-0": 3, "t-1": 4}, 1)
+    commit.answer(OffsetCommitResponse(dict.fromkeys(app.offsets, errors.STALE_MEMBER_EPOCH)))
+    app.host.advance(US_PER_SECOND)
+    app.host.take("OffsetCommit").answer(OffsetCommitResponse(dict.fromkeys(app.offsets, errors.NONE)))
+    assert app.told[1:] == [("revoked", ("t-0",)), ("assigned", ())]
+
+
+@pytest.mark.parametrize("auto_commits", [True, False])
+def test_where_the_application_has_a_part_in_it_that_waits_for_its_next_poll(
+    auto_commits: bool,
+) -> None:
+    app = Application(auto_commits=auto_commits, has_listener=not auto_commits)
+    app.join("t-0", "t-1")
+    app.polls = False
+    app.host.advance(INTERVAL_US)
+    app.answer(1, ("t-1",))
+    assert not app.told
+    app.polls = True
+    app.member.poll()
+    assert app.told == [("revoked", ("t-0",)), ("assigned", ())]
+
+
+@pytest.mark.parametrize("error", [errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID])
+def test_who_is_fenced_has_lost_all_and_joins_again_at_once_by_the_same_name(error: str) -> None:
+    app = Application()
+    name = app.next_heartbeat().member
+    app.join("t-0")
+    app.host.advance(INTERVAL_US)
+    app.answer(error=error)
+    assert app.told == [("lost", ("t-0",))]
+    request = app.next_heartbeat()
+    assert (request.epoch, request.owned, request.topics, request.member) == (0, (), ("t",), name)
+
+
+@pytest.mark.parametrize(
+    "error", [errors.UNRELEASED_INSTANCE_ID, errors.UNSUPPORTED_ASSIGNOR, errors.UNSUPPORTED_VERSION]
+)
+def test_other_errors_end_the_application(error: str) -> None:
+    app = Application()
+    app.answer(error=error)
+    assert app.told == [(error, ())]
+    app.host.advance(POLL_US)
+    assert not app.host.requests(HEARTBEAT)
+
+
+def test_who_has_missed_an_answer_says_all_and_stays_in_its_epoch() -> None:
+    app = Application()
+    app.join("t-0")
+    app.host.advance(INTERVAL_US)
+    app.host.take(HEARTBEAT).lose()
+    app.host.advance(US_PER_SECOND)
+    app.host.take("FindCoordinator").answer(FindCoordinatorResponse(errors.NONE, 0))
+    app.host.advance(US_PER_SECOND)
+    request = app.next_heartbeat()
+    assert (request.epoch, request.owned, request.topics) == (1, ("t-0",), ("t",))
+
+
+@pytest.mark.parametrize(("instance", "epoch"), [("", -1), ("one", -2)])
+def test_who_does_not_poll_for_too_long_leaves_and_joins_again_with_its_next_poll(
+    instance: str, epoch: int
+) -> None:
+    app = Application(given={"group.instance.id": instance})
+    app.join("t-0")
+    app.polls, app.ended_us = False, app.host.clock.now_us
+    for _ in range(11):
+        app.host.advance(INTERVAL_US)
+        app.answer(1)
+    app.host.advance(INTERVAL_US)
+    *_, leave = app.host.requests(HEARTBEAT)
+    assert (leave.body.epoch, leave.body.instance) == (epoch, instance)
+    assert app.told == [("lost", ("t-0",))]
+    app.answer(epoch)
+    app.host.advance(POLL_US)
+    assert not app.host.requests(HEARTBEAT)
+    app.polls = True
+    app.member.poll()
+    assert app.next_heartbeat().epoch == 0
+
+
+def test_who_closes_gives_up_and_waits_for_the_answer_to_its_leaving() -> None:
+    app = Application()
+    app.join("t-0")
+    closed: list[bool] = []
+    app.member.close(lambda: closed.append(True))
+    assert app.told == [("revoked", ("t-0",))]
+    assert app.next_heartbeat().epoch == -1
+    assert not closed
+    app.answer(-1)
+    assert closed
+
+
+def test_a_transaction_is_told_of_its_epoch_and_of_no_member_while_it_is_none() -> None:
+    app = Application()
+    assert app.member.group_metadata[1:3] == (-1, "")
+    app.join("t-0")
+    assert app.member.group_metadata[1:3] == (1, app.member.member)

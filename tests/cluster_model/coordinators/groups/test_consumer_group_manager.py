@@ -1,0 +1,412 @@
+"""The coordinator of groups with the protocol of KIP-848, asked by single requests: who gets what, who is refused, what a successor knows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.coordinators.groups.consumer_group import (
+    ASSIGNING,
+    EMPTY,
+    RECONCILING,
+    STABLE,
+)
+from harrow.cluster_model.coordinators.protocol import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    NO_GENERATION,
+    NO_INSTANCE,
+    NO_MEMBER,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
+from harrow.cluster_model.events import GroupStateChanged, MemberReconciled, TargetAssigned
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.trace import select
+from tests.cluster_model.coordinators.groups.test_group_coordinator import PARTITION, RANGE, Application
+
+REBALANCE_US = 60 * US_PER_SECOND
+BOTH = ("t-0", "t-1")
+SESSION_S = 45
+COMMITS = 60
+CLASSIC_JOIN = JoinGroupRequest("g", 10 * US_PER_SECOND, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE)
+
+
+class Members(Application):
+    """Sends heartbeats of members by their names, with what each has been told."""
+
+    def __init__(
+        self, release: str = "4.3", behaviours: dict[str, Any] | None = None, **settings: Value
+    ) -> None:
+        super().__init__(release, behaviours, **settings)
+        self.epochs: dict[str, int] = {}
+
+    def beat(
+        self,
+        member: str,
+        epoch: int | None = None,
+        *,
+        owned: tuple[str, ...] | None = None,
+        instance: str = NO_INSTANCE,
+        assignor: str | None = None,
+        group: str = "g",
+    ) -> ConsumerGroupHeartbeatResponse:
+        epoch = self.epochs.get(member, JOIN_EPOCH) if epoch is None else epoch
+        request = ConsumerGroupHeartbeatRequest(
+            group, member, epoch, instance, owned=owned, assignor=assignor
+        )
+        if epoch == JOIN_EPOCH:
+            request = replace(request, rebalance_timeout_us=REBALANCE_US, topics=("t",), owned=())
+        answer: ConsumerGroupHeartbeatResponse = self.ask(request)
+        if answer.error == errors.NONE:
+            self.epochs[member] = answer.epoch
+        return answer
+
+    def pair(self) -> None:
+        """Have two members with a partition each, in epoch 2."""
+        self.beat("a")
+        self.wait(1)
+        self.beat("b")
+        self.beat("a")
+        self.beat("a", owned=("t-0",))
+        assert self.beat("b").assignment == ("t-1",)
+        assert self.epochs == {"a": 2, "b": 2}
+
+    def commit_of(self, member: str, epoch: int, offset: int = 1, partition: str = "t-0") -> str:
+        answer = self.ask(OffsetCommitRequest("g", epoch, member, NO_INSTANCE, {partition: offset}))
+        return str(answer.partitions[partition])
+
+    def group_states(self) -> list[tuple[str, int]]:
+        events = select(self.cluster.trace.events, GroupStateChanged)
+        return [(event.state, event.generation) for event in events]
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.3"])
+def test_the_first_member_has_everything_at_once(release: str) -> None:
+    app = Members(release)
+    answer = app.beat("a")
+    assert (answer.error, answer.epoch, answer.assignment) == (errors.NONE, 1, BOTH)
+    assert answer.heartbeat_interval_us == 5 * US_PER_SECOND
+    assert app.group_states() == [(STABLE, 1)]
+
+
+def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it_no_more() -> None:
+    app = Members()
+    app.beat("a")
+    app.wait(1)
+    joined = app.beat("b")
+    assert (joined.epoch, joined.assignment) == (2, ())
+    told = app.beat("a")
+    assert (told.epoch, told.assignment) == (1, ("t-0",))
+    # It says nothing of what it owns, then that it owns all of it still.
+    assert app.beat("a").epoch == 1
+    assert app.beat("a", owned=BOTH).epoch == 1
+    assert app.beat("b").assignment is None
+    acked = app.beat("a", owned=("t-0",))
+    assert (acked.epoch, acked.assignment) == (2, None)
+    assert app.beat("b").assignment == ("t-1",)
+    assert app.group_states() == [(STABLE, 1), (RECONCILING, 2), (STABLE, 2)]
+
+
+def test_nobody_waits_for_a_member_of_whom_nothing_is_wanted() -> None:
+    app = Members()
+    app.pair()
+    app.wait(1)
+    assert app.beat("c").epoch == 3
+    # Of three members one gets nothing; who keeps what it has is in the new epoch with its next heartbeat.
+    assert (app.beat("a").epoch, app.beat("b").epoch) == (3, 3)
+
+
+def test_the_mutant_gives_a_partition_out_that_another_one_owns() -> None:
+    app = Members(behaviours={"partitions_released_first": False})
+    app.beat("a")
+    app.wait(1)
+    assert app.beat("b").assignment == ("t-1",)
+
+
+@pytest.mark.parametrize(("release", "made"), [("4.0", [1, 2, 3]), ("4.3", [1, 3])])
+def test_since_4_3_target_assignments_are_a_second_apart(release: str, made: list[int]) -> None:
+    app = Members(release)
+    app.beat("a")
+    joined = app.beat("b")
+    assert joined.epoch == (2 if release == "4.0" else 1)
+    app.wait(1)
+    app.beat("c")
+    assert [event.epoch for event in select(app.cluster.trace.events, TargetAssigned)] == made
+
+
+def test_a_member_says_who_assigns_and_the_broker_has_the_last_word() -> None:
+    app = Members(group_consumer_assignors="range")
+    assert app.beat("a", assignor="uniform").error == errors.UNSUPPORTED_ASSIGNOR
+    app.beat("a", assignor="range")
+    assert [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)] == ["range"]
+
+
+# Who is no member any more
+
+
+def test_who_leaves_leaves_its_partitions_to_the_others() -> None:
+    app = Members()
+    app.pair()
+    app.wait(1)
+    assert app.beat("b", LEAVE_EPOCH).error == errors.NONE
+    assert app.group_states()[-1] == (ASSIGNING, 3)
+    assert app.beat("a").assignment == BOTH
+    assert app.beat("b", 2).error == errors.UNKNOWN_MEMBER_ID
+    app.beat("a", LEAVE_EPOCH)
+    assert app.group_states()[-1][0] == EMPTY
+
+
+def test_who_is_not_heard_of_for_a_session_is_no_member_any_more() -> None:
+    app = Members()
+    app.pair()
+    app.wait(SESSION_S - 2)
+    assert app.beat("a").assignment is None
+    app.wait(3)
+    assert app.beat("a").assignment == BOTH
+    assert app.beat("b").error == errors.UNKNOWN_MEMBER_ID
+
+
+def test_who_does_not_give_up_within_its_rebalance_timeout_is_no_member_any_more() -> None:
+    app = Members()
+    app.beat("a")
+    app.wait(1)
+    app.beat("b")
+    assert app.beat("a").assignment == ("t-0",)
+    for _ in range(7):
+        assert app.beat("a", owned=BOTH).error == app.beat("b").error == errors.NONE
+        app.wait(9)
+    assert app.beat("a", owned=BOTH).error == errors.UNKNOWN_MEMBER_ID
+    assert app.beat("b").assignment == BOTH
+
+
+def test_a_member_in_another_epoch_than_its_own_is_fenced() -> None:
+    app = Members()
+    app.pair()
+    assert app.beat("a", 3).error == errors.FENCED_MEMBER_EPOCH
+    assert app.beat("a", 1, owned=BOTH).error == errors.FENCED_MEMBER_EPOCH
+    # The answer that took it into epoch 2 may have been lost.
+    assert app.beat("a", 1, owned=("t-0",)).epoch == 2
+    assert app.beat("nobody", 2).error == errors.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(("release", "error"), [("4.0", errors.FENCED_MEMBER_EPOCH), ("4.3", errors.NONE)])
+def test_who_was_fenced_joins_again_at_once_since_kafka_19233(release: str, error: str) -> None:
+    app = Members(release)
+    app.pair()
+    app.wait(1)
+    app.beat("c")
+    app.beat("a")
+    answer = app.beat("a", JOIN_EPOCH)
+    assert answer.error == error
+    if error == errors.NONE:
+        assert (answer.epoch, answer.assignment) == (3, ("t-0",))
+
+
+# Static members
+
+
+def test_a_static_member_that_leaves_for_a_while_has_its_partitions_again() -> None:
+    app = Members()
+    app.beat("a", instance="one")
+    app.wait(1)
+    assert app.beat("a", LEAVE_STATIC_EPOCH, instance="one").epoch == LEAVE_STATIC_EPOCH
+    app.wait(SESSION_S - 5)
+    back = app.beat("again", instance="one")
+    assert (back.epoch, back.assignment) == (1, BOTH)
+    assert len(list(select(app.cluster.trace.events, TargetAssigned))) == 1
+    assert app.beat("a", 1, instance="one").error == errors.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_that_has_not_left_keeps_others_with_its_instance_id_out() -> None:
+    app = Members()
+    app.beat("a", instance="one")
+    assert app.beat("again", instance="one").error == errors.UNRELEASED_INSTANCE_ID
+    app.wait(SESSION_S + 1)
+    assert app.beat("again", instance="one").assignment == BOTH
+
+
+def test_a_static_member_that_does_not_come_back_is_no_member_after_its_session() -> None:
+    app = Members()
+    app.beat("a", instance="one")
+    app.beat("a", LEAVE_STATIC_EPOCH, instance="one")
+    app.wait(SESSION_S + 1)
+    assert app.group_states()[-1][0] == EMPTY
+    assert app.beat("b", 1, instance="one").error == errors.UNKNOWN_MEMBER_ID
+
+
+# What makes no sense
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ConsumerGroupHeartbeatRequest(
+            "g", NO_MEMBER, JOIN_EPOCH, rebalance_timeout_us=1, topics=("t",), owned=()
+        ),
+        ConsumerGroupHeartbeatRequest("g", "a", JOIN_EPOCH, topics=("t",), owned=()),
+        ConsumerGroupHeartbeatRequest(
+            "g", "a", JOIN_EPOCH, rebalance_timeout_us=1, topics=("t",), owned=("t-0",)
+        ),
+        ConsumerGroupHeartbeatRequest("g", "a", JOIN_EPOCH, rebalance_timeout_us=1, topics=(), owned=()),
+        ConsumerGroupHeartbeatRequest("g", "a", LEAVE_STATIC_EPOCH),
+        ConsumerGroupHeartbeatRequest("g", "a", -3),
+    ],
+)
+def test_a_heartbeat_that_makes_no_sense_is_refused(request_: ConsumerGroupHeartbeatRequest) -> None:
+    assert Members().ask(request_).error == errors.INVALID_REQUEST
+
+
+def test_brokers_before_4_0_do_not_know_the_protocol() -> None:
+    assert Members("3.9").beat("a").error == errors.UNSUPPORTED_VERSION
+
+
+def test_a_group_has_one_protocol_while_it_has_members() -> None:
+    app = Members()
+    app.beat("a")
+    assert app.ask(CLASSIC_JOIN).error == errors.INCONSISTENT_GROUP_PROTOCOL
+    app.beat("a", LEAVE_EPOCH)
+    assert app.ask(CLASSIC_JOIN).error == errors.MEMBER_ID_REQUIRED
+    joined = app.member()
+    assert app.beat("a", JOIN_EPOCH).error == errors.GROUP_ID_NOT_FOUND
+    assert app.beat("a", 1, group="none").error == errors.GROUP_ID_NOT_FOUND
+    assert app.commit(joined.generation, joined.member, 5) == errors.NONE
+
+
+# Commits
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.3"])
+def test_commits_are_fenced_by_member_epochs(release: str) -> None:
+    app = Members(release)
+    app.pair()
+    assert app.commit_of("a", 2) == errors.NONE
+    assert app.commit_of("a", 3) == errors.STALE_MEMBER_EPOCH
+    assert app.commit_of("nobody", 2) == errors.UNKNOWN_MEMBER_ID
+    assert app.commit_of(NO_MEMBER, NO_GENERATION) == errors.UNKNOWN_MEMBER_ID
+    # It has had t-0 since epoch 1, and has given up t-1.
+    taken = errors.NONE if release == "4.3" else errors.STALE_MEMBER_EPOCH
+    assert app.commit_of("a", 1) == taken
+    assert app.commit_of("a", 1, partition="t-1") == errors.STALE_MEMBER_EPOCH
+    assert app.commit_of("b", 1, partition="t-1") == errors.STALE_MEMBER_EPOCH
+    assert app.committed() == (errors.NONE, 1)
+
+
+def test_a_commit_is_taken_of_what_a_member_is_still_to_give_up() -> None:
+    app = Members()
+    app.beat("a")
+    app.wait(1)
+    app.beat("b")
+    app.beat("a")
+    assert app.commit_of("a", 1, partition="t-1") == errors.NONE
+
+
+def test_who_is_no_member_commits_for_a_group_that_has_none() -> None:
+    app = Members()
+    app.beat("a")
+    app.beat("a", LEAVE_EPOCH)
+    assert app.commit_of(NO_MEMBER, NO_GENERATION, 7) == errors.NONE
+    assert app.committed() == (errors.NONE, 7)
+
+
+def test_the_mutant_takes_commits_of_any_epoch() -> None:
+    app = Members(behaviours={"member_epochs_fence_commits": False})
+    app.pair()
+    assert app.commit_of("a", 1, partition="t-1") == errors.NONE
+    assert app.commit_of("nobody", 9) == errors.NONE
+
+
+def test_a_transaction_with_a_stale_member_epoch_is_told_of_an_illegal_generation() -> None:
+    # The coordinator of transactions, which is asked first, knows of no such one.
+    app = Members(behaviours={"transaction_verification": False})
+    app.pair()
+    request = TxnOffsetCommitRequest("tx", "g", 1, 0, {"t-1": 3}, 1, "a", NO_INSTANCE)
+    assert app.ask(request).partitions == {"t-1": errors.ILLEGAL_GENERATION}
+
+
+@pytest.mark.parametrize(
+    ("member", "epoch", "error"),
+    [
+        ("a", 2, errors.NONE),
+        ("a", 1, errors.STALE_MEMBER_EPOCH),
+        ("nobody", 2, errors.UNKNOWN_MEMBER_ID),
+        (NO_MEMBER, NO_GENERATION, errors.NONE),
+    ],
+)
+def test_who_asks_for_offsets_says_as_which_member(member: str, epoch: int, error: str) -> None:
+    app = Members()
+    app.pair()
+    answer = app.ask(OffsetFetchRequest("g", ("t-0",), member=member, epoch=epoch))
+    assert answer.error == error
+
+
+# What a successor knows
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.3"])
+def test_a_successor_goes_on_with_members_epochs_and_what_they_own(release: str) -> None:
+    app = Members(release)
+    app.pair()
+    app.commit_of("a", 2, 9)
+    app.wait(1)
+    app.beat("c")
+    told = app.beat("b")
+    former = app.coordinator
+    app.cluster.crash_broker(former, power_loss=False)
+    app.wait(20)
+    assert app.coordinator != former
+    assert app.beat("a").error == app.beat("b").error == app.beat("c").error == errors.NONE
+    assert app.committed() == (errors.NONE, 9)
+    loaded = [
+        (event.member, event.epoch, event.assigned)
+        for event in select(app.cluster.trace.events, MemberReconciled)
+        if event.broker == app.coordinator
+    ]
+    assert loaded[:3] == [("a", 2, ("t-0",)), ("b", told.epoch, ("t-1",)), ("c", 3, ())]
+    # Sessions begin anew with it.
+    app.wait(SESSION_S - 2)
+    assert app.beat("a").error == errors.NONE
+
+
+def test_compaction_leaves_a_successor_all_that_it_needs() -> None:
+    app = Members(offsets_topic_segment_bytes=400)
+    app.pair()
+    for _ in range(COMMITS):
+        app.commit_of("a", 2)
+    for _ in range(2):
+        app.wait(30)
+        app.beat("a")
+        app.beat("b")
+    former = app.coordinator
+    log = app.cluster.brokers[former].replicas.partitions[PARTITION].log
+    assert sum(len(batch.values) for batch in log.batches) < COMMITS
+    app.cluster.crash_broker(former, power_loss=False)
+    app.wait(20)
+    assert (app.beat("a", owned=("t-0",)).error, app.beat("b", owned=("t-1",)).error) == (errors.NONE,) * 2
+
+
+def test_what_is_not_replicated_is_told_to_nobody() -> None:
+    app = Members()
+    followers = [broker for broker in range(3) if broker != app.coordinator]
+    app.beat("a")
+    for broker in followers:
+        app.cluster.pause_broker(broker)
+    coordinator = app.coordinator
+    app.wait(1)
+    joined = app.send(
+        ConsumerGroupHeartbeatRequest(
+            "g", "b", JOIN_EPOCH, rebalance_timeout_us=REBALANCE_US, topics=("t",), owned=()
+        ),
+        coordinator,
+    )
+    app.wait(0.2)
+    heard = app.send(ConsumerGroupHeartbeatRequest("g", "a", 1), coordinator)
+    app.wait(2)
+    assert joined == heard == []

@@ -1,0 +1,298 @@
+"""What holds of groups whose coordinator assigns (KIP-848), whatever their members do and in whatever order."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord
+from harrow.cluster_model.coordinators.groups.consumer_group import (
+    STABLE,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    Subscriber,
+)
+from harrow.cluster_model.coordinators.groups.consumer_group_records import (
+    current_record,
+    epoch_record,
+    member_record,
+    member_target_record,
+    replay,
+    target_record,
+)
+from harrow.cluster_model.coordinators.groups.current_assignment import next_assignment
+from harrow.cluster_model.coordinators.groups.server_assignors import (
+    SERVER_ASSIGNORS,
+    UNIFORM,
+    Members,
+    MemberSpec,
+    partitions_of,
+)
+from harrow.cluster_model.events import GroupStateChanged, RecordsProcessed, TargetAssigned
+from harrow.cluster_model.history import OK
+from harrow.cluster_model.trace import select
+
+NAMES = ("a", "b", "c", "d")
+TOPICS = {"t": 5, "u": 3}
+ALL = {name for topic, count in TOPICS.items() for name in partitions_of(topic, count)}
+ASSIGNORS = st.sampled_from(sorted(SERVER_ASSIGNORS))
+SUBSCRIPTIONS = st.sets(st.sampled_from(sorted(TOPICS)), min_size=1).map(lambda topics: tuple(sorted(topics)))
+
+
+# Assignors
+
+
+def assigned(assignor: str, members: Members) -> dict[str, tuple[str, ...]]:
+    subscribed = {topic for member in members.values() for topic in member.topics}
+    topics = {topic: count for topic, count in TOPICS.items() if topic in subscribed}
+    return SERVER_ASSIGNORS[assignor](members, topics)
+
+
+@given(ASSIGNORS, st.dictionaries(st.sampled_from(NAMES), SUBSCRIPTIONS, min_size=1))
+def test_each_partition_goes_to_one_member_that_subscribes_to_its_topic(
+    assignor: str, topics: dict[str, tuple[str, ...]]
+) -> None:
+    target = assigned(assignor, {name: MemberSpec("", told, ()) for name, told in topics.items()})
+    given_out = [partition for partitions in target.values() for partition in partitions]
+    wanted = {name for name in ALL if any(name.rpartition("-")[0] in told for told in topics.values())}
+    assert sorted(given_out) == sorted(wanted)
+    assert all(
+        partition.rpartition("-")[0] in topics[name]
+        for name, partitions in target.items()
+        for partition in partitions
+    )
+
+
+@given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=12))
+def test_uniform_is_even_and_moves_no_more_than_that_takes(comings_and_goings: list[str]) -> None:
+    topics = tuple(TOPICS)
+    target: dict[str, tuple[str, ...]] = {}
+    for name in comings_and_goings:
+        members = dict.fromkeys(target)
+        if name in members and len(members) > 1:
+            del members[name]
+        else:
+            members[name] = None
+        before = {member: target.get(member, ()) for member in members}
+        target = assigned(UNIFORM, {m: MemberSpec("", topics, told) for m, told in before.items()})
+        sizes = [len(partitions) for partitions in target.values()]
+        assert max(sizes) - min(sizes) <= 1
+        for member, partitions in target.items():
+            kept = set(before[member]) & set(partitions)
+            assert len(kept) == min(len(before[member]), len(partitions)), "it moved what it could have kept"
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), SUBSCRIPTIONS, min_size=2))
+def test_range_divides_each_topic_evenly_among_its_readers(topics: dict[str, tuple[str, ...]]) -> None:
+    target = assigned("range", {name: MemberSpec("", told, ()) for name, told in topics.items()})
+    for topic in TOPICS:
+        sizes = [
+            sum(name.rpartition("-")[0] == topic for name in target[reader])
+            for reader, told in topics.items()
+            if topic in told
+        ]
+        assert not sizes or max(sizes) - min(sizes) <= 1
+
+
+# Members
+
+
+class Walk:
+    """A group and its members, of whom each does what it is told when it says so."""
+
+    def __init__(self, assignor: str, *, waits: bool = True) -> None:
+        self.group = ConsumerGroup(topics=dict(TOPICS))
+        self.assignor = assignor
+        self.waits = waits
+        self.owned: dict[str, tuple[str, ...]] = {}
+        self.given: dict[tuple[str, int], str] = {}
+
+    def join_or_leave(self, name: str) -> None:
+        if name in self.group.members:
+            self.group.remove(name)
+            self.owned.pop(name)
+        else:
+            self.group.put(ConsumerGroupMember(name, Subscriber(topics=tuple(TOPICS))))
+            self.owned[name] = ()
+        self.group.epoch += 1
+
+    def assign(self) -> None:
+        group = self.group
+        group.target = assigned(
+            self.assignor,
+            {
+                name: MemberSpec("", member.subscriber.topics, group.target.get(name, ()))
+                for name, member in group.members.items()
+            },
+        )
+        group.target_epoch = group.epoch
+
+    def beat(self, name: str, *, says: bool, obeys: bool) -> None:
+        """Have a member send a heartbeat, which *says* what it owns or not, and do what the answer says or not."""
+        member = self.group.members.get(name)
+        if member is None:
+            return
+        if self.group.epoch > self.group.target_epoch:
+            self.assign()
+        before = member.current.assigned
+        current = next_assignment(
+            self.group, member, self.owned[name] if says else None, waits_for_owners=self.waits
+        )
+        self.group.move(member, current)
+        for partition, epoch in current.assigned.items():
+            if partition not in before:
+                assert self.given.setdefault((partition, epoch), name) == name
+        if obeys:
+            self.owned[name] = tuple(current.assigned)
+
+    def check(self) -> None:
+        owners: dict[str, str] = {}
+        for name, member in self.group.members.items():
+            assert member.current.epoch <= self.group.target_epoch
+            assert not set(member.current.assigned) & set(member.current.revoking)
+            for partition in member.current.owns():
+                assert owners.setdefault(partition, name) == name, f"{partition} has two owners"
+            assert set(self.owned[name]) <= set(member.current.owns()), "it reads what is not its own"
+        assert self.group.owners == owners
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("join_or_leave", "beat")), st.sampled_from(NAMES), st.booleans(), st.booleans()
+    ),
+    max_size=40,
+)
+
+
+@given(ASSIGNORS, STEPS)
+def test_no_partition_has_two_owners_and_members_come_to_own_what_they_are_to_own(
+    assignor: str, steps: list[tuple[str, str, bool, bool]]
+) -> None:
+    walk = Walk(assignor)
+    for action, name, says, obeys in steps:
+        if action == "beat":
+            walk.beat(name, says=says, obeys=obeys)
+        else:
+            walk.join_or_leave(name)
+        walk.check()
+    # Everybody gives up what it is to give up with one heartbeat, says so with the next, and gets what is free with a third one.
+    for _ in range(4):
+        for name in NAMES:
+            walk.beat(name, says=True, obeys=True)
+            walk.check()
+    if walk.group.members:
+        assert walk.group.state == STABLE
+        assert {name for owned in walk.owned.values() for name in owned} == ALL
+
+
+def test_without_waiting_for_owners_a_partition_has_two() -> None:
+    walk = Walk(UNIFORM, waits=False)
+    walk.join_or_leave("a")
+    walk.beat("a", says=True, obeys=True)
+    walk.join_or_leave("b")
+    walk.beat("b", says=True, obeys=True)
+    with pytest.raises(AssertionError, match="two owners"):
+        walk.check()
+
+
+# Records
+
+
+def records_of(group: ConsumerGroup) -> list[CoordinatorRecord]:
+    return [
+        epoch_record("g", group),
+        target_record("g", group),
+        *(member_record("g", member) for member in group.members.values()),
+        *(member_target_record("g", name, partitions) for name, partitions in group.target.items()),
+        *(current_record("g", member) for member in group.members.values()),
+    ]
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+def test_the_last_records_of_a_group_say_what_it_is_in_any_order_that_compaction_leaves(
+    steps: list[tuple[str, str, bool, bool]], order: Random
+) -> None:
+    walk = Walk(UNIFORM)
+    for action, name, says, obeys in steps:
+        if action == "beat":
+            walk.beat(name, says=says, obeys=obeys)
+        else:
+            walk.join_or_leave(name)
+    records = records_of(walk.group)
+    order.shuffle(records)
+    loaded = ConsumerGroup()
+    for record in records:
+        kind, _, rest = record.key.partition(" ")
+        replay(loaded, kind, rest, record.value)
+    group = walk.group
+    assert (loaded.epoch, loaded.target_epoch, loaded.topics) == (
+        group.epoch,
+        group.target_epoch,
+        group.topics,
+    )
+    assert (loaded.target, loaded.owners, loaded.state) == (group.target, group.owners, group.state)
+    for name, member in group.members.items():
+        assert loaded.members[name].subscriber == member.subscriber
+        assert loaded.members[name].current == member.current
+
+
+# Runs
+
+SWARM = """
+settings:
+  acks: all
+  group.id: g
+  group.protocol: consumer
+  auto.offset.reset: earliest
+  offsets.topic.num.partitions: 1
+  group.consumer.session.timeout.ms: 6s
+  group.consumer.min.session.timeout.ms: 6s
+  group.consumer.heartbeat.interval.ms: 1s
+  group.consumer.min.heartbeat.interval.ms: 1s
+kafka: "{kafka}"
+cluster: {{brokers: 3, topics: [{{name: t, partitions: 5, replication_factor: 3}}]}}
+workload:
+  duration: 60s
+  producers: [{{rate: 4/s, stop: 50s, settings: {{enable.idempotence: true}}}}]
+  consumers: [{{name: a}}, {{name: b, commit: after}}, {{name: c, commit: after, poll_interval: 700ms}}, {{name: d, commit: after, start: 20s, stop: 40s}}]
+faults:
+  - {{rate: 2/m, do: {{client_crash: {{client: a, restart_after: 1s..9s}}}}}}
+  - {{rate: 2/m, do: {{client_pause: {{client: b, duration: 1s..12s}}}}}}
+  - {{rate: 2/m, do: {{client_zombie: {{client: c, duration: 4s..12s}}}}}}
+  - {{rate: 3/m, do: {{broker_crash: {{broker: any, restart_after: 2s..9s}}}}}}
+  - {{rate: 2/m, do: {{partition: {{between: [a], and: [0, 1, 2], duration: 1s..9s}}}}}}
+  - {{rate: 6/m, do: {{message: {{action: delay, api: ConsumerGroupHeartbeat, kind: response, delay: 3s}}}}}}
+script: [{{at: 150s}}]
+"""
+
+
+def acked(result: RunResult) -> set[str]:
+    return {
+        value
+        for operation in result.evidence.operations
+        if operation.type == OK
+        for _, _, value in operation.sends()
+    }
+
+
+@pytest.mark.parametrize("kafka", ["4.0", "4.3"])
+@pytest.mark.soak(size=10, test=1, soak=100)
+def test_whatever_happens_each_partition_has_one_owner_and_nothing_is_left_out(
+    kafka: str, numbers: range
+) -> None:
+    (plan,) = load_text(SWARM.format(kafka=kafka), "groups.yaml").plans
+    for seed in numbers:
+        result = run_plan(plan, seed)
+        judged = result.verdict.rules["one-owner-per-partition"]
+        assert judged.status == "held", (seed, judged)
+        assert result.verdict.status in ("held", "permitted"), seed
+        trace = result.evidence.trace
+        assert len(list(select(trace, TargetAssigned))) > 3
+        processed = {value for event in select(trace, RecordsProcessed) for value in event.values}
+        assert not acked(result) - processed, seed
+        *_, last = select(trace, GroupStateChanged)
+        assert last.state == STABLE, seed

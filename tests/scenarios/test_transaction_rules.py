@@ -1,0 +1,285 @@
+"""Rules about transactions and commits: each notices alone what is changed in the evidence of a sound run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.record.phrases import because
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import VIOLATED, RuleResult
+from harrow.checks.index import Index
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.events import (
+    GroupOffsetFound,
+    OffsetsCommitted,
+    OffsetsExpired,
+    TransactionBegun,
+    TransactionEnding,
+    TransactionMarkerWritten,
+    TransactionStateChanged,
+    UnflushedLost,
+)
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.trace import TraceEvent
+from tests.scenarios.library_plans import library_plans
+from tests.scenarios.transactional_plan import NOTHING, ORDERS, RESTART, orders
+
+NEW = (
+    *("torn-transaction", "unasked-commit", "fenced-write", "read-above-lso"),
+    *("hanging-transaction", "lso-stands-still", "offset-regression"),
+)
+
+GROUP = """
+settings: {acks: all, group.id: g, auto.offset.reset: earliest, offsets.topic.num.partitions: 1}
+kafka: "3.9"
+cluster: {brokers: 3, topics: [{name: t, partitions: 2, replication_factor: 3}]}
+workload:
+  duration: 20s
+  producers: [{rate: 10/s, stop: 15s}]
+  consumers: [{name: a, commit: after}, {name: b, commit: after, start: 8s}]
+"""
+
+
+@cache
+def sound() -> Evidence:
+    return run_plan(orders(fault=RESTART), 1).evidence
+
+
+@cache
+def sound_group() -> Evidence:
+    (plan,) = load_text(GROUP, "group.yaml").plans
+    return run_plan(plan, 0).evidence
+
+
+def judged(evidence: Evidence) -> dict[str, RuleResult]:
+    """Return what rules find; that writes interleave is permitted always."""
+    index = Index(evidence)
+    results = {name: rule.judge(index) for name, rule in RULES.items()}
+    return {
+        name: result
+        for name, result in results.items()
+        if result.findings and result.findings[0].permitted_by != "write interleaving"
+    }
+
+
+def with_batches(
+    evidence: Evidence, partition: str, change: Callable[[tuple[RecordBatch, ...]], tuple[RecordBatch, ...]]
+) -> Evidence:
+    """Return evidence in which all replicas of a partition have other logs."""
+    logs = {
+        broker: replace(log, batches=change(log.batches))
+        for broker, log in evidence.replicas[partition].items()
+    }
+    return replace(evidence, replicas={**evidence.replicas, partition: logs})
+
+
+def with_trace(evidence: Evidence, trace: list[TraceEvent]) -> Evidence:
+    return replace(evidence, trace=trace)
+
+
+def remade(batch: RecordBatch, **changes: Any) -> RecordBatch:
+    """Return a batch with something else in it."""
+    fields = (
+        *("values", "producer_id", "producer_epoch", "base_sequence", "base_offset", "leader_epoch"),
+        *("size_bytes", "is_transactional", "control_type", "max_timestamp_us", "keyed"),
+    )
+    return RecordBatch(**{name: changes.get(name, getattr(batch, name)) for name in fields})
+
+
+def test_a_sound_run_breaks_none_of_them() -> None:
+    assert judged(sound()) == {}
+    assert judged(sound_group()) == {}
+
+
+# Torn transactions
+
+
+def with_marker(kind: str, partition: str = "t-0") -> Evidence:
+    """Return the run with the first commit in a partition made another kind of marker."""
+
+    def change(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
+        place = next(place for place, batch in enumerate(batches) if batch.control_type == COMMIT)
+        return (*batches[:place], remade(batches[place], control_type=kind), *batches[place + 1 :])
+
+    return with_batches(sound(), partition, change)
+
+
+def test_a_transaction_that_is_aborted_in_one_of_its_partitions_is_torn() -> None:
+    results = judged(with_marker(ABORT))
+    assert list(results) == ["torn-transaction"]
+    (finding, *_) = results["torn-transaction"].findings
+    assert results["torn-transaction"].status == VIOLATED
+    assert finding.partition == "t-0"
+    assert "is committed and" in because(finding)
+    assert "although both are of one transaction" in because(finding)
+
+
+def test_what_decided_about_a_transaction_may_go_with_unflushed_logs() -> None:
+    evidence = with_marker(ABORT)
+    at_us = evidence.trace[-1][0]
+    lost = [
+        (at_us, UnflushedLost.name, 0, name, 1, 2)
+        for name in evidence.partitions
+        if name.startswith("__transaction_state")
+    ]
+    results = judged(with_trace(evidence, [*evidence.trace, *lost]))
+    assert results["torn-transaction"].status == "permitted"
+    assert {finding.permitted_by for finding in results["torn-transaction"].findings} == {
+        "log.flush.interval.messages"
+    }
+
+
+# Commits that nobody asked for
+
+
+def test_a_commit_that_comes_before_its_application_has_asked_is_noticed_by_one_rule_alone() -> None:
+    plan = library_plans()["delayed-end-txn[commits]"]
+    result = run_plan(plan, 0)
+    assert [name for name, rule in result.verdict.rules.items() if rule.status == VIOLATED] == [
+        "unasked-commit"
+    ]
+    (finding,) = result.verdict.rules["unasked-commit"].findings
+    assert because(finding).endswith(
+        "the transaction of app was committed while app had not asked for its end"
+    )
+    assert finding.prevented_by[0].name == "KIP-890"
+
+
+def test_a_commit_instead_of_an_abort_is_unasked() -> None:
+    endings = [
+        (*event[:3], False) if event[1] == TransactionEnding.name else event for event in sound().trace
+    ]
+    results = judged(with_trace(sound(), endings))
+    assert list(results) == ["unasked-commit"]
+    assert "had asked for an abort" in because(results["unasked-commit"].findings[0])
+
+
+# Producers that were succeeded
+
+
+def epochs(evidence: Evidence) -> list[int]:
+    return sorted({event[5] for event in evidence.trace if event[1] == TransactionStateChanged.name})
+
+
+def test_a_committed_record_of_an_epoch_that_was_succeeded_before_is_a_fenced_write() -> None:
+    first, *_, last = epochs(sound())
+    assert first < last, "nobody was fenced in this run"
+
+    def change(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
+        return tuple(
+            remade(batch, producer_epoch=first)
+            if batch.is_transactional and batch.producer_epoch == last
+            else batch
+            for batch in batches
+        )
+
+    results = judged(with_batches(sound(), "t-0", change))
+    assert list(results) == ["fenced-write"]
+    assert f"after a coordinator had written epoch {first + 1}" in because(
+        results["fenced-write"].findings[0]
+    )
+
+
+def test_what_a_fenced_producer_wrote_and_its_successor_aborted_counts_for_nothing() -> None:
+    first, *_, last = epochs(sound())
+
+    def change(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
+        return tuple(
+            remade(batch, producer_epoch=first, control_type=ABORT if batch.control_type == COMMIT else None)
+            if batch.producer_epoch == last
+            else batch
+            for batch in batches
+        )
+
+    evidence = sound()
+    for partition in evidence.replicas:
+        evidence = with_batches(evidence, partition, change)
+    assert "fenced-write" not in judged(evidence)
+
+
+# The last stable offset
+
+
+def test_what_is_served_before_its_transaction_has_ended_is_noticed_though_all_are_committed_later() -> None:
+    text = ORDERS.format(release="4.3", fault=NOTHING, uncommitted="").replace(", abort_every: 3", "")
+    (plan,) = load_text(f"{text}behaviours: {{lso_below_open_transactions: false}}\n", "orders.yaml").plans
+    results = judged(run_plan(plan, 0).evidence)
+    assert list(results) == ["read-above-lso"]
+    told = because(results["read-above-lso"].findings[0])
+    assert "served committed up to offset" in told
+    assert "of a transaction that was open" in told
+
+
+def test_a_transaction_that_no_marker_ends_hangs() -> None:
+    begun = next(event for event in sound().trace if event[1] == TransactionBegun.name and event[3] == "u-0")
+    leader = Index(sound()).last_leader("u-0")
+    log = sound().replicas["u-0"][leader]
+    late = (sound().trace[-1][0], TransactionBegun.name, leader, "u-0", begun[4], begun[5], log.leo)
+    results = judged(with_trace(sound(), [*sound().trace, late]))
+    assert list(results) == ["hanging-transaction"]
+    told = because(results["hanging-transaction"].findings[0])
+    assert told.endswith("and no coordinator knows that it is open there")
+
+
+def test_a_run_that_got_nowhere_does_not_tell_what_hangs() -> None:
+    trace = [event for event in sound().trace if event[1] != TransactionMarkerWritten.name]
+    unfinished = replace(with_trace(sound(), trace), unfinished=("t-0 had no leader at the end",))
+    assert "hanging-transaction" not in judged(unfinished)
+
+
+def test_read_committed_that_gets_no_further_is_noticed_whatever_stands_behind() -> None:
+    leo = next(iter(sound().replicas["t-0"].values())).leo
+    results = judged(replace(sound(), held_up={"t-0": leo - 1}))
+    assert list(results) == ["lso-stands-still"]
+    assert "no transaction in the log is open there" in because(results["lso-stands-still"].findings[0])
+
+
+# Commits of groups
+
+
+def commits(evidence: Evidence) -> list[TraceEvent]:
+    return [event for event in evidence.trace if event[1] == OffsetsCommitted.name]
+
+
+def test_a_commit_of_an_old_generation_that_sets_the_group_back_is_noticed() -> None:
+    first, *_, last = commits(sound_group())
+    late = (last[0], OffsetsCommitted.name, last[2], "g", first[4], first[5], first[6])
+    place = sound_group().trace.index(last) + 1
+    trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
+    results = judged(with_trace(sound_group(), trace))
+    assert list(results) == ["offset-regression"]
+    told = because(results["offset-regression"].findings[0])
+    assert f"a commit of generation {first[5]} was taken after one of generation {last[5]}" in told
+
+
+@pytest.mark.parametrize(("expires", "permitted_by"), [(False, None), (True, "offsets.retention.minutes")])
+def test_a_commit_that_its_group_does_not_find_again_is_noticed(
+    expires: bool, permitted_by: str | None
+) -> None:
+    trace = list(sound_group().trace)
+    found = [event for event in trace if event[1] == GroupOffsetFound.name and event[4] > 0]
+    place = trace.index(found[0])
+    trace[place] = (*found[0][:4], -1)
+    if expires:
+        expired = (found[0][0], OffsetsExpired.name, 0, "g", ((found[0][3], found[0][4]),))
+        trace.insert(place, expired)
+    results = judged(with_trace(sound_group(), trace))
+    assert list(results) == ["offset-regression"]
+    assert [finding.permitted_by for finding in results["offset-regression"].findings] == [permitted_by]
+
+
+def test_one_member_may_commit_in_another_order_than_it_meant_to() -> None:
+    member = next(event[4] for event in commits(sound_group()) if event[5] == 1)
+    own = [event for event in commits(sound_group()) if event[4:6] == (member, 1)]
+    first, second = own[0], own[1]
+    assert first[6] != second[6]
+    late = (second[0], *first[1:])
+    place = sound_group().trace.index(second) + 1
+    trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
+    results = judged(with_trace(sound_group(), trace))
+    assert {finding.permitted_by for finding in results["offset-regression"].findings} == {"commitAsync()"}
