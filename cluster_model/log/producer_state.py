@@ -142,8 +142,16 @@ class ProducerStates:
             return self._check_first(batch, is_first=is_first)
         if batch.producer_epoch < entry.producer_epoch and self._is_fenced(batch):
             return errors.INVALID_PRODUCER_EPOCH
-        if not batch.is_transactional and batch.producer_id in self.ongoing_transactions:
+        error = self._sequence_error(batch, entry)
+        if (
+            error == errors.NONE
+            and not batch.is_transactional
+            and batch.producer_id in self.ongoing_transactions
+        ):
             return errors.INVALID_TXN_STATE
+        return error
+
+    def _sequence_error(self, batch: RecordBatch, entry: ProducerStateEntry) -> str:
         if batch.base_sequence == NO_SEQUENCE or not self._behaviours.sequence_check:
             return errors.NONE
         new_epoch = batch.producer_epoch != entry.producer_epoch

@@ -188,6 +188,7 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
         "stable_offset_fetch": True,
         "static_rejoin_rebalances": "with_other_protocol",
         "syncs_expire": True,
+        "transactional_commits_fenced": True,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
     }

@@ -23,6 +23,9 @@ DEAD: Final = "Dead"
 Protocols = tuple[tuple[str, Subscription], ...]
 
 
+_NOTHING: Final = Subscription(())
+
+
 @dataclass(slots=True, eq=False)
 class Member:
     """A member of a group. It awaits a generation while it has ``on_join``, its partitions while it has ``on_sync``.
@@ -43,8 +46,11 @@ class Member:
     is_watched: bool = False
 
     def subscription(self, protocol: str) -> Subscription:
-        """Return what the member tells who assigns by a protocol."""
-        return next(told for name, told in self.protocols if name == protocol)
+        """Return what the member tells who assigns by a protocol.
+
+        That is nothing for a static member that has come back without it while the generation goes on, as up to 2.6 it does.
+        """
+        return next((told for name, told in self.protocols if name == protocol), _NOTHING)
 
     def awaits(self) -> bool:
         """Return whether the coordinator owes it an answer, so that its session does not run."""

@@ -202,13 +202,13 @@ def joined(
 def read(
     error: str, hw: int, last_stable_offset: int, batches: list[list[Any]], aborted: list[Any]
 ) -> dict[str, Any]:
-    """Return what is read of a partition."""
+    """Return what is read of a partition; where that is nothing, what was aborted says nothing to who reads."""
     return {
         "error": error,
         "hw": hw,
         "lso": last_stable_offset,
         "batches": batches,
-        "aborted": [list(each) for each in aborted],
+        "aborted": [list(each) for each in aborted if batches],
     }
 
 
