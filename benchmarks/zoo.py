@@ -32,12 +32,16 @@ def library_plan(name: str) -> Plan:
     return load_campaign(resolve(name)[0]).plans[0]
 
 
+def broken_rules(plan: Plan, seed: int) -> tuple[str, ...]:
+    rules = run_plan(plan, seed).verdict.rules
+    return tuple(name for name, judged in rules.items() if judged.status == VIOLATED)
+
+
 def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> Found:
     """Return the first of some seeds in which a promise is broken, or how many there were until time was over."""
     count = 0
     for count, seed in enumerate(seeds, start=1):
-        rules = run_plan(plan, seed).verdict.rules
-        broken = tuple(name for name, judged in rules.items() if judged.status == VIOLATED)
+        broken = broken_rules(plan, seed)
         if broken:
             return Found(count, broken)
         if time.process_time() > end_s:
