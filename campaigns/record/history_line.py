@@ -156,14 +156,15 @@ def _check_names(field: str, keys: Any) -> None:
 def rebalances(log: Any) -> list[Any]:
     """Return the rebalances of an operation: Jepsen's older tests tell those before it apart from those during it."""
     if isinstance(log, dict):
-        return [event for part in log.values() if isinstance(part, list) for event in part]
+        return [event for part in log.values() for event in part or ()]
     return log or []
 
 
 def _check_rebalance_log(log: Any) -> None:
     if log is None:
         return
-    if not isinstance(log, (list, dict)):
+    parts = log.values() if isinstance(log, dict) else [log]
+    if not all(part is None or isinstance(part, list) for part in parts):
         raise MalformedOperation("rebalance-log", f"`rebalance-log` is a list, not {_shown(log)}")
     for event in rebalances(log):
         if not isinstance(event, dict) or "keys" not in event:

@@ -85,7 +85,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.TORN_TRANSACTION: Anomaly(
         torn_transactions.torn_transactions,
-        "Torn transaction: of an operation of several sends that was not acknowledged some records were polled and others never, "
+        "Torn transaction: of an operation of several sends whose outcome is unknown some records were polled and others never, "
         "although their partitions were polled empty afterwards.",
     ),
     promise.G0: Anomaly(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import ACKED, UNKNOWN
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import UNKNOWN, UNSURE
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
     OperationId,
@@ -28,33 +29,35 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
-    """Find operations of several sends that were not acknowledged, and of which polls returned some records and not others.
+    """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
 
-    Of those that were acknowledged a record that nobody reads is a lost write, or unseen. A partition that nobody polled empty after
-    the operation had ended tells nothing.
+    Of one that was acknowledged, or whose offset is known, a record that nobody reads is a lost write, or unseen; what is read of one
+    that failed is an aborted read. A partition tells nothing that nobody polled empty once the others had been read: the operation
+    may take effect late.
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:
-        if len(transaction.sends) < 2 or records.outcomes[transaction.sends[0][1]] == ACKED:
+        if len(transaction.sends) < 2 or records.outcomes[transaction.sends[0][1]] != UNSURE:
             continue
-        read, unread = [], []
+        unread, seen = [], UNKNOWN
         for name, row in transaction.sends:
             partition = history.partitions[name]
-            if partition.sent_again.get(records.values[row]):
+            value = records.values[row]
+            if partition.sent_again.get(value):
                 continue
-            if orders.is_read(name, records.values[row]):
-                read.append((name, row))
-            elif partition.read_dry > max(records.completed[row], records.invoked[row]):
+            if orders.is_read(name, value):
+                read = _read(history, name, row)
+                seen = read if seen == UNKNOWN else min(seen, read, key=records.polled_by.__getitem__)
+            elif not orders.of(name).offsets_of(value):
                 unread.append((name, row))
-        if not read or not unread:
+        if seen == UNKNOWN:
             continue
-        name, row = unread[0]
-        seen = next(
-            each
-            for each in history.partitions[read[0][0]].rows_of(records.values[read[0][1]])
-            if records.polled_by[each] != UNKNOWN
-        )
         position = records.polled_by[seen]
+        since = max(records.completed[transaction.sends[0][1]], position)
+        dry = [(name, row) for name, row in unread if history.partitions[name].read_dry > since]
+        if not dry:
+            continue
+        name, row = dry[0]
         yield Finding(
             partition=name,
             value=records.values[row],
@@ -69,3 +72,10 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
             ),
             details=(("operations", numbers(history, transaction.position, position)),),
         )
+
+
+def _read(history: HistoryIndex, partition: str, row: int) -> int:
+    """Return the row by which a value is known to have been polled."""
+    records = history.records
+    rows = history.partitions[partition].rows_of(records.values[row])
+    return next(each for each in rows if records.polled_by[each] != UNKNOWN)

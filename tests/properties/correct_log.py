@@ -160,6 +160,7 @@ class CorrectLog:
             for slot, (role, subscribes) in enumerate(zip(setup.roles, setup.subscribes, strict=True))
         ]
         self.late: list[Pending] = []
+        self.written: list[Pending] = []
         self.next_process = SLOTS
 
     def record(self, process: int | str, type_: str, f: str, value: Any, **more: Any) -> None:
@@ -310,6 +311,7 @@ class CorrectLog:
         self.write(pending)
 
     def write(self, pending: Pending) -> None:
+        self.written.append(pending)
         for key, values in pending.sent().items():
             log = self.logs[key]
             log.next_offset += {5: 3, 6: HUGE_GAP}.get(pending.step.number % 16, 0)
@@ -391,13 +393,35 @@ class CorrectLog:
         if not self.setup.plain:
             self.record("nemesis", "info", "heal", "all")
         parts: list[list[tuple[Log, int, int]]] = [[], []]
+        ends = self.ends()
         for log in self.logs.values():
-            end = len(log.records) if self.setup.reads_unacked_tail else max(log.acked, log.read)
+            end = ends[log.key]
             cut = self.setup.final_cut % (end + 1)
             parts[0].append((log, 0, cut))
             parts[1].append((log, cut, end))
         for process, part in enumerate(parts, self.next_process):
             self.read_part(process, part)
+
+    def ends(self) -> dict[Key, int]:
+        """Return how far each log is read: of what is committed as a whole all, if any."""
+        if self.setup.reads_unacked_tail:
+            return {key: len(log.records) for key, log in self.logs.items()}
+        ends = {key: max(log.acked, log.read) for key, log in self.logs.items()}
+        known: dict[Key, int] = {}
+        while known != ends:
+            known = dict(ends)
+            for pending in self.written:
+                places = [
+                    (key, self.logs[key].places[value])
+                    for key, values in pending.sent().items()
+                    for value in values
+                ]
+                if pending.f == "txn" and any(place < ends[key] for key, place in places):
+                    ends = {
+                        key: max(ends[key], *(place + 1 for at, place in places if at == key), 0)
+                        for key in ends
+                    }
+        return ends
 
     def hang_or_finish(self, pending: Pending) -> None:
         """Let an operation return, or never hear of it again, whatever came of it."""

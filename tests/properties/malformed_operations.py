@@ -83,7 +83,10 @@ NOT_AN_OPERATION: list[Any] = [
     *each(lambda pairs: poll({"t": pairs}), [*NO_LISTS, [0, "m"], [None], [[]], [[0]], [[0, "m", 1]]]),
     *each(lambda offset: poll({"t": [[0, "m"], [offset, "n"]]}), [*NO_NUMBERS, None]),
     *each(lambda value: poll({"t": [[0, "m"], [1, value]]}), NO_NAMES),
-    *each(rebalanced, [1, {}, "t", [1], [[]], [{}], [{"keys": "t"}], [{"keys": [None]}], [{"keys": None}]]),
+    *each(
+        rebalanced,
+        [1, {"during": 1}, "t", [1], [[]], [{}], [{"keys": "t"}], [{"keys": [None]}], [{"keys": None}]],
+    ),
 ]
 
 MALFORMED = [*NOT_JSON, *(json.dumps(line).encode() for line in NOT_AN_OPERATION)]

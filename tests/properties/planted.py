@@ -24,6 +24,7 @@ from tests.properties.planted_records import (
     plant_inconsistent_offsets,
     plant_lost_write,
     plant_precommitted_read,
+    plant_torn_transaction,
     plant_unseen,
 )
 from tests.properties.planting import Planted
@@ -36,6 +37,7 @@ PLANTS: dict[str, Callable[[History, Draw], Planted]] = {
     "unseen": plant_unseen,
     "G1a": plant_g1a,
     "precommitted-read": plant_precommitted_read,
+    "torn-transaction": plant_torn_transaction,
     "poll-skip": plant_poll_skip,
     "nonmonotonic-poll": plant_nonmonotonic_poll,
     "int-poll-skip": plant_int_poll_skip,

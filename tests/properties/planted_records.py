@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from tests.properties.correct_log import History
 from tests.properties.planting import (
+    PLANTED,
+    PLANTED_TOO,
     Planted,
     add_poll,
     keys_to_append_to,
@@ -17,6 +19,7 @@ from tests.properties.recorded_history import (
     Draw,
     Recording,
     drop_polled,
+    operation_lines,
     read_lines,
     send_lines,
     weave,
@@ -128,10 +131,35 @@ def plant_unseen(history: History, draw: Draw) -> Planted:
         for offset, value in recording.read_records(key)
         if (sender := recording.sender.get((key, value))) is not None and sender.type == "ok"
     ]
-    key, start = draw(acked)
+    # Of an operation that is committed as a whole, if at all, another record may be read on.
+    torn = {
+        (key, offset)
+        for key, offset in acked
+        for later, value in recording.read_records(key)
+        if later >= offset and (sender := recording.sender.get((key, value))) is not None
+        if sender.type == "info" and len(sender.sends) > 1
+    }
+    key, start = draw([place for place in acked if place not in torn])
     unread = [value for offset, value in recording.read_records(key) if offset >= start]
     drop_polled(recording, key, lambda pair: bool(pair[0] >= start))
     return planted(recording, [key], [v for v in unread if recording.sender[key, v].type == "ok"], each=True)
+
+
+def plant_torn_transaction(history: History, draw: Draw) -> Planted:
+    """One record of an operation whose outcome is unknown is polled, and another one never, in whichever order partitions are polled."""
+    recording = prepare(history, draw)
+    process = recording.fresh_process()
+    there, missing = draw([(PLANTED, PLANTED_TOO), (PLANTED_TOO, PLANTED)])
+    sends = [["send", PLANTED, "half"], ["send", PLANTED_TOO, "half"]]
+    keys = [PLANTED, PLANTED_TOO]
+    lines = [
+        *operation_lines(process, "txn", sends, sends, "info"),
+        *operation_lines(process + 1, "assign", keys, keys),
+        *read_lines(process + 1, there, [(0, "half")]),
+        *operation_lines(process + 1, "poll", [["poll"]], [["poll", {}]]),
+    ]
+    weave(recording.history, draw, lines)
+    return planted(recording, [missing], ["half"], each=True)
 
 
 def plant_g1a(history: History, draw: Draw) -> Planted:

@@ -17,7 +17,8 @@ from tests.properties.recorded_history import (
     weave_reads,
 )
 
-CERTAIN, CERTAIN_TOO, PLANTED = "certain", "certain too", "planted"
+CERTAIN, CERTAIN_TOO = "certain", "certain too"
+PLANTED, PLANTED_TOO = "planted", "planted too"
 
 
 @dataclass(frozen=True)
