@@ -72,7 +72,7 @@ class _Client:
     """Where a process stands.
 
     ``positions`` are what it read last, by partition. Of partitions that it was assigned nothing is known before
-    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its last ok poll
+    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation (``is_atomic`` a transaction), ``polled`` its last ok poll
     since it was assigned something, ``polled_invoked`` where that was invoked.
     """
 
@@ -82,6 +82,7 @@ class _Client:
     subscribed: bool = False
     unnamed: bool = False
     invoked: int = UNKNOWN
+    is_atomic: bool = False
     polled: int = UNKNOWN
     polled_invoked: int = UNKNOWN
 
@@ -152,7 +153,7 @@ class HistoryIndex:
             if f in READING_OR_WRITING:
                 rebalanced = rebalances.get(position - begin, _NOTHING)
                 if len(value) != 1:
-                    self._add_several(process, type_, value, position, rebalanced)
+                    self._add_several(process, type_, f == TXN, value, position, rebalanced)
                 elif value[0][0] == SEND:
                     self._add_sends(((process, type_, value[0], position),))
                     if f == TXN and type_ == FAIL:
@@ -209,7 +210,10 @@ class HistoryIndex:
                     pending.setdefault(records.invoked[row], []).append((session.partition, row))
         for position, sends in pending.items():
             if len(sends) > 1:
-                self._add_transaction(Transaction(self.processes[position], position, INFO), sends)
+                client = self._clients[self.processes[position]]
+                is_atomic = client.is_atomic and client.invoked == position
+                transaction = Transaction(self.processes[position], position, INFO, is_atomic)
+                self._add_transaction(transaction, sends)
         for client in self._clients.values():
             self._note_all_dry(client)
 
@@ -273,12 +277,18 @@ class HistoryIndex:
                     self._read_in_vain(client, (micro[1],), position, rebalanced)
 
     def _add_several(
-        self, process: int, type_: str, value: Sequence[Any], position: int, rebalanced: frozenset[str]
+        self,
+        process: int,
+        type_: str,
+        is_atomic: bool,
+        value: Sequence[Any],
+        position: int,
+        rebalanced: frozenset[str],
     ) -> None:
         client = self._client(process)
         sends = [micro for micro in value if micro[0] == SEND]
         if type_ == INVOKE:
-            client.invoked = position
+            client.invoked, client.is_atomic = position, is_atomic
             for _, name, written in sends:
                 self._invoke(process, name, written[1] if type(written) in _PAIRS else written, position)
             return
@@ -291,7 +301,7 @@ class HistoryIndex:
             self._end_ok_poll(client, position)
         if not sends:
             return
-        transaction = Transaction(process, position, type_)
+        transaction = Transaction(process, position, type_, is_atomic)
         for records in polls:
             for partition, pairs in records.items():
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))

@@ -108,13 +108,14 @@ class SendRecord:
 class Transaction:
     """A completed operation of several micro-operations, at least one of them a send.
 
-    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
+    It ``is_atomic`` if it was called a transaction. ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
     reading. ``committed`` is None until a rule has worked it out.
     """
 
     process: int
     position: int
     outcome: str
+    is_atomic: bool
     committed: bool | None = None
     sends: list[tuple[str, int]] = field(default_factory=list)
     reads: dict[str, list[Pair]] = field(default_factory=dict)

@@ -29,7 +29,7 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
-    """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
+    """Find transactions (`txn`) of several sends whose outcome is unknown, and of which polls returned some records and not others.
 
     Of one that was acknowledged, or whose offset is known, a record that nobody reads is a lost write, or unseen; what is read of one
     that failed is an aborted read. A partition tells nothing that nobody polled empty once the others had been read: the operation
@@ -37,7 +37,8 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:
-        if len(transaction.sends) < 2 or records.outcomes[transaction.sends[0][1]] != UNSURE:
+        first = transaction.sends[0][1] if transaction.is_atomic and transaction.sends else UNKNOWN
+        if first == UNKNOWN or records.outcomes[first] != UNSURE:
             continue
         unread, seen = [], UNKNOWN
         for name, row in transaction.sends:
@@ -53,7 +54,7 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
         if seen == UNKNOWN:
             continue
         position = records.polled_by[seen]
-        since = max(records.completed[transaction.sends[0][1]], position)
+        since = max(records.completed[first], position)
         dry = [(name, row) for name, row in unread if history.partitions[name].read_dry > since]
         if not dry:
             continue

@@ -174,8 +174,16 @@ PLANTS: dict[str, Callable[[CorrectCluster, Draw], Evidence]] = {
 CERTAIN = [(CorrectCluster.send, "t-0", 2), (CorrectCluster.send, "t-0", 4)]
 
 
-NEED_A_RUN = {"acked-below-min-isr", "unavailable"}
-"""They judge what a leader decided and what a core gave: see test_rule_acked_below_min_isr.py and test_core_recovery.py."""
+NEED_A_RUN = {
+    # What a leader decided, and what a core gave: test_rule_acked_below_min_isr.py and test_core_recovery.py.
+    *("acked-below-min-isr", "unavailable"),
+    # What coordinators decided: test_transaction_rules.py.
+    *("torn-transaction", "unasked-commit", "fenced-write", "read-above-lso", "hanging-transaction"),
+    *("lso-stands-still", "offset-regression"),
+    # What applications made of it: test_effect_rules.py.
+    *("lost-effect", "doubled-effect", "rebalance-skip"),
+}
+"""They judge what only a run has, and are planted in runs."""
 
 
 def test_there_is_a_plant_for_every_rule_that_needs_more_than_the_history() -> None:

@@ -248,7 +248,7 @@ def commits(evidence: Evidence) -> list[TraceEvent]:
 
 def test_a_commit_of_an_old_generation_that_sets_the_group_back_is_noticed() -> None:
     first, *_, last = commits(sound_group())
-    late = (last[0], OffsetsCommitted.name, last[2], "g", first[4], first[5], first[6])
+    late = (last[0], OffsetsCommitted.name, last[2], "g", first[4], first[5], last[6], first[7])
     place = sound_group().trace.index(last) + 1
     trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
     results = judged(with_trace(sound_group(), trace))
@@ -277,7 +277,7 @@ def test_one_member_may_commit_in_another_order_than_it_meant_to() -> None:
     member = next(event[4] for event in commits(sound_group()) if event[5] == 1)
     own = [event for event in commits(sound_group()) if event[4:6] == (member, 1)]
     first, second = own[0], own[1]
-    assert first[6] != second[6]
+    assert first[7] != second[7]
     late = (second[0], *first[1:])
     place = sound_group().trace.index(second) + 1
     trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
