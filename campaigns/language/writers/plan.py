@@ -10,7 +10,13 @@ from harrow.campaigns.language.schema import ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.language.writers.conditions import condition_map
 from harrow.campaigns.language.writers.script import action_entry, injection_rows, listed, script_items
 from harrow.campaigns.language.writers.section import section_map, value_of
-from harrow.campaigns.language.writers.settings import SharedSettings, setting_word, settings_map
+from harrow.campaigns.language.writers.settings import (
+    SharedSettings,
+    is_application,
+    said_of,
+    setting_word,
+    settings_map,
+)
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
 from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.fields import NumberRangeMarker
@@ -50,7 +56,7 @@ def document(plan: Plan) -> Rows:
             rows[key] = sections.pop(key)
     rows |= {"behaviours": behaviours, "settings": shared.rows(), **sections}
     for key, kind in application_kinds():
-        of_kind = [section_map(client) for client in plan.applications if type(client) is kind.spec]
+        of_kind = [_application(client, shared) for client in plan.applications if type(client) is kind.spec]
         if of_kind:
             rows.setdefault("workload", {})[key] = Items(of_kind)
     if "workload" in rows:
@@ -105,6 +111,16 @@ def _producer(producer: ProducerSpec, duration_us: int, shared: SharedSettings) 
 
 def _client(client: Any, shared: SharedSettings, without: tuple[str, ...] = ()) -> dict[str, Any]:
     return section_map(client, without=without, settings=shared.own(client.settings) or None)
+
+
+def _application(client: Any, shared: SharedSettings) -> dict[str, Any]:
+    if not is_application(client):
+        return section_map(client)
+    return section_map(
+        client,
+        consumer=shared.own(said_of(client.consumer, client)) or None,
+        producer=shared.own(said_of(client.producer, client)) or None,
+    )
 
 
 def _emptiable(section: BlastRadius | Core | None) -> dict[str, Any] | Word | None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from harrow.campaigns.language.literals import setting_text
 from harrow.campaigns.language.plan import Plan
@@ -11,12 +12,15 @@ from harrow.cluster_model.settings import (
     ALL_REPLICAS,
     BROKER,
     CONSUMER,
+    GROUP_ID,
     PRODUCER,
     SETTINGS,
     TOPIC,
+    TRANSACTIONAL_ID,
     Value,
     scopes_of,
 )
+from harrow.cluster_model.topology import ApplicationSpec
 
 Settings = Mapping[str, Value]
 
@@ -36,8 +40,14 @@ class SharedSettings:
     def __init__(self, plan: Plan) -> None:
         self._receivers: dict[str, Sequence[Settings]] = {
             TOPIC: [topic.settings for topic in plan.cluster.topics],
-            PRODUCER: [producer.settings for producer in plan.producers],
-            CONSUMER: [consumer.settings for consumer in plan.consumers],
+            PRODUCER: [
+                *(producer.settings for producer in plan.producers),
+                *(said_of(client.producer, client) for client in plan.applications if is_application(client)),
+            ],
+            CONSUMER: [
+                *(consumer.settings for consumer in plan.consumers),
+                *(said_of(client.consumer, client) for client in plan.applications if is_application(client)),
+            ],
         }
         self._shared = dict(plan.cluster.settings)
         for name in _order():
@@ -71,6 +81,19 @@ class SharedSettings:
             return None
         ((value, count),) = Counter(settings[name] for settings in receivers).most_common(1)
         return value if count > 1 or len(receivers) == 1 else None
+
+
+def is_application(client: object) -> TypeGuard[ApplicationSpec]:
+    """Return whether a client has settings for a producer and a consumer, which begin with the campaign's."""
+    return isinstance(client, ApplicationSpec)
+
+
+def said_of(settings: Settings, application: ApplicationSpec) -> dict[str, Value]:
+    """Return the settings of an application's clients without the names that are its own."""
+    named = (GROUP_ID, TRANSACTIONAL_ID)
+    return {
+        name: value for name, value in settings.items() if not (name in named and value == application.name)
+    }
 
 
 def settings_map(settings: Settings) -> dict[str, str]:
