@@ -75,6 +75,15 @@ def member_committed_out_of_order() -> str:
     )
 
 
+@cause("not-owned-committed")
+def not_owned_committed(*, member: events.Text, generation: events.Number) -> str:
+    """A member began to commit before it was fenced, and its client sent that again when it had joined again."""
+    return (
+        f"{member} of generation {generation} owned the partition no more; coordinators compare member epochs, not owners "
+        f"({promise.CONSUMER_PROTOCOL})"
+    )
+
+
 @cause("no-member-committed")
 def no_member_committed() -> str:
     """Nobody fences consumers that assign partitions to themselves."""
@@ -93,7 +102,10 @@ def commits_had_expired(*, setting: events.Text) -> str:
 
 
 class _Commit(NamedTuple):
-    """What a group has committed of a partition: the position, by whom, and the line of the trace."""
+    """What a group has committed of a partition: the position, by whom, and the line of the trace.
+
+    It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that partition.
+    """
 
     position: int
     member: str
@@ -101,6 +113,7 @@ class _Commit(NamedTuple):
     number: int
     at_us: int
     broker: int
+    is_owners: bool
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -124,16 +137,25 @@ class _Groups:
         self._expired: dict[tuple[str, str], tuple[int, events.OffsetsExpired]] = {}
         self._expected: dict[tuple[str, str], tuple[str, _Commit | None]] = {}
         self._resets: dict[str, tuple[int, str]] = {}
+        self._owned: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def _commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
         for partition, position in event.offsets:
             key = event.group, partition
-            commit = _Commit(position, event.member, event.generation, number, event.at_us, event.broker)
+            owned = self._owned.get((event.group, event.member))
+            commit = _Commit(
+                *(position, event.member, event.generation, number, event.at_us, event.broker),
+                is_owners=owned is None or partition in owned,
+            )
             known = self._commits.get(key)
             if known is not None and position < known.position:
                 yield _by_commit(self._index, key, known, commit, self._resets.get(partition))
             self._commits[key] = commit
             self._expired.pop(key, None)
+
+    def _reconcile(self, _: int, event: events.MemberReconciled) -> Iterator[Finding]:
+        self._owned[event.group, event.member] = (*event.assigned, *event.revoking)
+        yield from ()
 
     def _expire(self, number: int, event: events.OffsetsExpired) -> Iterator[Finding]:
         for partition, _ in event.offsets:
@@ -158,6 +180,7 @@ class _Groups:
 
     TAKES: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
         events.OffsetsCommitted: _commit,
+        events.MemberReconciled: _reconcile,
         events.OffsetsExpired: _expire,
         events.PartitionsAssigned: _assign,
         events.OffsetReset: _reset,
@@ -213,6 +236,9 @@ def _why_committed(
         return Cause((no_member_committed.conclude(),), promise.ASSIGN)
     if (commit.member, commit.generation) == (known.member, known.generation):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
+    if not commit.is_owners and commit.generation >= known.generation:
+        by = not_owned_committed.conclude(member=commit.member, generation=commit.generation)
+        return Cause((by,), promise.CONSUMER_PROTOCOL)
     fixes = preventions.by_behaviour(index.evidence, preventions.COMMITS)
     if commit.generation < known.generation:
         old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
@@ -270,7 +296,7 @@ RULE: Final = Rule(
         "A group had committed a position in a partition, and a lower one was committed, or told to a consumer that began to read the "
         "partition after that: what it has processed is processed again."
     ),
-    source="GroupCoordinator.validateOffsetCommit, GroupMetadataManager.scala; KIP-447, KIP-211.",
+    source="GroupCoordinator.validateOffsetCommit, GroupMetadataManager.scala; KIP-447, KIP-211; CommitRequestManager.java (memberInfo), ConsumerGroup.validateOffsetCommit.",
     promise=Promise(
         promised_by=(promise.SUBSCRIBED,),
         permissions=(
@@ -290,6 +316,10 @@ RULE: Final = Rule(
             Permission(
                 setting=promise.ASYNC_COMMITS,
                 when="of one member's own commits in one generation, which nothing orders",
+            ),
+            Permission(
+                setting=promise.CONSUMER_PROTOCOL,
+                when="of a commit that is sent again once its member, which was fenced meanwhile, has joined again",
             ),
             Permission(setting=OFFSETS_RETENTION, when="when the commit had expired"),
         ),

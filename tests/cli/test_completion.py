@@ -69,14 +69,14 @@ def test_variants_of_the_campaign_that_is_named(complete: Complete, before: tupl
 def test_names_that_can_be_explained(complete: Complete) -> None:
     assert complete("explain", "broker_cr") == ["broker_crash"]
     assert complete("explain", "min.in") == ["min.insync.replicas"]
-    assert complete("explain", "lost") == ["lost-write"]
+    assert complete("explain", "lost-w") == ["lost-write"]
     assert complete("explain", "truncated-below-hw") == ["truncated-below-hw"]
     assert complete("explain", "loss-by") == ["loss-by-hw-truncation"]
     assert "faults" in complete("list", "")
 
 
 def test_rules_and_anomalies(complete: Complete) -> None:
-    assert complete("shrink", "acks-0", "--rule", "lost") == ["lost-write"]
+    assert complete("shrink", "acks-0", "--rule", "lost") == ["lost-write", "lost-effect"]
     assert complete("check", "x", "--allow", "dup") == ["duplicate"]
     assert complete("check", "x", "--demand", "G1") == ["G1a", "G1c"]
 
