@@ -30,7 +30,7 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
     the run has to be tried.
     """
     plan = replace(result.plan, variant=None, description="", swarm=None, expect=Expectation())
-    sends = list(_sends(result))
+    sends = list(sends_of(result))
     operated = [Moment(at_us=at_us, action=action) for at_us, action in result.operated]
     written = replace(
         plan,
@@ -65,7 +65,8 @@ def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
     return with_timeline(plan, moments)
 
 
-def _sends(result: RunResult) -> Iterator[Moment]:
+def sends_of(result: RunResult) -> Iterator[Moment]:
+    """Yield what producers sent in a run, and when."""
     names = result.evidence.process_names
     producers = {producer.name for producer in result.plan.producers}
     for operation in result.evidence.operations:

@@ -22,7 +22,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search import simpler_cluster, simpler_schedule
 from harrow.campaigns.search.delta_debugging import fewest
-from harrow.campaigns.search.explicit_plan import explicit_plans, with_named_controllers
+from harrow.campaigns.search.explicit_plan import explicit_plans, sends_of, with_named_controllers
 from harrow.campaigns.search.fewer_records import with_few_records
 from harrow.campaigns.search.signature import Signature, same_failure, signatures
 from harrow.campaigns.search.timeline import timeline, with_timeline
@@ -75,9 +75,12 @@ class Shrunk:
     finding: Finding
 
     def size(self) -> tuple[int, int]:
-        """Return how many faults and how many records a plan names."""
+        """Return how many faults a plan names, and how many records it sends."""
         moments = timeline(self.plan)
-        return sum(m.is_fault() for m in moments), sum(isinstance(m.action, Send) for m in moments)
+        records = sum(isinstance(m.action, Send) for m in moments)
+        if _generates(self.plan):
+            records = sum(1 for _ in sends_of(self.result))
+        return sum(m.is_fault() for m in moments), records
 
 
 class Shrinker:
@@ -170,6 +173,9 @@ class Shrinker:
         before: tuple[Plan, int] | None = None
         while before != (self._now.plan, self._now.seed):
             before = self._now.plan, self._now.seed
+            if _generates(self._now.plan):
+                # What did not fail in the same way at first may do so now that there is less of it.
+                any(self._accept(plan, self._now.seed) for plan in explicit_plans(self._now.result))
             self._take(simpler_cluster.with_fixed_latency)
             self._remove(order, faults=True)
             self._take(simpler_schedule.with_plainer_faults)
@@ -282,3 +288,8 @@ def _is_writable(plan: Plan) -> bool:
     except UnwritablePlanError:
         return False
     return True
+
+
+def _generates(plan: Plan) -> bool:
+    """Return whether producers send records that the plan does not name."""
+    return any(producer.interval_us is not None for producer in plan.producers)

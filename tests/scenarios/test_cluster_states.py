@@ -75,7 +75,7 @@ def check_end(result: RunResult) -> None:
 def first_sequence(offset: int, batches: Iterable[RecordBatch], sequence: int) -> int:
     """Return the sequence of the first record of the batch that a record is in."""
     for batch in batches:
-        if batch.base_offset <= offset < batch.base_offset + len(batch.values):
+        if any(offset == stored for stored, _ in batch.records()):
             return sequence if sequence < 0 else sequence - (offset - batch.base_offset)
     raise AssertionError(offset)
 

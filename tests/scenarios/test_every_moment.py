@@ -355,9 +355,10 @@ def record_of(entry: LogEntry) -> tuple[int, str, int, int, int]:
 
 def records_in(batches: Iterable[RecordBatch]) -> Iterator[tuple[int, str, int, int, int]]:
     for batch in batches:
-        for place, value in enumerate(batch.values):
+        for offset, value in batch.records():
+            place = offset - batch.base_offset
             sequence = NO_SEQUENCE if batch.base_sequence == NO_SEQUENCE else batch.base_sequence + place
-            yield batch.base_offset + place, value, batch.leader_epoch, batch.producer_id, sequence
+            yield offset, value, batch.leader_epoch, batch.producer_id, sequence
 
 
 def compare_clients(result: RunResult) -> None:
