@@ -21,7 +21,7 @@ from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
 
 PLANS = library_plans()
-SWARM_SEEDS = range(40)
+SWARM_SEEDS = range(12)
 
 
 def check_end(result: RunResult) -> None:
