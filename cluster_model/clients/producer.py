@@ -335,7 +335,7 @@ class Producer:
         self._waiting[batch.partition] = None
         if not self._expiry_timer_set:
             self._expiry_timer_set = True
-            self._host.set_timer(self._config.request_timeout_us, self._expire_batches)
+            self._host.set_timer(self._config.request_timeout_us, self._expire_batches, self._clock_steps)
         if not batch.has_sequence():
             queue.appendleft(batch)
             return

@@ -1,17 +1,19 @@
 """A producer with a transactional id: what it sends takes effect with its transaction, all of it or nothing."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.transaction_manager import OnDone, TransactionManager
 from harrow.cluster_model.events import TransactionReported
-from harrow.cluster_model.history import FAIL, INFO, OK, SEND, TXN, MicroOperation
+from harrow.cluster_model.history import FAIL, INFO, OK, SEND, TXN, History, MicroOperation
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import ProducerConfig
+from harrow.cluster_model.sim.host import Host
 
 
 @dataclass(slots=True, eq=False)
@@ -30,8 +32,22 @@ class TransactionalProducer(Producer):
     can commit it any more. Where a commit was asked for, and not answered, nobody knows.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        host: Host,
+        process: int,
+        brokers: tuple[int, ...],
+        partitions: tuple[str, ...],
+        config: ProducerConfig,
+        behaviours: Behaviours,
+        history: History,
+        record_bytes: int,
+        topics: Collection[str] = (),
+        later: Collection[int] = (),
+    ) -> None:
+        super().__init__(
+            host, process, brokers, partitions, config, behaviours, history, record_bytes, topics, later
+        )
         self.transactions = TransactionManager(
             self._host, self._metadata, self._config, self._behaviours, self
         )

@@ -11,6 +11,7 @@ from harrow.cluster_model.protocol import (
     FetchResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
+    OffsetsForLeaderEpochResponse,
 )
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config
@@ -189,5 +190,5 @@ def test_a_new_leader_epoch_has_a_follower_forget_that_it_lags_behind_by_nothing
     follower.fetcher.add(partition)
     for sent in follower.host.requests("OffsetsForLeaderEpoch"):
         follower.host.sent.remove(sent)
-        sent.answer(type("Answer", (), {"partitions": {P: ("NONE", 0, 1)}})())
+        sent.answer(OffsetsForLeaderEpochResponse({P: ("NONE", 0, 1)}))
     assert follower.host.named("follower_throttled") == [(1, P, 0, 1)]

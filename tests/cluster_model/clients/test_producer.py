@@ -401,6 +401,22 @@ def test_before_kip_91_retries_go_on_for_as_long_as_there_are_answers() -> None:
     assert app.outcomes() == []
 
 
+def test_before_kip_91_a_batch_to_be_sent_again_is_given_up_after_the_request_timeout() -> None:
+    """Also where the timer that was set for it when it was made has run out while it was in flight."""
+    app = App("2.0", retries=100)
+    app.send("a")
+    app.pause(20 * SECOND)
+    app.answer(errors.NOT_ENOUGH_REPLICAS)
+    app.pause(20 * SECOND)
+    app.leaders[P] = -1  # no leader from now on
+    app.answer(errors.NOT_LEADER_FOR_PARTITION)
+    app.metadata()
+    app.pause(30 * SECOND)
+    assert app.outcomes() == []
+    app.pause(SECOND)
+    assert app.outcomes() == [(INFO, "a", "TIMEOUT")]
+
+
 def test_before_kip_91_nothing_expires_behind_a_batch_in_flight_if_that_is_the_only_one() -> None:
     app = App("2.0", max_in_flight_requests_per_connection=1, batch_size=1, retries=100)
     app.send("a", "b")

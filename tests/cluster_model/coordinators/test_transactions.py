@@ -31,6 +31,7 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from tests.cluster_model.coordinators.transactions_cluster import TIMEOUT_US, TransactionsCluster
+from tests.plain_model import patches_the_model
 
 RELEASES = ["0.11", "2.4", "3.9", "4.3"]
 V1 = ["2.4", "3.9"]
@@ -477,6 +478,7 @@ def test_a_leader_asks_while_its_disk_is_slow_too(release: str) -> None:
     assert (cluster.write(following, "t-0", "other") == errors.NONE) == (release == "4.3")
 
 
+@patches_the_model
 def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends_nothing() -> None:
     """It asks, the transaction is aborted, and the answer that it was open comes after that."""
     cluster = TransactionsCluster()
