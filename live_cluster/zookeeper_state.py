@@ -35,7 +35,8 @@ class ControllerTermsSeen:
     """Who is controller, of which epoch, as two znodes have it.
 
     Up to 2.1 a broker writes that it is controller before it raises the epoch; both are one transaction since (KAFKA-6082). So a controller
-    with the epoch of the one before it is none yet.
+    with the epoch of the one before it is none yet. The two are read one after the other, so that where there is no controller
+    the epoch may be that of the one that comes.
     """
 
     def __init__(self, set_controller: Callable[[int | None, int], None]) -> None:
@@ -48,7 +49,9 @@ class ControllerTermsSeen:
         is_another = controller not in (None, self._controller)
         if is_another and epoch <= self._epoch:
             return
-        self._controller, self._epoch = controller, epoch
+        self._controller = controller
+        if controller is not None:
+            self._epoch = epoch
         self._set_controller(controller, epoch)
 
 
@@ -64,6 +67,7 @@ class ZooKeeperState:
             timeout=timeout_s,
             logger=_SILENT,
             connection_retry={"max_tries": -1, "max_delay": 1},
+            command_retry={"max_tries": 5, "max_delay": 1},
         )
 
     def start(self) -> None:
@@ -163,7 +167,8 @@ class ZooKeeperState:
 
     def _read(self, path: str) -> Any:
         try:
-            data, _ = self._asked(lambda: self._client.get(path))
+            # What a watch does not learn because its connection is lost just then, it is not told again.
+            data, _ = self._asked(lambda: self._client.retry(self._client.get, path))
         except NoNodeError:
             return None
         return json.loads(data)

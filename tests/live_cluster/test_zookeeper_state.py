@@ -46,3 +46,10 @@ def test_a_successor_that_is_seen_at_once_is_told(terms: ControllerTermsSeen, to
     for controller, epoch in ((2, 1), (3, 1), (3, 2)):
         terms.look(controller, epoch)
     assert told == [(2, 1), (3, 2)]
+
+
+def test_a_controller_is_told_whose_epoch_was_seen_before_it(terms: ControllerTermsSeen, told: Told) -> None:
+    """Both znodes were written between the look at the one and that at the other."""
+    for controller, epoch in ((None, 0), (None, 1), (0, 1)):
+        terms.look(controller, epoch)
+    assert told[-1] == (0, 1)
