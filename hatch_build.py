@@ -12,7 +12,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -103,6 +104,7 @@ def compile_core(optimisation: str) -> None:
             ["--namespace-packages", "--explicit-package-bases", *(f"harrow/{path}" for path in compiled)],
             opt_level=optimisation,
             debug_level="0",
+            multi_file=True,
             group_name="harrow",
             target_dir=folder,
         )
@@ -115,11 +117,30 @@ def compile_core(optimisation: str) -> None:
         builder: Any = Distribution({"ext_modules": [library]}).get_command_obj("build_ext")
         builder.build_lib = builder.build_temp = folder
         builder.ensure_finalized()
-        builder.run()
+        with _compiling_side_by_side():
+            builder.run()
         # A process may run the old one: it keeps its file.
         compilation.LIBRARY.unlink(missing_ok=True)
         shutil.copyfile(Path(folder) / compilation.LIBRARY.name, compilation.LIBRARY)
     compilation.SOURCES.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _compiling_side_by_side() -> Iterator[None]:
+    """Have as many files compiled at once as there are cores: a compiler takes them one after the other."""
+    from setuptools._distutils.ccompiler import CCompiler  # noqa: PLC0415 - see above
+
+    def compile_all(self: Any, sources: list[str], *args: Any, **kwargs: Any) -> list[str]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            done = pool.map(lambda source: one_after_the_other(self, [source], *args, **kwargs), sources)
+            return [made for files in done for made in files]
+
+    one_after_the_other = CCompiler.compile
+    CCompiler.compile = compile_all
+    try:
+        yield
+    finally:
+        CCompiler.compile = one_after_the_other
 
 
 def with_initialisers(source: str) -> str:
@@ -144,7 +165,7 @@ def with_initialisers(source: str) -> str:
         for item in filter(_is_class_variable, node.body):
             line = item.lineno - 1
             lines[line] = re.sub(
-                r"ClassVar\[(.*?)\] = (.*)", r"\1 = field(default=\2, init=False)", lines[line]
+                r"ClassVar\[(.*?)\] = (.*)", r"\1 = field(default=\2, init=False, repr=False)", lines[line]
             )
         options = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
         options["init"] = "False"

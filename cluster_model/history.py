@@ -48,14 +48,15 @@ def origin_of(effect: str) -> str | None:
 class Operation:
     """One line of a history. ``time_us`` is virtual; a file has nanoseconds.
 
-    ``value`` are micro-operations, of any number and mixed when ``f`` is ``txn``: `sends` and `polls` walk them.
+    ``value`` are micro-operations, of any number and mixed when ``f`` is ``txn``: `sends` and `polls` walk them. Of a consumer that
+    subscribes or is assigned they are partitions.
     """
 
     index: int
     process: int
     type: str
     f: str
-    value: tuple[MicroOperation, ...]
+    value: tuple[Any, ...]
     time_us: int
     error: str | None = None
 
@@ -70,7 +71,7 @@ class Operation:
 
     def sends(self) -> Iterator[tuple[str, int | None, str]]:
         """Yield what it sends, as (partition, offset, value); the offset is None where it is not known."""
-        for micro in self.value:
+        for micro in self._micro_operations():
             if micro[0] == SEND:
                 _, partition, written = micro
                 offset, value = written if isinstance(written, tuple) else (None, written)
@@ -78,11 +79,14 @@ class Operation:
 
     def polls(self) -> Iterator[tuple[str, int, str]]:
         """Yield what it has read, as (partition, offset, value)."""
-        for micro in self.value:
+        for micro in self._micro_operations():
             if micro[0] == POLL and len(micro) > 1:
                 for partition, pairs in micro[1].items():
                     for offset, value in pairs:
                         yield partition, offset, value
+
+    def _micro_operations(self) -> tuple[MicroOperation, ...]:
+        return self.value if self.f in READING_OR_WRITING else ()
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the operation as it is written to ``history.jsonl``."""

@@ -156,3 +156,14 @@ def test_what_a_run_gives_goes_to_another_process() -> None:
 
 def test_the_command_says_that_plain_python_was_asked_for() -> None:
     assert printed("-m", "harrow", "--version", HARROW_PURE="1", PYTHONPATH="src").endswith("(pure Python)\n")
+
+
+def test_ci_tries_in_plain_python_what_can_be_tried_of_that_alone() -> None:
+    """All else runs compiled."""
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    named = [
+        ROOT / word for word in run.split("make pure")[1].split("make regress")[0].replace('"', " ").split()
+    ]
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        if "import patches_the_model" in file.read_text(encoding="utf-8"):
+            assert any(file.is_relative_to(path) for path in named), file

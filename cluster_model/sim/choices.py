@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -43,8 +43,11 @@ class SeededStream:
         self._draw = _draws(f"{seed}/{name}").__next__
 
     def below(self, bound: int) -> int:
-        # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use.
-        return (self._draw() * bound) >> 64
+        # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use. Python looks for signals when it multiplies
+        # long numbers; of an interrupt that is raised there compiled code knows nothing if it knows that they are numbers.
+        drawn: Any = self._draw()
+        number: int = (drawn * bound) >> 64
+        return number
 
 
 def _draws(key: str) -> Iterator[int]:

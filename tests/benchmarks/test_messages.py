@@ -6,6 +6,9 @@ import pytest
 
 from benchmarks.messages import FAILOVER_US, HERD_US, Count, counted, crash, spec_of, table
 from harrow.cluster_model.sim.cluster import Cluster
+from tests.plain_model import patches_the_model
+
+pytestmark = patches_the_model
 
 PARTITIONS = 7
 
