@@ -70,7 +70,10 @@ class Operation:
 
     def sends(self) -> Iterator[tuple[str, int | None, str]]:
         """Yield what it sends, as (partition, offset, value); the offset is None where it is not known."""
-        for micro in self.value:
+        micros: tuple[Any, ...] = (
+            self.value
+        )  # Of other operations they are names, which compiled code would not take.
+        for micro in micros:
             if micro[0] == SEND:
                 _, partition, written = micro
                 offset, value = written if isinstance(written, tuple) else (None, written)
@@ -78,7 +81,8 @@ class Operation:
 
     def polls(self) -> Iterator[tuple[str, int, str]]:
         """Yield what it has read, as (partition, offset, value)."""
-        for micro in self.value:
+        micros: tuple[Any, ...] = self.value
+        for micro in micros:
             if micro[0] == POLL and len(micro) > 1:
                 for partition, pairs in micro[1].items():
                     for offset, value in pairs:
