@@ -1,14 +1,18 @@
 """What groups did with their partitions: what their members polled, committed, and made of it."""
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from harrow.checks.evidence import ApplicationSettings, Evidence
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import ACKED, UNKNOWN, UNSURE, PartitionHistory, Value
-from harrow.cluster_model.history import COMMIT, OK, POLL, STORE, columns_of, origin_of
+from harrow.checks.history.records import ACKED, UNKNOWN, UNSURE, PartitionHistory, Transaction, Value
+from harrow.checks.transaction_fates import ABORTED, COMMITTED
+from harrow.cluster_model.history import COMMIT, INVOKE, OK, POLL, STORE, columns_of, origin_of
+from harrow.cluster_model.topology import EXACTLY_ONCE
 
 
 class MemberPoll(NamedTuple):
@@ -59,17 +63,27 @@ class GroupPartition:
 class GroupWork:
     """The work of all groups: by group and partition, and of applications what came of each value by group.
 
-    *logs* returns the values of a partition by offset, as its last leader has them.
+    *logs* returns the values of a partition by offset, as its last leader has them; *fate* what became there of a value that was
+    part of a transaction, *offset_fate* of what a group has committed in one: a partition and a position.
     """
 
     def __init__(
-        self, evidence: Evidence, history: HistoryIndex, logs: Callable[[str], Sequence[str | None]]
+        self,
+        evidence: Evidence,
+        history: HistoryIndex,
+        logs: Callable[[str], Sequence[str | None]],
+        fate: Callable[[str, Value], str | None],
+        offset_fate: Callable[[str, str, int], str | None],
     ) -> None:
         self._evidence = evidence
         self._history = history
         self._logs = logs
+        self._fate = fate
+        self._offset_fate = offset_fate
         self._records: dict[str, dict[int, Value]] = {}
         self._copies: dict[str, dict[Value, int]] = {}
+        self._offsets_sent: dict[int, list[tuple[int, Sequence[tuple[str, str, int]]]]] = {}
+        self._committers: dict[int, int] = {}
         self.partitions: dict[str, dict[str, GroupPartition]] = {}
         self.applications: dict[str, list[ApplicationSettings]] = {}
         self.effects: dict[str, dict[str, list[Effect]]] = {}
@@ -95,22 +109,58 @@ class GroupWork:
 
     def _read_operations(self) -> None:
         """Note what members polled, committed and stored; who is a member of no group is passed over."""
-        groups = self._groups
+        for application in self._evidence.applications:
+            if application.delivery == EXACTLY_ONCE:
+                self._committers |= zip(application.producers, application.consumers, strict=False)
+        in_transactions = frozenset(self._committers.values())
+        position = -1
         for _, processes, types, fs, values, times_us, _ in columns_of(self._evidence.operations):
             for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
-                if type_ != OK or process not in groups:
+                position += 1
+                if process not in self._groups:
                     continue
-                if f == POLL:
-                    for name, pairs in value[0][1].items():
-                        if pairs:
-                            self._of(process, name).polls.append(
-                                MemberPoll(at_us, process, pairs[0][0], pairs[-1][0])
-                            )
-                elif f == COMMIT:
-                    for _, name, offset in value:
-                        self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
-                elif f == STORE:
-                    self._note_stored(process, value, at_us)
+                if f == COMMIT and process in in_transactions:
+                    if type_ == INVOKE:
+                        self._offsets_sent.setdefault(process, []).append((position, value))
+                    else:
+                        self._note_in_transaction(process, value, at_us, is_acked=type_ == OK)
+                elif type_ == OK:
+                    self._note(process, f, value, at_us)
+
+    def _note(self, process: int, f: str, value: Sequence[Any], at_us: int) -> None:
+        if f == POLL:
+            for name, pairs in value[0][1].items():
+                if pairs:
+                    polled = MemberPoll(at_us, process, pairs[0][0], pairs[-1][0])
+                    self._of(process, name).polls.append(polled)
+        elif f == COMMIT:
+            for _, name, offset in value:
+                self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
+        elif f == STORE:
+            self._note_stored(process, value, at_us)
+
+    def offsets_of(self, transaction: Transaction) -> Iterator[tuple[int, tuple[str, str, int]]]:
+        """Yield what an application commits of offsets in a transaction: when it asks for that, and the group, a partition and a position.
+
+        It sends them behind the first record, and before it ends the transaction.
+        """
+        process = self._committers.get(transaction.process, UNKNOWN)
+        begun = self._history.records.invoked[transaction.sends[0][1]]
+        sent = self._offsets_sent.get(process, ())
+        for position, value in sent[bisect_left(sent, begun, key=itemgetter(0)) :]:
+            if position > transaction.position:
+                break
+            for _, partition, offset in value:
+                yield self._history.times_us[position], (self._groups[process], partition, offset)
+
+    def _note_in_transaction(
+        self, process: int, value: Sequence[tuple[str, str, int]], at_us: int, *, is_acked: bool
+    ) -> None:
+        """Note what a transaction commits, if that counts: the markers in the log tell, whatever the application was told."""
+        for _, name, offset in value:
+            fate = self._offset_fate(self._groups[process], name, offset)
+            if fate == COMMITTED or (fate != ABORTED and is_acked):
+                self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
 
     def _note_stored(
         self, process: int, value: Sequence[tuple[str, str, tuple[int, str]]], at_us: int
@@ -146,10 +196,13 @@ class GroupWork:
     def counts(self, partition: PartitionHistory, row: int) -> bool:
         """Return whether what was sent is there for good.
 
-        It was acknowledged, and not aborted; or nobody knows, and somebody has read it who reads what is committed alone, or
-        anybody where it is part of no transaction.
+        Of what stands in the log as part of a transaction the marker tells. Else it was acknowledged; or nobody knows, and somebody has
+        read it who reads what is committed alone, or anybody where it is part of no transaction.
         """
         records, history = self._history.records, self._history
+        fate = self._fate(partition.name, records.values[row])
+        if fate in (COMMITTED, ABORTED):
+            return fate == COMMITTED
         outcome = records.outcomes[row]
         if outcome != UNSURE:
             return outcome == ACKED

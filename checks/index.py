@@ -6,7 +6,7 @@ there are. What only a finding needs, the replayed cluster, is made when it is f
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 from operator import itemgetter
@@ -23,8 +23,16 @@ from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
-from harrow.checks.transaction_fates import TransactionFate, transaction_fates
+from harrow.checks.transaction_fates import (
+    ABORTED,
+    TransactionFate,
+    TransactionPart,
+    fate_of,
+    transaction_fates,
+)
+from harrow.cluster_model.coordinators.groups.group_records import offsets_in
 from harrow.cluster_model.events import (
+    BatchAppended,
     BecameLeader,
     CheckpointReverted,
     CorruptionCut,
@@ -34,6 +42,7 @@ from harrow.cluster_model.events import (
     UnflushedLost,
     event_fields,
 )
+from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.packed_log import blocks_of, rows_at
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
@@ -147,6 +156,7 @@ class Index:
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
         self._fates: dict[str, Mapping[int, TransactionFate]] = {}
+        self._parts: dict[str, Mapping[Value, list[TransactionPart]]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._numbers_by_partition: dict[type[Event], _Numbers] = {}
@@ -303,7 +313,15 @@ class Index:
     @cached_property
     def group_work(self) -> GroupWork:
         """What groups did with their partitions."""
-        return GroupWork(self.evidence, self.history, self.last_log)
+        return GroupWork(
+            self.evidence,
+            self.history,
+            self.last_log,
+            lambda partition, value: fate_of(self.transaction_parts(partition).get(value, ())),
+            lambda group, partition, position: fate_of(
+                [part for _, part in self.offset_parts.get((group, partition, position), ())]
+            ),
+        )
 
     @cached_property
     def _last_leaders(self) -> Mapping[str, int]:
@@ -341,7 +359,7 @@ class Index:
         return None
 
     def readable(self, partition: str) -> frozenset[Value]:
-        """Return every value that consumers can still read: those in the last leader's log.
+        """Return every value that consumers can still read: those in the last leader's log, but for what was aborted there.
 
         Where no leader is known, those of any log; without any log, what was read.
         """
@@ -349,13 +367,25 @@ class Index:
             logs = self.logs.get(partition)
             if logs:
                 leading = logs.get(self.last_leader(partition))
-                stored = chain.from_iterable(logs.values()) if leading is None else leading
+                stored = chain.from_iterable(logs.values()) if leading is None else self._unaborted(partition)
                 values: frozenset[Value] = frozenset(value for value in stored if value is not None)
             else:
                 values = self.orders.read(partition)
             # Rules go from partition to partition, so one at a time will do.
             self._readable = partition, values
         return self._readable[1]
+
+    def _unaborted(self, partition: str) -> Iterable[str | None]:
+        """Return the values of the last leader's log, but for those in transactions that were aborted there."""
+        values = self.last_log(partition)
+        fates = self.fates(partition) if self.has_transactions else {}
+        if not fates:
+            return values
+        return (
+            value
+            for offset, value in enumerate(values)
+            if offset not in fates or fates[offset].state != ABORTED
+        )
 
     def last_log(self, partition: str) -> Sequence[str | None]:
         """Return the values of a partition by offset, as its last leader has them; without a known one nothing."""
@@ -370,9 +400,66 @@ class Index:
         """Return what became of the records of transactions in the last leader's log, by offset."""
         found = self._fates.get(partition)
         if found is None:
-            log = self.evidence.replicas.get(partition, {}).get(self.last_leader(partition))
+            replicas = self.evidence.replicas.get(partition) or self.evidence.offset_replicas.get(
+                partition, {}
+            )
+            log = replicas.get(self.last_leader(partition))
             found = self._fates[partition] = {} if log is None else transaction_fates(log)
         return found
+
+    @cached_property
+    def has_transactions(self) -> bool:
+        """Whether any producer of the run has transactions."""
+        return any(producer.transactional_id for producer in self.evidence.producers.values())
+
+    def transaction_parts(self, partition: str) -> Mapping[Value, list[TransactionPart]]:
+        """Return the records of transactions in the last leader's log of a partition, by value."""
+        found = self._parts.get(partition)
+        if found is None:
+            parts: dict[Value, list[TransactionPart]] = {}
+            for offset, fate in self.fates(partition).items() if self.has_transactions else ():
+                value = self.standing_at(partition, offset)
+                if value is not None:
+                    parts.setdefault(value, []).append(TransactionPart(partition, offset, value, fate))
+            found = self._parts[partition] = parts
+        return found
+
+    @cached_property
+    def offset_parts(self) -> Mapping[tuple[str, str, int], list[tuple[int, TransactionPart]]]:
+        """What transactions have committed of offsets, by group, partition and position: parts of them like any record, each with when it was appended."""
+        found: dict[tuple[str, str, int], list[tuple[int, TransactionPart]]] = {}
+        appended = {
+            (raw[3], raw[4], raw[5]): raw[0]
+            for _, raw in (self.raw_events(BatchAppended) if self.evidence.offset_replicas else ())
+            if raw[3] in self.evidence.offset_replicas
+        }
+        for name, replicas in self.evidence.offset_replicas.items():
+            log, fates = replicas.get(self.last_leader(name)), self.fates(name)
+            for batch in () if log is None else log.batches:
+                at_us = appended.get((name, batch.base_offset, batch.leader_epoch))
+                if not batch.is_transactional or at_us is None:
+                    continue
+                for offset, group, partition, position in offsets_in(batch):
+                    if offset in fates:
+                        part = TransactionPart(
+                            name, offset, f"offset {position} of {partition} for group {group}", fates[offset]
+                        )
+                        found.setdefault((group, partition, position), []).append((at_us, part))
+        return found
+
+    @cached_property
+    def committed_reads(self) -> Mapping[str, frozenset[Value]]:
+        """What consumers have polled that read what is committed alone, by partition."""
+        readers = {
+            process for process, settings in self.evidence.consumers.items() if settings.read_committed
+        }
+        found: dict[str, set[Value]] = {}
+        for _, processes, types, fs, values, _, _ in columns_of(self.evidence.operations):
+            for process, type_, f, value in zip(processes, types, fs, values, strict=True):
+                if f == POLL and type_ == OK and process in readers:
+                    for name, pairs in value[0][1].items():
+                        found.setdefault(name, set()).update([read for _, read in pairs])
+        return {name: frozenset(values) for name, values in found.items()}
 
     def unread_partitions(self) -> list[str]:
         """Return the partitions of which acked records could not be read back."""

@@ -1,10 +1,11 @@
 """What became of the records of transactions, as the markers in a log tell."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from harrow.checks.evidence import FinalLog
+from harrow.checks.history.records import Value
 from harrow.cluster_model.log.record_batch import ABORT, RecordBatch
 
 COMMITTED: Final = "committed"
@@ -25,6 +26,21 @@ class TransactionFate:
     producer_epoch: int
     leader_epoch: int
     marker_offset: int | None = None
+
+
+class TransactionPart(NamedTuple):
+    """A record of a transaction: where it stands, and what became of it there."""
+
+    partition: str
+    offset: int
+    value: Value
+    fate: TransactionFate
+
+
+def fate_of(parts: Sequence[TransactionPart]) -> str | None:
+    """Return what became of what stands at several places: whether any of them counts; None of what stands nowhere in a transaction."""
+    states = {part.fate.state for part in parts}
+    return next((state for state in (COMMITTED, OPEN, ABORTED) if state in states), None)
 
 
 def transaction_fates(log: FinalLog) -> Mapping[int, TransactionFate]:

@@ -556,7 +556,7 @@ _MUTANTS: Final = (
         kafka="4.3",
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
         source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
-        noticed_by=("torn-transaction", "unseen"),
+        noticed_by=("lost-write", "torn-transaction", "lost-effect", "unseen"),
     ),
     Mutant(
         name="next-transaction-unverified",

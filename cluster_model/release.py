@@ -472,8 +472,8 @@ class Behaviours:
         is_repair=False,
     )
     offsets_kept_while_read: bool = _switch(
-        "Offsets expire offsets.retention.minutes after their group became empty. Before, also those of a group with members, so "
-        "long after they were committed.",
+        "Offsets expire offsets.retention.minutes after their group became empty, and of a group with members those of topics that none of "
+        "them reads, so long after they were committed. Before, all of them did that.",
         "KIP-211, GroupMetadata.removeExpiredOffsets",
         meaning="offsets of a group with members do not expire (KIP-211)",
         before=(("2.1", False),),

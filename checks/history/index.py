@@ -72,7 +72,7 @@ class _Client:
     """Where a process stands.
 
     ``positions`` are what it read last, by partition. Of partitions that it was assigned nothing is known before
-    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation (``is_atomic`` a transaction), ``polled`` its last ok poll
+    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its last ok poll
     since it was assigned something, ``polled_invoked`` where that was invoked.
     """
 
@@ -82,7 +82,6 @@ class _Client:
     subscribed: bool = False
     unnamed: bool = False
     invoked: int = UNKNOWN
-    is_atomic: bool = False
     polled: int = UNKNOWN
     polled_invoked: int = UNKNOWN
 
@@ -91,13 +90,14 @@ class HistoryIndex:
     """What rules look up of a history. Partitions are in the order in which it first names them.
 
     ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are
-    by position. ``transactions`` are the operations that did more than send one record or poll,
+    by position. ``names_transactions_sends`` says that it calls transactions that only send a `send`, as Jepsen does. ``transactions`` are the operations that sent something and were called so, or did more than that,
     ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of what is no
     client. `finish` says that there is no more.
     """
 
     __slots__ = (
-        *("_clients", "_unnamed", "numbers", "partitions", "passed_over", "processes", "records"),
+        *("_clients", "_unnamed", "names_transactions_sends", "numbers", "partitions"),
+        *("passed_over", "processes", "records"),
         *("sessions", "times_us", "transaction_of", "transactions"),
     )
 
@@ -111,6 +111,7 @@ class HistoryIndex:
         self.transactions: list[Transaction] = []
         self.transaction_of: dict[int, Transaction] = {}
         self.passed_over = 0
+        self.names_transactions_sends = False
         self._clients: dict[int, _Client] = {}
         self._unnamed = 0
         for numbers, processes, types, fs, values, times_us, _ in columns_of(operations):
@@ -153,12 +154,12 @@ class HistoryIndex:
             if f in READING_OR_WRITING:
                 rebalanced = rebalances.get(position - begin, _NOTHING)
                 if len(value) != 1:
-                    self._add_several(process, type_, f == TXN, value, position, rebalanced)
+                    self.names_transactions_sends |= f == SEND
+                    self._add_several(process, type_, value, position, rebalanced)
+                elif value[0][0] == SEND and f == TXN and type_ != INVOKE:
+                    self._add_several(process, type_, value, position, rebalanced)
                 elif value[0][0] == SEND:
                     self._add_sends(((process, type_, value[0], position),))
-                    if f == TXN and type_ == FAIL:
-                        partition = self.partitions[value[0][1]]
-                        partition.aborted[partition.failed[-1]] = None
                 else:
                     self._add_polls(((process, type_, value[0], position),), rebalanced)
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
@@ -210,10 +211,7 @@ class HistoryIndex:
                     pending.setdefault(records.invoked[row], []).append((session.partition, row))
         for position, sends in pending.items():
             if len(sends) > 1:
-                client = self._clients[self.processes[position]]
-                is_atomic = client.is_atomic and client.invoked == position
-                transaction = Transaction(self.processes[position], position, INFO, is_atomic)
-                self._add_transaction(transaction, sends)
+                self._add_transaction(Transaction(self.processes[position], position, INFO), sends)
         for client in self._clients.values():
             self._note_all_dry(client)
 
@@ -280,7 +278,6 @@ class HistoryIndex:
         self,
         process: int,
         type_: str,
-        is_atomic: bool,
         value: Sequence[Any],
         position: int,
         rebalanced: frozenset[str],
@@ -288,7 +285,7 @@ class HistoryIndex:
         client = self._client(process)
         sends = [micro for micro in value if micro[0] == SEND]
         if type_ == INVOKE:
-            client.invoked, client.is_atomic = position, is_atomic
+            client.invoked = position
             for _, name, written in sends:
                 self._invoke(process, name, written[1] if type(written) in _PAIRS else written, position)
             return
@@ -301,7 +298,7 @@ class HistoryIndex:
             self._end_ok_poll(client, position)
         if not sends:
             return
-        transaction = Transaction(process, position, type_, is_atomic)
+        transaction = Transaction(process, position, type_)
         for records in polls:
             for partition, pairs in records.items():
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))

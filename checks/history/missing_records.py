@@ -89,6 +89,13 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
             )
 
 
+def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
+    """Return whether a value that nobody read is known to stand below others that somebody did: it is a lost write."""
+    known = orders.history.partitions[partition]
+    highest = _highest(orders.history, known) if known.polled else None
+    return _is_below(orders.history, _last_offset(orders, partition, value), highest)
+
+
 def _highest(history: HistoryIndex, partition: PartitionHistory) -> int:
     """Return the row of the highest record that an ok poll returned."""
     return max(partition.polled, key=history.records.polled_at.__getitem__)

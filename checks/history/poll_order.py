@@ -18,7 +18,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             if jump.internal != internal or there <= here:
                 continue
             first, end = order.between(here, there)
-            if first < end and not (partition.aborted and _were_aborted(order, order.offsets[first:end])):
+            if first < end and not _were_aborted(orders, order, order.offsets[first:end]):
                 shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
                 values = [order.values_at[offset][0] for offset in shown]
                 # What no poll returned was lost: that it was skipped says the same once more.
@@ -29,13 +29,15 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
                 yield _finding(orders, partition, jump, details)
 
 
-def _were_aborted(order: VersionOrder, offsets: Iterable[int]) -> bool:
-    """Return whether nothing stands there but what was aborted, which nobody has to read."""
+def _were_aborted(orders: VersionOrders, order: VersionOrder, offsets: Iterable[int]) -> bool:
+    """Return whether nothing stands there but what was aborted, which nobody has to read.
+
+    Where transactions that only send are called sends, any send that failed is one.
+    """
     partition = order.partition
-    return all(
-        partition.rows.get(value) in partition.aborted
-        for offset in offsets
-        for value in order.values_at[offset]
+    failed = partition.failed if orders.history.names_transactions_sends else partition.aborted
+    return bool(failed) and all(
+        partition.rows.get(value) in failed for offset in offsets for value in order.values_at[offset]
     )
 
 

@@ -106,16 +106,15 @@ class SendRecord:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A completed operation of several micro-operations, at least one of them a send.
+    """A completed operation with a send that is a transaction: it was called so, or has other micro-operations besides.
 
-    It ``is_atomic`` if it was called a transaction. ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
+    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
     reading. ``committed`` is None until a rule has worked it out.
     """
 
     process: int
     position: int
     outcome: str
-    is_atomic: bool
     committed: bool | None = None
     sends: list[tuple[str, int]] = field(default_factory=list)
     reads: dict[str, list[Pair]] = field(default_factory=dict)

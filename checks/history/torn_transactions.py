@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.missing_records import is_lost
 from harrow.checks.history.records import UNKNOWN, UNSURE
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
@@ -29,16 +30,16 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
-    """Find transactions (`txn`) of several sends whose outcome is unknown, and of which polls returned some records and not others.
+    """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
 
-    Of one that was acknowledged, or whose offset is known, a record that nobody reads is a lost write, or unseen; what is read of one
-    that failed is an aborted read. A partition tells nothing that nobody polled empty once the others had been read: the operation
+    Of one that was acknowledged a record that nobody reads is a lost write, or unseen, and so is one whose offset is known below others
+    that were read; what is read of one that failed is an aborted read. A partition tells nothing that nobody polled empty once the others had been read: the operation
     may take effect late.
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:
-        first = transaction.sends[0][1] if transaction.is_atomic and transaction.sends else UNKNOWN
-        if first == UNKNOWN or records.outcomes[first] != UNSURE:
+        first = transaction.sends[0][1]
+        if records.outcomes[first] != UNSURE:
             continue
         unread, seen = [], UNKNOWN
         for name, row in transaction.sends:
@@ -49,7 +50,7 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
             if orders.is_read(name, value):
                 read = _read(history, name, row)
                 seen = read if seen == UNKNOWN else min(seen, read, key=records.polled_by.__getitem__)
-            elif not orders.of(name).offsets_of(value):
+            elif not is_lost(orders, name, value):
                 unread.append((name, row))
         if seen == UNKNOWN:
             continue

@@ -11,7 +11,9 @@ from typing import Final
 from harrow.checks import promise as promises
 from harrow.checks.causes import compaction
 from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records, tombstone_expired
+from harrow.checks.causes.fates import explain_aborted
 from harrow.checks.causes.links import led_without, out_of_range, out_of_range_at_follower
+from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
@@ -32,6 +34,7 @@ from harrow.checks.prevention import (
 )
 from harrow.checks.replay.partition_state import has_copy
 from harrow.checks.rule import Rule
+from harrow.checks.transaction_fates import COMMITTED, TransactionPart
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
 from harrow.cluster_model.events import (
@@ -58,8 +61,8 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     first, end = order.between(*details["offsets"])
     skipped = order.offsets[first:end]
     holes = compaction.holes(index, finding.partition, range(*details["offsets"]), until_us)
-    left = [
-        order.values_at[offset]
+    due = [
+        offset
         for offset in skipped
         if offset not in holes
         and not all(
@@ -67,8 +70,9 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
             for value in order.values_at[offset]
         )
     ]
-    if skipped and not left:
+    if skipped and not due:
         return None
+    left = [order.values_at[offset] for offset in due]
     expired = [
         value
         for values in left
@@ -84,7 +88,36 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
             permitted_by=setting,
             prevented_by=(KEEPING_TOMBSTONES,),
         )
-    return _by_loss(index, finding)
+    return _by_fate(index, finding, due) or _by_loss(index, finding)
+
+
+def _by_fate(index: Index, finding: Finding, offsets: Sequence[int]) -> Finding | None:
+    """Explain what a consumer with read_committed passed over because the log has it as aborted, or as open: who decided so."""
+    consumer = index.evidence.consumers.get(dict(finding.details)["process"])
+    if consumer is None or not consumer.read_committed:
+        return None
+    fates = index.fates(finding.partition)
+    if not offsets or any(offset not in fates or fates[offset].state == COMMITTED for offset in offsets):
+        return None
+    value = index.standing_at(finding.partition, offsets[0])
+    if value is None:
+        return None
+    part = TransactionPart(finding.partition, offsets[0], value, fates[offsets[0]])
+    story = Story(index, finding.partition)
+    return _explained(finding, story, explain_aborted(story, part))
+
+
+def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
+    # Links without a time come at the end.
+    chain = sorted(
+        (*story.chain(*why.links), *finding.chain), key=lambda link: (link.at_us is None, link.at_us or 0)
+    )
+    return replace(
+        finding,
+        chain=tuple(chain),
+        permitted_by=why.permitted_by,
+        prevented_by=why.prevented_by or finding.prevented_by,
+    )
 
 
 def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bool:
@@ -138,14 +171,13 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         skipped = details["skipped"][0]
         skipped_at = index.orders.of(finding.partition).first_offset(skipped)
         cause = explain_replaced(index, finding.partition, skipped, skipped_at or 0)
-    # Links without a time come at the end.
-    chain = sorted((*cause.links, *finding.chain), key=lambda link: (link.at_us is None, link.at_us or 0))
-    return replace(
-        finding,
-        chain=tuple(chain),
-        permitted_by=cause.permitted_by,
-        prevented_by=cause.prevented_by or finding.prevented_by,
-    )
+    story = Story(index, finding.partition)
+    if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
+        # Nothing has become of the record before the gap: of those in it the story is told.
+        cause = Cause((), None)
+        for skipped in details.get("skipped", ())[:1]:
+            tell_place(story, index.orders.of(finding.partition).first_offset(skipped) or 0, skipped)
+    return _explained(finding, story, cause)
 
 
 def _by_reset(index: Index, finding: Finding) -> Cause | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from harrow.checks.causes import compaction
+from harrow.checks.causes.fates import aborted_parts, explain_aborted, is_torn, parts_of
 from harrow.checks.causes.loss import tell_lost_send
 from harrow.checks.causes.retention import is_read_and_expired
 from harrow.checks.causes.story import Story
@@ -11,7 +12,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
-from harrow.checks.promise import ACKS_1, ACKS_ALL, BY_LOSS, LOST_WRITE, durability
+from harrow.checks.promise import ACKS_1, ACKS_ALL, BY_LOSS, BY_LOST_DECISION, LOST_WRITE, durability
 from harrow.checks.rule import Rule
 
 
@@ -20,7 +21,8 @@ def find(index: Index) -> Iterable[Finding]:
 
     What only a follower kept that has diverged is lost to consumers as well. A partition
     that was not read back is not judged: what is missing may come back. What was read, and then deleted when retention
-    promised no more, is not lost. Neither is what compaction removed for a later record of the same key.
+    promised no more, is not lost. Neither is what compaction removed for a later record of the same key. An application was told that its
+    transaction is committed once its coordinator had written PrepareCommit, which decides (KIP-98): what the log aborts then is lost.
     """
     found: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
@@ -28,7 +30,8 @@ def find(index: Index) -> Iterable[Finding]:
             continue
         readable, values = index.readable(partition), index.history.records.values
         lost = [place for place, row in enumerate(sends.rows) if values[row] not in readable]
-        for send in map(sends.__getitem__, lost):
+        for place in lost:
+            send = sends[place]
             if is_read_and_expired(index, partition, send.value, send.invoked_us):
                 continue
             if compaction.is_superseded(index, partition, send.value) or compaction.is_read_and_expired(
@@ -36,7 +39,15 @@ def find(index: Index) -> Iterable[Finding]:
             ):
                 continue
             story = Story(index, partition)
-            cause = tell_lost_send(story, send)
+            aborted = aborted_parts(index, partition, send.value)
+            if aborted:
+                # What is committed elsewhere, and not here, is a torn transaction.
+                transaction = index.history.transaction_of.get(sends.rows[place])
+                if transaction is not None and is_torn(parts_of(index, transaction)):
+                    continue
+                cause = explain_aborted(story, aborted[-1])
+            else:
+                cause = tell_lost_send(story, send)
             # A value acked to two sessions is one loss, and the stronger promise counts.
             known = found.get((partition, send.value))
             if known is None or known.permitted_by is not None:
@@ -56,16 +67,17 @@ RULE: Final = Rule(
     definition=(
         "A send was acknowledged, and after the cluster has healed and the partition has been read back "
         "to its end, the record is not in the leader's log, so no consumer will read it again. What a consumer has read before "
-        "retention deleted it in its time is not lost, nor what compaction removed for a later record of its key."
+        "retention deleted it in its time is not lost, nor what compaction removed for a later record of its key. Of a transaction the send "
+        "is acknowledged when its commit is, and lost also when the log has the record as aborted, with all of the transaction."
     ),
-    source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages).",
+    source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages); KIP-98, TransactionCoordinator.endTransaction.",
     promise=Promise(
         promised_by=(
             ACKS_ALL,
             f"{ACKS_1}, once the record is committed",
             "min.insync.replicas copies at the time of the ack",
         ),
-        permissions=BY_LOSS,
+        permissions=(*BY_LOSS, *BY_LOST_DECISION),
         releases="kept since 0.11 (KIP-101), through fast leader changes since 2.0 (KIP-279)",
         to_producer=durability,
     ),

@@ -1,21 +1,30 @@
 """unseen: an acked record is there to be read, and no consumer ever read it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import tell_acknowledgement
 from harrow.checks.causes.story import Story
+from harrow.checks.causes.transactions import lost_decision, partitions_deciding
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import UNKNOWN, SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import cause
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import READING, REPLICATION, by_behaviour
-from harrow.checks.promise import BY_LOSS, HIGH_WATERMARK, UNSEEN, committed_reads, durability
+from harrow.checks.promise import (
+    BY_LOSS,
+    BY_LOST_DECISION,
+    HIGH_WATERMARK,
+    UNSEEN,
+    committed_reads,
+    durability,
+)
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Offset, Pairs
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 
 
 def _stands(places: Pairs) -> str:
@@ -40,13 +49,6 @@ def find(index: Index) -> Iterable[Finding]:
     for partition, sends in index.acked.items():
         if partition not in index.evidence.read_back:
             continue
-        # Nearly all have been read by the row in which they were sent, and need no look at their values.
-        polled_by = index.history.records.polled_by
-        unread = [place for place, row in enumerate(sends.rows) if polled_by[row] == UNKNOWN]
-        for send in map(sends.__getitem__, unread):
-            is_read = index.orders.is_read(partition, send.value)
-            if not is_read and send.value in index.readable(partition):
-                found.setdefault((partition, send.value), _finding(index, send))
         held_up_at = index.evidence.held_up.get(partition)
         if held_up_at is not None:
             acked_at = index.history.records.acked_at
@@ -54,7 +56,32 @@ def find(index: Index) -> Iterable[Finding]:
             for send in map(sends.__getitem__, behind):
                 if send.value in index.readable(partition):
                     found.setdefault((partition, send.value), _finding(index, send, held_up_at))
+        for send in map(sends.__getitem__, _unread(index, partition, sends.rows)):
+            if (partition, send.value) not in found and send.value in index.readable(partition):
+                found[partition, send.value] = _finding(index, send)
     return found.values()
+
+
+def _unread(index: Index, partition: str, rows: Sequence[int]) -> list[int]:
+    """Return the places of the sends that no poll returned; of transactions, none that reads what is committed alone."""
+    history, records = index.history, index.history.records
+    polled_by, values = records.polled_by, records.values
+    # Nearly all have been read by the row in which they were sent, and need no look at their values.
+    unread = [place for place, row in enumerate(rows) if polled_by[row] == UNKNOWN]
+    unread = [place for place in unread if not index.orders.is_read(partition, values[rows[place]])]
+    if index.has_transactions:
+        consumers, producers = index.evidence.consumers, index.evidence.producers
+        committed = {process for process, settings in consumers.items() if settings.read_committed}
+        transactional = {process for process, settings in producers.items() if settings.transactional_id}
+        unread += [
+            place
+            for place, row in enumerate(rows)
+            if history.processes[records.invoked[row]] in transactional
+            and polled_by[row] != UNKNOWN
+            and history.processes[polled_by[row]] not in committed
+            and values[row] not in index.committed_reads.get(partition, ())
+        ]
+    return sorted(unread)
 
 
 def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> Finding:
@@ -65,6 +92,11 @@ def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> F
         if send.value in values
     ]
     story = Story(index, partition)
+    permitted = None
+    if held_up_at is not None:
+        fate = index.fates(partition).get(held_up_at)
+        holding = NO_PRODUCER_ID if fate is None else fate.producer_id
+        permitted = lost_decision(index, partitions_deciding(index, holding, (partition,)), 0)
     tell_place(story, places[0][1], send.value)
     tell_acknowledgement(story, send)
     return Finding(
@@ -72,26 +104,31 @@ def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> F
         offset=send.offset,
         value=send.value,
         chain=story.chain(
+            *(() if permitted is None else permitted.links),
             stands_unread.conclude(places=tuple(places))
             if held_up_at is None
-            else stands_above_lso.conclude(places=tuple(places), lso=held_up_at)
+            else stands_above_lso.conclude(places=tuple(places), lso=held_up_at),
         ),
-        prevented_by=by_behaviour(index.evidence, (*REPLICATION, *READING)),
+        permitted_by=None if permitted is None else permitted.permitted_by,
+        prevented_by=by_behaviour(index.evidence, (*REPLICATION, *READING))
+        if permitted is None
+        else permitted.prevented_by,
     )
 
 
 RULE: Final = Rule(
     name=UNSEEN,
     definition=(
-        "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it, "
-        "although the partition was read back to its end after the cluster had healed. With read_committed that end is the last "
+        "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it (of transactions: none with "
+        "read_committed), although the partition was read back to its end after the cluster had healed. With read_committed that end is the last "
         "stable offset, once every transaction has to have ended."
     ),
     source="Jepsen's Kafka workload (unseen); ReplicaManager.readFromLocalLog.",
     promise=Promise(
         promised_by=(HIGH_WATERMARK,),
-        permissions=tuple(
-            dict.fromkeys(replace(permission, when="when the record is lost") for permission in BY_LOSS)
+        permissions=(
+            *dict.fromkeys(replace(permission, when="when the record is lost") for permission in BY_LOSS),
+            *BY_LOST_DECISION,
         ),
         to_producer=durability,
         in_run=committed_reads,

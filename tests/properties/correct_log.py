@@ -416,7 +416,7 @@ class CorrectLog:
                     for key, values in pending.sent().items()
                     for value in values
                 ]
-                if pending.f == "txn" and any(place < ends[key] for key, place in places):
+                if len(places) > 1 and any(place < ends[key] for key, place in places):
                     ends = {
                         key: max(ends[key], *(place + 1 for at, place in places if at == key), 0)
                         for key in ends

@@ -175,7 +175,11 @@ class Clients:
         return max((int(each.get(TRANSACTION_TIMEOUT, default)) for each in given), default=0) * US_PER_MS
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
-        """Start a consumer that reads everything from the beginning, and knows these brokers at first."""
+        """Start a consumer that reads everything from the beginning, and knows these brokers at first.
+
+        It reads uncommitted: what a leader has to serve is what is below its high watermark, whoever has a transaction open there, or has
+        aborted one. What it reads says of no transaction that it is committed.
+        """
         return self._reader(
             CORE_READER, {"request.timeout.ms": READER_TIMEOUT_US // US_PER_MS}, bootstrap=bootstrap
         )

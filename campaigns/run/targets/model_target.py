@@ -11,6 +11,7 @@ from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
 
 class ModelTarget:
@@ -80,6 +81,11 @@ class ModelTarget:
     def evidence(self) -> Evidence:
         cluster = self.cluster
         partitions = cluster.partition_names()
+        applications = self.clients.application_settings()
+        in_transactions = any(application.delivery == EXACTLY_ONCE for application in applications)
+        of_offsets = [
+            name for name in cluster.internal_partitions() if name.rpartition("-")[0] == CONSUMER_OFFSETS
+        ]
         return Evidence(
             release=cluster.release,
             operations=cluster.history.operations,
@@ -87,9 +93,10 @@ class ModelTarget:
             process_names=cluster.history.process_names,
             producers=self.clients.producer_settings(),
             consumers=self.clients.consumer_settings(),
-            applications=self.clients.application_settings(),
+            applications=applications,
             partitions=self._settings_of((*partitions, *cluster.internal_partitions())),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
+            offset_replicas={name: self._replica_logs(name) for name in of_offsets if in_transactions},
             read_back=frozenset(),
         )
 

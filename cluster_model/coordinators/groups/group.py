@@ -165,6 +165,10 @@ class Group:
         for member in self.members.values():
             yield member.id, member.instance, member.subscription(self.protocol)
 
+    def subscribed_topics(self) -> dict[str, None]:
+        """Return the topics that somebody subscribes to (``computeSubscribedTopics``)."""
+        return {topic: None for _, _, subscription in self.subscribed() for topic in subscription.topics}
+
     # Offsets
 
     def is_unstable(self, partition: str) -> bool:

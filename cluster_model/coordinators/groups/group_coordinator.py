@@ -948,23 +948,10 @@ class GroupCoordinator:
         self._respond(message, OffsetFetchResponse(found))
 
     def _expire_offsets(self) -> bool:
-        """Forget old offsets, and groups of which nothing is left (``cleanupGroupMetadata``); return whether any are left.
-
-        Before KIP-211 those of a group with members were forgotten as well.
-        """
+        """Forget old offsets, and groups of which nothing is left (``cleanupGroupMetadata``); return whether any are left."""
         now_us = self._host.clock.now_us
-        retention_us = self._config.offsets_retention_us
         for group in list(self._groups.values()):
-            spared = self._behaviours.offsets_kept_while_read
-            # With KIP-848 it counts when they were committed, not when the last member left (``ConsumerGroup.offsetExpirationCondition``).
-            since_us = now_us - group.empty_since_us if group.consumers is None else retention_us
-            if spared and (group.state != EMPTY or since_us < retention_us):
-                continue
-            expired = {
-                name: each.offset
-                for name, each in group.offsets.items()
-                if now_us - each.committed_us >= retention_us and not group.is_unstable(name)
-            }
+            expired = self._expired_offsets(group, now_us)
             for name in expired:
                 del group.offsets[name]
             records = [offset_tombstone(group.id, name) for name in expired]
@@ -979,3 +966,29 @@ class GroupCoordinator:
             if expired:
                 self._host.emit(OffsetsExpired, self._broker, group.id, tuple(expired.items()))
         return any(group.offsets for group in self._groups.values())
+
+    def _expired_offsets(self, group: Group, now_us: int) -> dict[str, int]:
+        """Return which offsets of a group are forgotten (``GroupMetadata.removeExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition``).
+
+        Those of a group that has been empty for long, whenever they were committed; of a group with members what was committed
+        long ago of topics to which none of them subscribes. A classic group that never had members, and one whose coordinator assigns
+        (``OffsetMetadataManager.cleanupExpiredOffsets``), go by the time of the commit alone. Before KIP-211 every group did.
+        """
+        retention_us = self._config.offsets_retention_us
+        subscribed: dict[str, None] = {}
+        goes_by_commit = True
+        if self._behaviours.offsets_kept_while_read:
+            if group.consumers is not None:
+                subscribed = group.consumers.subscribed_topics()
+            elif group.state == STABLE:
+                subscribed = group.subscribed_topics()
+            elif group.state != EMPTY:
+                return {}
+            goes_by_commit = group.consumers is not None or group.state != EMPTY or not group.generation
+        return {
+            name: each.offset
+            for name, each in group.offsets.items()
+            if now_us - (each.committed_us if goes_by_commit else group.empty_since_us) >= retention_us
+            and name.rpartition("-")[0] not in subscribed
+            and not group.is_unstable(name)
+        }

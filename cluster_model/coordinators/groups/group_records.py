@@ -4,7 +4,7 @@ There are two kinds of records: what a group is, in each generation, and what it
 coordinator assigns has others in place of the former (`consumer_group_records`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord, records_of
@@ -56,6 +56,15 @@ def offset_record(group: str, partition: str, offset: int, now_us: int) -> Coord
 
 def offset_tombstone(group: str, partition: str) -> CoordinatorRecord:
     return CoordinatorRecord(f"{_OFFSET} {partition} {group}", None)
+
+
+def offsets_in(batch: RecordBatch) -> Iterator[tuple[int, str, str, int]]:
+    """Yield what a batch commits of offsets, each with where it stands: the group, the partition and the position."""
+    for (place, _), record in zip(batch.records(), records_of(batch), strict=True):
+        kind, _, rest = record.key.partition(" ")
+        if kind == _OFFSET and record.value is not None:
+            partition, _, group = rest.partition(" ")
+            yield place, group, partition, record.value["offset"]
 
 
 def groups_in(number: int, batches: Iterable[RecordBatch]) -> dict[str, Group]:

@@ -5,6 +5,8 @@ import pytest
 from tests.checks.history.history_builder import (
     ALL,
     Line,
+    Micro,
+    Operation,
     assign,
     fail,
     found,
@@ -223,6 +225,44 @@ def test_what_an_aborted_transaction_read_is_no_aborted_read(type_: str) -> None
 
 def test_what_another_key_had_is_no_aborted_read() -> None:
     assert found(fail(0, send("t", "a")), ok(1, poll("u", (0, "a")))) == {}
+
+
+def half_polled(*sends: Micro, f: str = "send") -> list[Operation]:
+    """An operation of unknown outcome, of which a consumer gets its first record alone, and then nothing more."""
+    written = [{**line, "f": f} for line in info(0, *sends)]
+    return [written, assign(1, "a", "b"), ok(1, poll("a", (0, 1))), ok(1, ["poll", {}])]
+
+
+@pytest.mark.parametrize("f", ["send", "txn"])
+@pytest.mark.parametrize("offsets", [(None, None), (0, 2)])
+def test_a_transaction_is_torn_whatever_it_is_called_and_whether_its_offsets_are_known_or_not(
+    f: str, offsets: tuple[int | None, int | None]
+) -> None:
+    assert found(*half_polled(send("a", 1, offsets[0]), send("b", 2, offsets[1]), f=f)) == {
+        "torn-transaction": [("b", 2)]
+    }
+
+
+def test_several_sends_of_one_operation_may_be_torn_where_there_are_no_transactions() -> None:
+    judged = judge(*half_polled(send("a", 1), send("b", 2)), transactional=False)
+    assert judged.status == "permitted"
+
+
+def test_what_is_known_to_stand_below_what_was_read_is_lost_and_counted_once() -> None:
+    operations = [ok(2, send("b", 9, 5)), *half_polled(send("a", 1, 0), send("b", 2, 2))]
+    assert found(*operations, ok(1, poll("b", (5, 9)))) == {"lost-write": [("b", 2)]}
+
+
+@pytest.mark.parametrize("names_several", [True, False])
+def test_nobody_has_to_read_a_send_that_failed_where_sends_are_transactions(names_several: bool) -> None:
+    sends = [send("a", 0, 0), send("a", 2, 2)]
+    anomalies = found(
+        *([ok(0, *sends)] if names_several else [ok(0, each) for each in sends]),
+        fail(0, send("a", 1)),
+        fail(1, poll("a", (0, 0), (1, 1))),
+        ok(2, poll("a", (0, 0), (2, 2))),
+    )
+    assert ("int-poll-skip" in anomalies) != names_several
 
 
 def test_precommitted_read() -> None:

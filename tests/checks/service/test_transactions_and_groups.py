@@ -30,6 +30,18 @@ def test_a_transaction_takes_from_its_first_send_to_the_answer_that_it_is_commit
     assert (found.count, found.max_us) == (1, ended - begun)
 
 
+def test_a_transaction_of_one_record_counts_like_others() -> None:
+    run = RunBuilder()
+    producer = run.producer(acks="all")
+    run.elect(0, 0, (0, 1))
+    for value in ("a", "b"):
+        run.transaction(producer, OK, value)
+    run.transaction(producer, OK, "c", "d")
+    found = levels_of(run).transactions
+    assert found is not None
+    assert found.count == 3
+
+
 def test_a_run_without_transactions_and_groups_has_no_figures_of_them() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
@@ -53,6 +65,9 @@ def state(run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...]
         (["PreparingRebalance", "Stable", "PreparingRebalance", "Stable"], [1, 1]),
         (["PreparingRebalance"], []),
         (["PreparingRebalance", "Empty", "Stable"], []),
+        # With KIP-848.
+        (["Assigning", "Reconciling", "Stable"], [2]),
+        (["Reconciling", "Stable", "Reconciling", "Assigning", "Stable"], [1, 2]),
     ],
 )
 def test_a_rebalance_takes_until_the_group_is_stable(states: list[str], expected_s: list[float]) -> None:

@@ -97,6 +97,18 @@ def test_the_first_member_has_everything_at_once(release: str) -> None:
     assert app.group_states() == [(STABLE, 1)]
 
 
+def test_offsets_of_topics_that_no_member_reads_expire() -> None:
+    app = Members("4.3", offsets_retention_minutes=1, offsets_retention_check_interval_ms=30_000)
+    app.beat("a")
+    for partition in ("t-0", "u-0"):
+        assert app.commit_of("a", 1, 7, partition) == errors.NONE
+    for _ in range(25):
+        app.beat("a")
+        app.wait(4)
+    answer = app.ask(OffsetFetchRequest("g", ("t-0", "u-0"), False, "a", 1))
+    assert answer.partitions == {"t-0": (errors.NONE, 7), "u-0": (errors.NONE, -1)}
+
+
 def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it_no_more() -> None:
     app = Members()
     app.beat("a")

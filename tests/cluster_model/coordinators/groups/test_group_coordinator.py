@@ -361,6 +361,48 @@ def test_offsets_of_a_group_with_members_expired_up_to_2_0(release: str, expires
     assert len(list(select(app.cluster.trace.events, OffsetsExpired))) == 1
 
 
+def forgetful() -> Application:
+    return Application(
+        offsets_retention_minutes=1,
+        offsets_retention_check_interval_ms=30_000,
+        group_max_session_timeout_ms=1_800_000,
+    )
+
+
+def test_offsets_of_an_empty_group_go_together_however_late_one_was_committed() -> None:
+    app = forgetful()
+    member = app.member().member
+    app.commit(1, member, 7)
+    app.ask(LeaveGroupRequest("g", member))
+    app.wait(40)
+    # Nobody's commit, as of an administrator who sets the group back.
+    assert app.commit(NO_GENERATION, NO_MEMBER, 5) == errors.NONE
+    app.wait(55)
+    assert app.committed() == (errors.NONE, -1)
+
+
+def test_offsets_of_a_group_that_never_had_members_go_by_their_commit() -> None:
+    app = forgetful()
+    app.commit(NO_GENERATION, NO_MEMBER, 5)
+    app.wait(40)
+    app.commit(NO_GENERATION, NO_MEMBER, 6)
+    app.wait(55)
+    assert app.committed() == (errors.NONE, 6)
+    app.wait(50)
+    assert app.committed() == (errors.NONE, -1)
+
+
+def test_offsets_of_topics_that_no_member_reads_expire_while_a_group_has_members() -> None:
+    app = forgetful()
+    member = app.member().member
+    request = OffsetCommitRequest("g", 1, member, NO_INSTANCE, {"t-0": 7, "u-0": 9})
+    assert app.ask(request).partitions == {"t-0": errors.NONE, "u-0": errors.NONE}
+    for _ in range(12):
+        app.ask(HeartbeatRequest("g", 1, member, NO_INSTANCE), seconds=9)
+    answer = app.ask(OffsetFetchRequest("g", ("t-0", "u-0"), False))
+    assert answer.partitions == {"t-0": (errors.NONE, 7), "u-0": (errors.NONE, -1)}
+
+
 def test_a_group_belongs_to_the_partition_of_its_id() -> None:
     """The document that tells of this group names partition 11, which is a slip of it."""
     assert partition_for("console-consumer-49366", 50) == 19

@@ -1,0 +1,91 @@
+"""What became of the records of a transaction, and why: the markers in the logs tell, and what its coordinators wrote."""
+
+from collections.abc import Sequence
+
+from harrow.checks import prevention as preventions
+from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import AFTER, Story
+from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
+from harrow.checks.history.records import Transaction, Value
+from harrow.checks.index import Index
+from harrow.checks.link import Link, RecordValue, cause
+from harrow.checks.transaction_fates import ABORTED, COMMITTED, OPEN, TransactionPart
+from harrow.cluster_model.events import Flag, PartitionName
+
+
+@cause("aborted-although-acked")
+def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open: Flag = False) -> str:
+    """What an application was told to be committed has another end in the log."""
+    how = "has no end in the log" if is_open else "is aborted"
+    return f"{value} in {place} {how}, although its application was told that its transaction is committed"
+
+
+def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
+    """Return the records of a transaction in the logs, and the offsets that it committed.
+
+    What was sent in several transactions tells nothing. What is open may end yet, unless the run has waited for that.
+    """
+    values = index.history.records.values
+    parts: list[TransactionPart] = []
+    for name, row in transaction.sends:
+        if not index.history.partitions[name].sent_again.get(values[row]):
+            parts += index.transaction_parts(name).get(values[row], ())
+    producers = {(part.fate.producer_id, part.fate.producer_epoch) for part in parts}
+    for since_us, key in index.group_work.offsets_of(transaction) if parts else ():
+        until_us = index.history.times_us[transaction.position]
+        # An epoch can have several transactions that commit the same: one that was aborted, and the next.
+        parts += [
+            part
+            for at_us, part in index.offset_parts.get(key, ())
+            if since_us <= at_us <= until_us
+            and (part.fate.producer_id, part.fate.producer_epoch) in producers
+        ]
+    return [part for part in parts if part.fate.state != OPEN or part.partition in index.evidence.held_up]
+
+
+def is_torn(parts: Sequence[TransactionPart]) -> bool:
+    """Return whether a transaction took effect in one place, and not in another."""
+    committed = sum(part.fate.state == COMMITTED for part in parts)
+    return 0 < committed < len(parts)
+
+
+def aborted_parts(index: Index, partition: str, value: Value) -> Sequence[TransactionPart]:
+    """Return where a record stands that a log has in transactions which it aborts, all of them; nothing of another one."""
+    parts = index.transaction_parts(partition).get(value, ())
+    return parts if all(part.fate.state == ABORTED for part in parts) else ()
+
+
+def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: Link) -> Cause:
+    """Add how transactions came to their end in logs to a story, and return what permits that: a lost decision."""
+    index = story.index
+    begun, ended = [], []
+    for part in parts:
+        stored = [copy for copy in index.copies_at(part.partition, part.offset) if not copy.is_copy]
+        if stored:
+            begun.append(stored[-1].number)
+            if part.partition == story.partition:
+                tell_stored(story, stored[-1])
+        marked = tell_marker(story, part.partition, part.fate)
+        if marked is not None:
+            ended.append(marked)
+    since = min(begun, default=0)
+    for producer_id in dict.fromkeys(part.fate.producer_id for part in parts):
+        tell_states(story, producer_id, since, max(ended, default=since) + AFTER)
+    places = [part.partition for part in parts]
+    deciding = [name for part in parts for name in partitions_deciding(index, part.fate.producer_id, places)]
+    permitted = lost_decision(index, deciding, since)
+    if permitted is not None:
+        return Cause((*permitted.links, *conclusions), permitted.permitted_by, permitted.prevented_by)
+    return Cause(conclusions, None, preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL))
+
+
+def explain_aborted(story: Story, part: TransactionPart) -> Cause:
+    """Add to a story how an acked record came to be aborted, or to have no end, and return what permits that."""
+    return explain_parts(
+        story,
+        (part,),
+        aborted_although_acked.conclude(
+            value=part.value, place=part.partition, is_open=part.fate.state == OPEN
+        ),
+    )
