@@ -51,7 +51,7 @@ from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.fault import Fault
 from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
-from harrow.live_cluster.clients.live_clients import LIVE
+from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.links.frame import API_NAMES
 from harrow.live_cluster.rehearsal import Deed, Lack, actions_of, faults_of, rehearsed
@@ -108,6 +108,8 @@ SEEN: Final = frozenset(
             events.GroupOffsetFound,
             events.RecordsProcessed,
             events.CommitFailed,
+            events.ApplicationStep,
+            events.ApplicationEnded,
         ),
         *(events.FollowerFetched, events.FetchDelayed, events.BatchAcknowledged, events.RequestRejected),
     )
@@ -137,9 +139,6 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
-    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
-    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
-    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
 """What is not done to the files and the clocks of real brokers."""
@@ -228,7 +227,8 @@ def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[str, ...]]:
         for switch in switch_docs()
         if getattr(has, switch) != getattr(modelled, switch)
     }
-    if has.transactions_v2 and any(producer.transactional_id for producer in plan.producers):
+    writers = (*plan.producers, *plan.applications)
+    if has.transactions_v2 and any(writer.transactional_id for writer in writers):
         later[_TRANSACTIONS_V2] = False
     return replace(plan, behaviours=later), tuple(
         switch for switch, value in plan.behaviours.items() if value != getattr(has, switch)

@@ -15,8 +15,9 @@ from harrow.cluster_model.events import (
     TransactionReported,
 )
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.live_cluster.clients import live_clients
-from harrow.live_cluster.clients.live_clients import ClientHost, LiveConsumer, LiveProducer
+from harrow.live_cluster.clients import client_host
+from harrow.live_cluster.clients.client_host import ClientHost
+from harrow.live_cluster.clients.live_clients import LiveConsumer, LiveProducer
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.processes.child_processes import ChildProcesses
@@ -88,7 +89,7 @@ EVENTS: list[tuple[Any, ...]] = []
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
     FakeProcess.made = []
     EVENTS.clear()
-    monkeypatch.setattr(live_clients, "ClientProcess", FakeProcess)
+    monkeypatch.setattr(client_host, "ClientProcess", FakeProcess)
     return FakeProcess.made
 
 
