@@ -18,6 +18,7 @@ from harrow.cluster_model.release import HANGS, RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.client_host import ClientHost
@@ -36,6 +37,7 @@ from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.rehearsal import applications_of
 from harrow.live_cluster.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
@@ -102,12 +104,12 @@ class LiveTarget:
             for broker, process in cluster.brokers.items()
         }
         transactions = None
-        writers = (*plan.producers, *plan.applications)
+        writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
         if cluster.follows_logs and any(writer.transactional_id for writer in writers):
             transactions = TransactionWatch(
                 {broker: cluster.connect(broker) for broker in cluster.brokers}, report, cluster.names
             )
-        readers = (*plan.consumers, *plan.applications)
+        readers: tuple[ConsumerSpec | ApplicationSpec, ...] = (*plan.consumers, *applications_of(plan))
         groups = sorted({reader.group for reader in readers if reader.group})
         self._coordination: list[InternalTopicWatch] = [] if transactions is None else [transactions]
         if cluster.follows_logs and groups:

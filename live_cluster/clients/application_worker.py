@@ -71,6 +71,7 @@ class Application(ABC):
             self._hold = step, passes
         self._is_held = False
         self._is_closing = False
+        self._is_over = False
         self._told: set[str] = set()
         self._waiting: dict[str, Any] = {}
         self._written = 0
@@ -80,6 +81,7 @@ class Application(ABC):
             library.make_member(client["consumer"]),
             names_of(client),
             client["max_poll_records"],
+            begins_at_zero=client["begins_at_zero"],
             on_assigned=self._assigned,
             on_revoked=self._revoked,
         )
@@ -98,14 +100,17 @@ class Application(ABC):
             self._obey_all(left_s)
         if self._sender is not None:
             threading.Thread(target=self._serve, args=(self._sender,), daemon=True).start()
-        error = self._run()
-        self._channel.report_now(ended=error)
-        while True:
-            self._channel.orders(None)
+        try:
+            error = self._run()
+            self._channel.report_now(ended=error)
+            while True:
+                self._channel.orders(None)
+        finally:
+            self._is_over = True
 
     def _serve(self, sender: Sender) -> None:
         """Hear of the outcomes of records while the loop is busy, waits or is held, as the Java client's sender does."""
-        while True:
+        while not self._is_over:
             sender.poll(_POLL_S)
 
     # What it is told
@@ -444,10 +449,9 @@ class ParallelWorkers(Application):
         for name in tuple(partitions):
             self._unfinished.pop(name, None)
             self._highest.pop(name, None)
-        self._to_do = deque(record for record in self._to_do if record[0] in self._unfinished)
 
     def _revoked(self, partitions: list[str]) -> None:
-        """Leave what is not begun to who gets the partitions; what workers are busy with, they finish."""
+        """Leave to who gets the partitions what is not finished. All has been handed out while it polls: that workers finish."""
         with self._changed:
             self._forget(partitions)
 

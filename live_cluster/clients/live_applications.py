@@ -17,7 +17,12 @@ from harrow.live_cluster.clients.application_worker import OF_CONSUMER, OF_PRODU
 from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
-from harrow.live_cluster.clients.live_clients import NS_PER_US, RECORDS_MAX, promised_to_producer
+from harrow.live_cluster.clients.live_clients import (
+    NS_PER_US,
+    RECORDS_MAX,
+    begins_at_zero,
+    promised_to_producer,
+)
 from harrow.live_cluster.clients.member_session import MemberSession
 from harrow.live_cluster.clients.producer_sessions import ProducerSession, TransactionsSession
 
@@ -241,6 +246,7 @@ class _ApplicationSession:
                 "rewinds": spec.rewinds,
                 "group_metadata": spec.group_metadata,
                 "hold": hold,
+                "begins_at_zero": begins_at_zero(spec.consumer),
                 "max_poll_records": int(spec.consumer.get("max.poll.records", RECORDS_MAX)),
                 "consumer": consumer,
                 "producer": producer,

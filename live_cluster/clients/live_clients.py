@@ -7,7 +7,13 @@ from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import ISOLATION_LEVEL, READ_COMMITTED, Value, producer_config
+from harrow.cluster_model.settings import (
+    AUTO_OFFSET_RESET,
+    ISOLATION_LEVEL,
+    READ_COMMITTED,
+    Value,
+    producer_config,
+)
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients.client_host import ClientHost
@@ -19,6 +25,7 @@ from harrow.live_cluster.clients.producer_sessions import ProducerSession, Trans
 NS_PER_US: Final = 1_000
 RECORDS_MAX: Final = 500
 """``max.poll.records`` by default."""
+_EARLIEST: Final = "earliest"
 _GAPS: Final = 1_000
 """How many gaps between records are drawn; then they begin again."""
 
@@ -171,6 +178,11 @@ def promised_to_producer(release: str, name: str, settings: Mapping[str, Value])
     )
 
 
+def begins_at_zero(settings: Mapping[str, Value]) -> bool:
+    """Return whether a consumer begins with the first record where its group has committed nothing: logs begin at 0 here."""
+    return settings.get(AUTO_OFFSET_RESET) == _EARLIEST
+
+
 class LiveConsumer(LiveClient, Reader):
     """A consumer application: one process."""
 
@@ -182,9 +194,16 @@ class LiveConsumer(LiveClient, Reader):
         self._consumed: set[str] = set()
         self._positions: Mapping[str, int] = {}
         self._at_end = False
+        self._slow_us = 0
+        self._has_closed = False
 
     def start(self) -> None:
+        self._host.supervised.append(self._supervise)
+        self.start_again()
+
+    def start_again(self) -> None:
         host = self._host
+        self._has_closed = False
         self._positions, self._at_end = {}, False
         number = host.reports.new_process(self.spec.name)
         spec = self.spec
@@ -217,6 +236,8 @@ class LiveConsumer(LiveClient, Reader):
             "subscribed": self._topics(),
             "assigned": spec.partitions,
             "commit": spec.commit,
+            "slow_ns": self._slow_us * NS_PER_US,
+            "begins_at_zero": begins_at_zero(spec.settings),
             "stop_ns": None if spec.stop_us is None else host.clock.ns_of(spec.stop_us),
         }
 
@@ -233,6 +254,7 @@ class LiveConsumer(LiveClient, Reader):
         session = self._sessions[-1]
         if "closed" in report:
             self._host.report(ClientStopped, self.spec.name)
+            self._has_closed = True
         elif "records" not in report:
             session.take(report)
         else:
@@ -242,8 +264,28 @@ class LiveConsumer(LiveClient, Reader):
             self._positions = {**self._positions, **report["positions"]}
             self._at_end = report["at_end"]
 
-    def start_again(self) -> None:
-        self.start()
+    def _supervise(self) -> None:
+        """End the process of one that has left its group, and does nothing any more."""
+        if self._has_closed:
+            self._has_closed = False
+            self.stop()
+
+    def can_be_slowed(self) -> bool:
+        return bool(self.spec.group)
+
+    def slow_down(self, by_us: int) -> None:
+        self._slow_us += by_us
+        self._order(slow_ns=self._slow_us * NS_PER_US)
+
+    def is_member(self) -> bool:
+        return bool(self.spec.group)
+
+    def close(self) -> None:
+        self._order(close=True)
+
+    def _order(self, **what: Any) -> None:
+        if self._process is not None:
+            self._process.order(**what)
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         isolation = self.spec.settings.get(ISOLATION_LEVEL)

@@ -15,7 +15,8 @@ _NOWHERE: Final[Mapping[str, int]] = {}
 class Member:
     """Reads and commits for a group, and reports what it does by the campaign's names of partitions.
 
-    ``consumed`` is up to where it has polled the partitions that it reads now. *on_assigned* is called with partitions that it gets, and
+    ``consumed`` is up to where it has polled the partitions that it reads now; *begins_at_zero* says that it begins there where its group
+    has committed nothing. *on_assigned* is called with partitions that it gets, and
     returns from where on those are read that it does not read from where its group has committed; *on_revoked* is called with those that
     it loses.
     """
@@ -27,6 +28,7 @@ class Member:
         names: Names,
         records_max: int,
         *,
+        begins_at_zero: bool = False,
         on_assigned: Callable[[list[str]], Mapping[str, int]] = lambda _: _NOWHERE,
         on_revoked: Callable[[list[str]], None] = lambda _: None,
     ) -> None:
@@ -34,6 +36,7 @@ class Member:
         self._consumer = consumer
         self._names = names
         self._records_max = records_max
+        self._begins_at_zero = begins_at_zero
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self.owned: list[str] = []
@@ -117,7 +120,9 @@ class Member:
     def _take_found(self, committed: Mapping[str, int]) -> None:
         found = {self._names.own_partition(name): offset for name, offset in committed.items()}
         self._report(found=found)
-        self.consumed.update({name: offset for name, offset in found.items() if offset >= 0})
+        for name, offset in found.items():
+            if offset >= 0 or self._begins_at_zero:
+                self.consumed[name] = max(offset, 0)
 
     def _revoked(self, partitions: list[str], is_lost: bool) -> None:
         own = [self._names.own_partition(partition) for partition in partitions]

@@ -207,23 +207,40 @@ class _MemberWorker:
         self._topics: list[str] = client["subscribed"]
         self._partitions: list[str] = client["assigned"]
         self._commit: str = client["commit"]
+        self._slow_s: float = client["slow_ns"] / 1e9
+        self._is_closing = False
         consumer = load_library(client["library"]).make_member(client["settings"])
-        self._member = Member(channel.report_now, consumer, names_of(client), client["max_poll_records"])
+        self._member = Member(
+            channel.report_now,
+            consumer,
+            names_of(client),
+            client["max_poll_records"],
+            begins_at_zero=client["begins_at_zero"],
+        )
 
-    def work(self, _: list[dict[str, Any]]) -> None:
+    def work(self, orders: list[dict[str, Any]]) -> None:
         while time.monotonic_ns() < self._start_ns:
-            self._channel.orders(_POLL_S)
+            orders += self._channel.orders(_POLL_S)
+        self._obey(orders)
         self._begin()
-        while self._stop_ns is None or time.monotonic_ns() < self._stop_ns:
+        while not (self._is_closing or self._is_over()):
             invoked_ns = time.monotonic_ns()
             records = self._member.poll(invoked_ns, _POLL_S)
             if records:
                 self._take(records)
-            self._channel.orders(0)
+            self._obey(self._channel.orders(0))
         self._member.close()
         self._channel.report_now(closed=True)
         while True:
             self._channel.orders(None)
+
+    def _obey(self, orders: list[dict[str, Any]]) -> None:
+        for order in orders:
+            self._slow_s = order.get("slow_ns", self._slow_s * 1e9) / 1e9
+            self._is_closing = self._is_closing or "close" in order
+
+    def _is_over(self) -> bool:
+        return self._stop_ns is not None and time.monotonic_ns() >= self._stop_ns
 
     def _begin(self) -> None:
         if self._partitions:
@@ -235,7 +252,7 @@ class _MemberWorker:
         member = self._member
         if self._commit == "before" and member.commit(member.consumed) is not None:
             return
-        time.sleep(self._interval_s)
+        time.sleep(self._interval_s + self._slow_s)
         self._channel.report_now(
             processed={name: [pairs[-1][0] + 1, [v for _, v in pairs]] for name, pairs in records.items()}
         )

@@ -264,6 +264,8 @@ MEMBER = {
     "start_ns": 0,
     "stop_ns": None,
     "poll_interval_ns": 0,
+    "slow_ns": 0,
+    "begins_at_zero": True,
     "max_poll_records": 5,
     "settings": {},
     "topics": {"t": "called"},
