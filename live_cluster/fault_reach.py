@@ -1,7 +1,7 @@
 """Which target can do which fault, found out by asking each target about campaigns that have nothing but the fault.
 
-A fault is tried as short as a campaign can have it, with each other word that one of its fields takes, and with links
-between brokers alone. So a table of faults and targets follows from what the targets say (`harrow.live_cluster.feasible`), also
+A fault is tried as short as a campaign can have it, with each other word that one of its fields takes, with links
+between brokers alone, and on a producer and an application. So a table of faults and targets follows from what the targets say (`harrow.live_cluster.feasible`), also
 for a fault that is new.
 """
 
@@ -12,7 +12,14 @@ from typing import Any, Final
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, by_kind, fields_of
-from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.topology import (
+    IDEMPOTENT_SINK,
+    ApplicationSpec,
+    BrokerSpec,
+    ClusterSpec,
+    ProducerSpec,
+    TopicSpec,
+)
 from harrow.faults.fault import Fault
 from harrow.live_cluster.feasible import Reach, obstacles_within, started_reach
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, pinned_releases
@@ -20,6 +27,7 @@ from harrow.live_cluster.rehearsal import Rehearsed
 from harrow.live_cluster.user_cluster.users_reach import OBSERVABLE_EVENTS, UNOBSERVABLE_COLUMNS, impossible
 
 _PRODUCER: Final = "producer-0"
+_APPLICATION: Final = "application-0"
 _BROKERS: Final = (0, 1, 2)
 _EXAMPLES: Final[Mapping[type[Any], Any]] = {
     kinds.BrokerMarker: 1,
@@ -82,9 +90,13 @@ def _plan(fault: Fault) -> Plan:
         brokers=tuple(BrokerSpec(id=broker) for broker in _BROKERS),
         topics=(TopicSpec(name="t", replication_factor=len(_BROKERS)),),
     )
-    producers = (ProducerSpec(name=_PRODUCER),)
     return Plan(
-        campaign="fault", kafka="2.4", cluster=cluster, producers=producers, script=(Step(actions=(fault,)),)
+        campaign="fault",
+        kafka="2.4",
+        cluster=cluster,
+        producers=(ProducerSpec(name=_PRODUCER),),
+        applications=(ApplicationSpec(name=_APPLICATION, source="t", delivery=IDEMPOTENT_SINK),),
+        script=(Step(actions=(fault,)),),
     )
 
 
@@ -95,6 +107,8 @@ def _examples(fault: type[Fault]) -> Iterator[Fault]:
         found += [fault(**{**required, item.attribute: choice}) for choice in item.choices]
         if item.kind is kinds.LinkEndMarker and not item.required:
             found.append(fault(**{**required, item.attribute: _ENDS}))
+        if item.kind is kinds.StruckClientMarker:
+            found.append(fault(**{**required, item.attribute: _APPLICATION}))
     yield from (example for example in found if example.problem() is None)
 
 

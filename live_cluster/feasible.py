@@ -7,7 +7,7 @@ from typing import Final
 from harrow.campaigns.language.literals import name_in
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
-from harrow.campaigns.run.clients.clients import application_kinds
+from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.cluster_model import events
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.release import (
@@ -24,6 +24,7 @@ from harrow.cluster_model.settings import (
     CONTROL_PLANE,
     LONG_MAX,
     PRODUCER,
+    Value,
     broker_config,
     topic_config,
 )
@@ -32,6 +33,7 @@ from harrow.cluster_model.topology import (
     CONFLUENT_KAFKA,
     FIRST_ZOOKEEPER_ID,
     ZOOKEEPER,
+    ApplicationSpec,
     ConsumerSpec,
     ProducerSpec,
 )
@@ -45,16 +47,16 @@ from harrow.faults.actions import (
     UnthrottleReplication,
 )
 from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.clients.client_processes import ClientZombie
+from harrow.faults.clients.client_processes import ALL, ANY, ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
 from harrow.faults.fault import Fault
 from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
-from harrow.live_cluster.clients.live_clients import LIVE
+from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.links.frame import API_NAMES
-from harrow.live_cluster.rehearsal import Deed, Lack, actions_of, faults_of, rehearsed
+from harrow.live_cluster.rehearsal import Deed, Lack, actions_of, applications_of, faults_of, rehearsed
 
 SEEN: Final = frozenset(
     kind.name
@@ -108,6 +110,8 @@ SEEN: Final = frozenset(
             events.GroupOffsetFound,
             events.RecordsProcessed,
             events.CommitFailed,
+            events.ApplicationStep,
+            events.ApplicationEnded,
         ),
         *(events.FollowerFetched, events.FetchDelayed, events.BatchAcknowledged, events.RequestRejected),
     )
@@ -137,9 +141,6 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
     Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
     Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
-    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
-    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
-    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
 }
 """What is not done to the files and the clocks of real brokers."""
@@ -207,8 +208,11 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
         if (reason := reach.lack(done)) is not None
     }
     yield from sorted(lacks)
-    if any(isinstance(fault, ClientZombie) for fault in faults):
-        yield "of a client one process at a time is followed"
+    applications = {spec.name for spec in applications_of(plan)}
+    # One that is to be drawn is drawn among those of which a second process can run.
+    doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
+    if any(client not in applications and not (applications and client in (ANY, ALL)) for client in doubled):
+        yield "of a producer, or of a consumer that is no application, one process at a time is followed"
     for fault in faults:
         if isinstance(fault, Message):
             yield from _obstacles_of_message(fault)
@@ -228,7 +232,8 @@ def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[str, ...]]:
         for switch in switch_docs()
         if getattr(has, switch) != getattr(modelled, switch)
     }
-    if has.transactions_v2 and any(producer.transactional_id for producer in plan.producers):
+    writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
+    if has.transactions_v2 and any(writer.transactional_id for writer in writers):
         later[_TRANSACTIONS_V2] = False
     return replace(plan, behaviours=later), tuple(
         switch for switch, value in plan.behaviours.items() if value != getattr(has, switch)
@@ -271,8 +276,8 @@ def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
-    known = {kind.spec for _, kind in application_kinds() if LIVE in kind.made_on}
-    for spec in plan.applications:
+    known = {kind.spec for kind in CLIENTS.values() if LIVE in kind.made_on}
+    for spec in plan.clients():
         if type(spec) not in known:
             yield f"{spec.name} is of a kind that has no processes"
     clients: list[tuple[str, ProducerSpec | ConsumerSpec]] = [
@@ -282,14 +287,21 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
     for consumer in plan.consumers:
         if consumer.group and consumer.library != CONFLUENT_KAFKA:
             yield f"{consumer.name} is a member of a group, and such are clients of {CONFLUENT_KAFKA} here"
-        elif (
-            consumer.group
-            and str(consumer.settings.get(ASSIGNMENT_STRATEGY, "")).partition(",")[0] == _STICKY
-        ):
-            yield f"{CONFLUENT_KAFKA}, which {consumer.name} is, has no assignor {_STICKY}"
+        elif consumer.group:
+            yield from _obstacles_of_assignor(consumer.name, consumer.settings)
+    for application in applications_of(plan):
+        yield from _obstacles_of_assignor(application.name, application.consumer)
+        lacking = LIBRARIES[CONFLUENT_KAFKA].lacking
+        for setting in (*lacking(PRODUCER, application.producer), *lacking(CONSUMER, application.consumer)):
+            yield f"{CONFLUENT_KAFKA}, which {application.name} is, has no setting {setting}"
     for scope, client in clients:
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):
             yield f"{client.library}, which {client.name} is, has no setting {setting}"
+
+
+def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterator[str]:
+    if str(settings.get(ASSIGNMENT_STRATEGY, "")).partition(",")[0] == _STICKY:
+        yield f"{CONFLUENT_KAFKA}, which {client} is, has no assignor {_STICKY}"
 
 
 def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:

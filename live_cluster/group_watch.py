@@ -73,8 +73,8 @@ class GroupWatch(InternalTopicWatch):
     def take(self, coordinator: int, partition: str, batch: Any) -> None:
         if batch.is_control_batch:
             committed = self._pending.pop((partition, batch.producer_id), [])
-            if next(iter(batch)).commit:
-                self._commit(coordinator, committed, _NO_GENERATION)
+            if next(iter(batch)).commit and committed:
+                self._commit(coordinator, committed, _NO_GENERATION, self._present(committed))
             return
         records = list(group_records(batch))
         commits = [record for record in records if record.partition is not None]
@@ -85,8 +85,13 @@ class GroupWatch(InternalTopicWatch):
             if record.generation is not None and record.group in self._groups:
                 self._begin(coordinator, record)
         if commits:
-            _, generation = self._states.get(commits[0].group, (EMPTY, _NO_GENERATION))
-            self._commit(coordinator, commits, generation)
+            # Which generation the member said is not written; what was taken was of the present one.
+            present = self._present(commits)
+            self._commit(coordinator, commits, present, present)
+
+    def _present(self, commits: list[GroupRecord]) -> int:
+        _, generation = self._states.get(commits[0].group, (EMPTY, _NO_GENERATION))
+        return generation
 
     def _begin(self, coordinator: int, record: GroupRecord) -> None:
         """Take note of a generation: before it was stable its members joined, and its leader assigned."""
@@ -113,11 +118,11 @@ class GroupWatch(InternalTopicWatch):
         if known != state or state not in _REBALANCING:
             self._report(GroupStateChanged, coordinator, group, state, generation, members, "")
 
-    def _commit(self, coordinator: int, commits: list[GroupRecord], generation: int) -> None:
+    def _commit(self, coordinator: int, commits: list[GroupRecord], generation: int, present: int) -> None:
         offsets = tuple(
             (self._names.own_partition(record.partition), record.offset)
             for record in commits
             if record.partition is not None
         )
         if offsets:
-            self._report(OffsetsCommitted, coordinator, commits[0].group, "", generation, offsets)
+            self._report(OffsetsCommitted, coordinator, commits[0].group, "", generation, present, offsets)

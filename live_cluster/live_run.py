@@ -20,7 +20,7 @@ from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import Metadata
-from harrow.live_cluster.clients.live_clients import LIVE
+from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.feasible import as_real, obstacles, started_reach, voters_of
 from harrow.live_cluster.getting.kafka_release import KafkaRelease

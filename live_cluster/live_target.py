@@ -18,9 +18,11 @@ from harrow.cluster_model.release import HANGS, RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_watch import BrokerWatch
-from harrow.live_cluster.clients.live_clients import LIVE, ClientHost
+from harrow.live_cluster.clients.client_host import ClientHost
+from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.feasible import (
     NO_BROKERS_ADDED,
@@ -35,6 +37,7 @@ from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.rehearsal import applications_of
 from harrow.live_cluster.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
@@ -101,11 +104,13 @@ class LiveTarget:
             for broker, process in cluster.brokers.items()
         }
         transactions = None
-        if cluster.follows_logs and any(producer.transactional_id for producer in plan.producers):
+        writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
+        if cluster.follows_logs and any(writer.transactional_id for writer in writers):
             transactions = TransactionWatch(
                 {broker: cluster.connect(broker) for broker in cluster.brokers}, report, cluster.names
             )
-        groups = sorted({consumer.group for consumer in plan.consumers if consumer.group})
+        readers: tuple[ConsumerSpec | ApplicationSpec, ...] = (*plan.consumers, *applications_of(plan))
+        groups = sorted({reader.group for reader in readers if reader.group})
         self._coordination: list[InternalTopicWatch] = [] if transactions is None else [transactions]
         if cluster.follows_logs and groups:
             connections = {broker: cluster.connect(broker) for broker in cluster.brokers}
@@ -125,6 +130,7 @@ class LiveTarget:
             draw=choices.workload,
         )
         self._client_processes = host.processes
+        self._supervised = host.supervised
         self.clients = Clients(plan.clients(), LIVE, host)
         self.observer = LiveObserver(cluster, self.clients, self._reports, self.trace, self._watches)
         self.environment = LiveEnvironment(
@@ -183,6 +189,8 @@ class LiveTarget:
         self._look()
         for process in self._client_processes:
             process.check()
+        for supervise in self._supervised:
+            supervise()
         return True
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
@@ -283,6 +291,7 @@ class LiveTarget:
             process_names=self._reports.process_names,
             producers=self.clients.producer_settings(),
             consumers=self.clients.consumer_settings(),
+            applications=self.clients.application_settings(),
             partitions=self.partition_settings(),
             replicas={partition: self._replica_logs(partition) for partition in spec.partition_names()},
             read_back=frozenset(),

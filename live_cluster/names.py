@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +51,8 @@ class Names:
 
 SAME: Final = Names()
 """On a cluster that was started for a campaign everything is called as it says."""
+
+
+def names_of(client: Mapping[str, Any]) -> Names:
+    """Return what the topics that a client was told of are called on the cluster: libraries know no other names."""
+    return Names(topics=client.get("topics", {}))

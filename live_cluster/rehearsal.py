@@ -9,6 +9,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.fields import BrokerMarker, all_fields_of, with_fields
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.topology import ApplicationSpec
 from harrow.faults.action import Action
 from harrow.faults.fault import Fault, GradualFault, LastingFault
 from harrow.faults.links.link_ends import with_link_ends
@@ -66,6 +67,11 @@ def actions_of(plan: Plan) -> Iterator[Action]:
     """Yield every action of a plan's script that is no fault."""
     for step in plan.script:
         yield from (action for action in step.actions if not isinstance(action, Fault))
+
+
+def applications_of(plan: Plan) -> tuple[ApplicationSpec, ...]:
+    """Return the applications of a plan, without clients of kinds that others have added."""
+    return tuple(spec for spec in plan.applications if isinstance(spec, ApplicationSpec))
 
 
 def rehearsed(fault: Fault, plan: Plan) -> tuple[Rehearsed, ...]:

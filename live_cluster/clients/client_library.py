@@ -47,6 +47,9 @@ class LibraryTransactions(LibraryProducer, Protocol):
     def begin_transaction(self) -> None:
         """Begin a transaction."""
 
+    def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
+        """Commit offsets of a group with the transaction; the metadata are a `LibraryMember`'s."""
+
     def commit_transaction(self) -> None:
         """Send what is left, and commit."""
 
@@ -76,16 +79,23 @@ class LibraryConsumer(Protocol):
         """Read what there is; wait for so long at the most where there is nothing."""
 
 
+class MembershipError(Exception):
+    """A consumer can be no member of its group any more (FencedInstanceIdException)."""
+
+
 class LibraryMember(Protocol):
     """A consumer that is a member of a group, or commits for one; partitions are by their names on the cluster."""
 
     def subscribe(
         self,
         topics: list[str],
-        on_assigned: Callable[[list[str], int], None],
+        on_assigned: Callable[[list[str], int], Mapping[str, int]],
         on_revoked: Callable[[list[str], bool], None],
     ) -> None:
-        """Join; the callbacks are called within polls, with partitions and generation, and with partitions and whether they are lost."""
+        """Join; the callbacks are called within polls, with partitions and generation, and with partitions and whether they are lost.
+
+        Where the former returns an offset, the partition is read from there on, and not from where the group has committed.
+        """
 
     def assign(self, partitions: list[str]) -> None:
         """Read these from where the group has committed."""
@@ -94,7 +104,21 @@ class LibraryMember(Protocol):
         """Return where the group is, of partitions of which that is known."""
 
     def poll(self, records_max: int, timeout_s: float) -> Mapping[str, list[tuple[int, str]]]:
-        """Return what there is to read; wait for so long at the most where there is nothing."""
+        """Return what there is to read; wait for so long at the most where there is nothing.
+
+        Raises:
+            MembershipError: there will never be anything any more.
+
+        """
+
+    def reached(self) -> Mapping[str, int]:
+        """Return up to where there was nothing more to read, of partitions of which that is known."""
+
+    def rewind(self, partitions: list[str]) -> dict[str, int]:
+        """Read partitions from where the group has committed, and return where that is, as `committed` does."""
+
+    def group_metadata(self, *, as_member: bool) -> Any:
+        """Return who it is in its group, as `LibraryTransactions.send_offsets` takes it; or only which group that is."""
 
     def processed(self, offsets: Mapping[str, int]) -> None:
         """Say up to where the application has come, for commits that the library does by itself."""

@@ -23,14 +23,14 @@ class ClientError(LiveError):
 
 
 class ClientProcess:
-    """A client that runs. Each of its reports goes to *on_report*, in a thread of its own."""
+    """A client that runs. Each of its reports goes to *on_report*, in a thread of its own; what that returns is sent back."""
 
     def __init__(
         self,
         children: ChildProcesses,
         folder: Path,
         client: Mapping[str, Any],
-        on_report: Callable[[dict[str, Any]], None],
+        on_report: Callable[[dict[str, Any]], Any],
     ) -> None:
         """Start it, in a folder of its own, and tell it what client it is.
 
@@ -47,6 +47,7 @@ class ClientProcess:
             self.process: ChildProcess = children.start(command, folder=folder, log=folder / "log")
             self._connection, self._rest = self._accept(server, token)
         self._on_report = on_report
+        self._ordering = threading.Lock()
         self._is_wanted = True
         self.order(**client)
         self._wait_until_ready()
@@ -55,7 +56,7 @@ class ClientProcess:
 
     def order(self, **what: Any) -> None:
         """Tell it something; one that has ended hears nothing."""
-        with contextlib.suppress(OSError):
+        with self._ordering, contextlib.suppress(OSError):
             self._connection.sendall(json.dumps(what).encode() + b"\n")
 
     def check(self) -> None:
@@ -130,7 +131,9 @@ class ClientProcess:
                 return
             *lines, rest = (rest + received).split(b"\n")
             for line in lines:
-                self._on_report(json.loads(line))
+                answer = self._on_report(json.loads(line))
+                if answer is not None:
+                    self.order(**answer)
 
 
 def _line(connection: socket.socket) -> tuple[bytes, bytes]:

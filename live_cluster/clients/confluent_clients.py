@@ -6,17 +6,30 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
+from harrow.live_cluster.clients.client_library import Ended, MembershipError, Poll, TransactionCallError
 
 _NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
 """Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
 _COMMITTED_S: Final = 5.0
+_SEEK_S: Final = 10.0
+_RETRY_S: Final = 0.05
 _NOTHING: Final = -1
 _METADATA_MARK: Final = b"CGMDv2:"
 _GENERATION: Final = struct.Struct("=i")
+_WITHOUT_INSTANCE: Final = b"\1"
+_RESETS: Final = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
+"""Where librdkafka begins, by ``auto.offset.reset``, where its group has committed nothing."""
 _CALL_S: Final = 60.0
 """How long a call may take before it is made again, as the Java client's ``max.block.ms`` has it by default."""
 _KAFKA_NAMES: Final = {
@@ -75,6 +88,9 @@ class ConfluentTransactions(ConfluentProducer):
     def begin_transaction(self) -> None:
         self._call(self._producer.begin_transaction)
 
+    def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
+        self._call(self._producer.send_offsets_to_transaction, _places(offsets), group_metadata, _CALL_S)
+
     def commit_transaction(self) -> None:
         self._call(self._producer.commit_transaction, _CALL_S)
 
@@ -85,7 +101,7 @@ class ConfluentTransactions(ConfluentProducer):
         if error.fatal():
             self._fatal = _kafka_name(error)
 
-    def _call(self, call: Callable[..., None], *arguments: float) -> None:
+    def _call(self, call: Callable[..., None], *arguments: Any) -> None:
         try:
             call(*arguments)
         except KafkaException as raised:
@@ -142,22 +158,39 @@ class ConfluentMember:
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._consumer = Consumer({**settings, "enable.auto.offset.store": False})
+        own = {"enable.auto.offset.store": False, "enable.partition.eof": True}
+        self._consumer = Consumer({**settings, **own})
+        self._group: str = settings["group.id"]
+        self._reset = _RESETS.get(settings.get("auto.offset.reset", ""))
+        is_cooperative = "cooperative" in str(settings.get("partition.assignment.strategy", ""))
+        self._assigns_more = is_cooperative or settings.get("group.protocol") == "consumer"
+        self._reached: dict[str, int] = {}
 
     def subscribe(
         self,
         topics: list[str],
-        on_assigned: Callable[[list[str], int], None],
+        on_assigned: Callable[[list[str], int], Mapping[str, int]],
         on_revoked: Callable[[list[str], bool], None],
     ) -> None:
-        def told(call: Callable[[list[str]], None]) -> Callable[[Any, list[TopicPartition]], None]:
-            return lambda _, partitions: call(_names(partitions))
+        def assigned(_: Any, partitions: list[TopicPartition]) -> None:
+            names = _names(partitions)
+            begins = on_assigned(names, self._generation())
+            # Where nothing is said it is assigned from where its group has committed, once this returns.
+            if begins:
+                places = _places({name: begins.get(name) for name in names})
+                assign = self._consumer.incremental_assign if self._assigns_more else self._consumer.assign
+                assign(places)
+
+        def revoked(partitions: list[TopicPartition], *, is_lost: bool) -> None:
+            for name in _names(partitions):
+                self._reached.pop(name, None)
+            on_revoked(_names(partitions), is_lost)
 
         self._consumer.subscribe(
             topics,
-            on_assign=told(lambda names: on_assigned(names, self._generation())),
-            on_revoke=told(lambda names: on_revoked(names, False)),
-            on_lost=told(lambda names: on_revoked(names, True)),
+            on_assign=assigned,
+            on_revoke=lambda _, partitions: revoked(partitions, is_lost=False),
+            on_lost=lambda _, partitions: revoked(partitions, is_lost=True),
         )
 
     def assign(self, partitions: list[str]) -> None:
@@ -182,7 +215,48 @@ class ConfluentMember:
                 value = (message.value() or b"").decode("utf-8", "backslashreplace")
                 name = f"{message.topic()}-{message.partition()}"
                 records.setdefault(name, []).append((message.offset(), value))
+                self._reached[name] = message.offset() + 1
+            elif message.error().code() == _END:
+                self._reached[f"{message.topic()}-{message.partition()}"] = message.offset()
+            elif message.error().fatal():
+                raise MembershipError(_kafka_name(message.error()))
         return records
+
+    def reached(self) -> dict[str, int]:
+        return self._reached
+
+    def rewind(self, partitions: list[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        # One that is not found would be read on behind what was not committed.
+        while missing := [name for name in partitions if name not in found]:
+            found.update(self.committed(missing))
+        for name, offset in found.items():
+            self._reached.pop(name, None)
+            begin = self._reset if offset < 0 else offset
+            if begin is not None:
+                self._seek(*_places({name: begin}))
+        return found
+
+    def _seek(self, place: TopicPartition) -> None:
+        """Have it read on from a place; not before it has begun to read the partition it can."""
+        until_s = time.monotonic() + _SEEK_S
+        while True:
+            try:
+                self._consumer.seek(place)
+            except KafkaException:
+                if time.monotonic() > until_s:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                return
+
+    def group_metadata(self, *, as_member: bool) -> Any:
+        if as_member:
+            return self._consumer.consumer_group_metadata()
+        # What a producer is given where no consumer is at hand (``rd_kafka_consumer_group_metadata_new``): no generation, no member.
+        return (
+            _METADATA_MARK + _GENERATION.pack(_NOTHING) + self._group.encode() + b"\0\0" + _WITHOUT_INSTANCE
+        )
 
     def processed(self, offsets: Mapping[str, int]) -> None:
         for place in _places(offsets):

@@ -1,7 +1,7 @@
 """Clients of kafka-python (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -60,6 +60,15 @@ class KafkaPythonTransactions(KafkaPythonProducer):
 
     def begin_transaction(self) -> None:
         self._call(self._producer.begin_transaction)
+
+    def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
+        """Refuse: applications are clients of confluent-kafka, for its members are.
+
+        Raises:
+            NotImplementedError: always; no campaign asks for it.
+
+        """
+        raise NotImplementedError("applications are clients of confluent-kafka")
 
     def commit_transaction(self) -> None:
         self._call(self._producer.commit_transaction)

@@ -12,6 +12,7 @@ from harrow.cluster_model.history import (
     OK,
     POLL,
     SEND,
+    STORE,
     TXN,
     MicroOperation,
     Operation,
@@ -108,6 +109,14 @@ class ClientReports:
         value = tuple((COMMIT, name, offset) for name, offset in offsets.items())
         with self._lock:
             self._rows.append((at_us, process, type_, COMMIT, value, error))
+        self._on_added()
+
+    def add_stored(self, process: int, partition: str, offset: int, result: str, at_us: int) -> None:
+        """Add that an application has stored a result outside of Kafka, with the offset of its record."""
+        with self._lock:
+            value = ((STORE, partition, (offset, result)),)
+            self._rows.append((at_us, process, INVOKE, STORE, value, None))
+            self._rows.append((at_us, process, OK, STORE, value, None))
         self._on_added()
 
     def is_acked(self, value: str) -> bool:

@@ -8,13 +8,13 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model import events
 from harrow.cluster_model.release import version_of
 from harrow.cluster_model.settings import Value
-from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
+from harrow.cluster_model.topology import CONFLUENT_KAFKA, ConsumerSpec, ProducerSpec
 from harrow.faults.actions import ElectPreferredLeaders
 from harrow.faults.fault import Fault
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.feasible import Reach, obstacles
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
-from harrow.live_cluster.rehearsal import Deed, Rehearsed, faults_of, rehearsed
+from harrow.live_cluster.rehearsal import Deed, Rehearsed, applications_of, faults_of, rehearsed
 from harrow.live_cluster.user_cluster.cluster_file import COMMANDS, HEALED_BY, TOPICS, ClusterFile
 from harrow.live_cluster.user_cluster.user_cluster import OF_TOPICS, mapped_brokers
 from harrow.live_cluster.wire.survey import Survey
@@ -31,13 +31,18 @@ OBSERVABLE_EVENTS: Final = frozenset(
         *(events.ClientStopped, events.FaultStruck, events.FaultEnded, events.Healed),
         *(events.ControllerElected, events.ControllerChanged, events.LeaderElected, events.IsrReduced),
         *(events.IsrChanged, events.IsrWritten, events.BecameLeader, events.BecameFollower),
-        events.HighWatermarkSet,
+        *(events.HighWatermarkSet, events.ApplicationStep, events.ApplicationEnded),
     )
 )
 """The events that are told by metadata, by offsets and by what harrow does: nothing that passes, nothing on disk."""
 UNOBSERVABLE_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
 
-_CLIENT_DEEDS: Final = frozenset({Deed.KILL_CLIENT, Deed.PAUSE_CLIENT, Deed.DOUBLE_CLIENT})
+_CLIENT_DEEDS: Final = frozenset(
+    {
+        *(Deed.KILL_CLIENT, Deed.PAUSE_CLIENT, Deed.DOUBLE_CLIENT),
+        *(Deed.HOLD_CLIENT, Deed.SLOW_CLIENT, Deed.CLOSE_CLIENT),
+    }
+)
 """Clients are processes of harrow's own, whatever the cluster is."""
 
 Settings = Mapping[int, Mapping[str, str]]
@@ -56,9 +61,6 @@ _NOT_AT_HAND: Final = {
     Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",
     Deed.DEGRADE: "no command makes a link slow",
     Deed.RESET: "no command breaks connections",
-    Deed.HOLD_CLIENT: "applications have no processes here that could be held between two of their calls",
-    Deed.SLOW_CLIENT: "applications have no processes here that could be slowed down",
-    Deed.CLOSE_CLIENT: "no member of a group is closed in good order here",
     Deed.RULE_MESSAGES: "messages do not pass harrow on a cluster that it has not started",
 }
 
@@ -90,6 +92,9 @@ def obstacles_on(plan: Plan, file: ClusterFile, seen: Survey, settings: Settings
     for client in clients:
         for name in LIBRARIES[client.library].lacking_security(file.security.settings):
             yield f"{client.library}, which {client.name} is, cannot be told {name}"
+    for application in applications_of(plan):
+        for name in LIBRARIES[CONFLUENT_KAFKA].lacking_security(file.security.settings):
+            yield f"{CONFLUENT_KAFKA}, which {application.name} is, cannot be told {name}"
     yield from _obstacles_of_settings(plan, brokers, seen, settings)
 
 

@@ -12,6 +12,7 @@ from harrow.cluster_model.events import (
     OffsetsCommitted,
     ProducerInitialized,
     TransactionStateChanged,
+    event_fields,
 )
 from harrow.live_cluster import group_watch, transaction_watch
 from harrow.live_cluster.group_watch import GroupWatch
@@ -36,10 +37,14 @@ class Batch:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, ...]]]:
+    """Return what is told; it has the fields that its events have."""
     monkeypatch.setattr(group_watch, "group_records", lambda batch: iter(batch.records))
     monkeypatch.setattr(transaction_watch, "transaction_records", lambda batch: iter(batch.records))
-    return []
+    events: list[tuple[Any, ...]] = []
+    yield events
+    for kind, *values in events:
+        assert len(values) == len(event_fields(kind.name)), kind
 
 
 def watch(told: list[tuple[Any, ...]]) -> GroupWatch:
@@ -80,7 +85,7 @@ def test_commits_are_of_the_generation_before_them(told: list[tuple[Any, ...]]) 
     groups.take(
         1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), GroupRecord("g", partition="t-1", offset=6))
     )
-    assert told == [(OffsetsCommitted, 1, "g", "", 3, (("t-0", 5), ("t-1", 6)))]
+    assert told == [(OffsetsCommitted, 1, "g", "", 3, 3, (("t-0", 5), ("t-1", 6)))]
 
 
 @pytest.mark.parametrize(("control", "count"), [("commit", 1), ("abort", 0)])
@@ -88,11 +93,13 @@ def test_what_a_transaction_commits_is_told_with_its_marker(
     told: list[tuple[Any, ...]], control: str, count: int
 ) -> None:
     groups = watch(told)
+    groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",))))
+    told.clear()
     groups.take(1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), producer=7))
     groups.take(1, P0, Batch(producer=8, control="commit"))
     assert told == []
     groups.take(1, P0, Batch(producer=7, control=control))
-    assert told == [(OffsetsCommitted, 1, "g", "", -1, (("t-0", 5),))] * count
+    assert told == [(OffsetsCommitted, 1, "g", "", -1, 1, (("t-0", 5),))] * count
 
 
 def test_a_client_is_initialised_as_the_log_says(told: list[tuple[Any, ...]]) -> None:

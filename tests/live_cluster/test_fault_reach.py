@@ -49,6 +49,8 @@ def test_of_every_fault_it_is_known_what_each_target_can_do(name: str) -> None:
         ("session_expiry", ["yes", "yes", "no", "no"]),
         ("controller_failover", ["yes", "yes", "yes", "in part"]),
         ("broker_pause", ["yes", "yes", "yes", "yes"]),
+        ("application_pause", ["yes", "yes", "yes", "yes"]),
+        ("client_zombie", ["yes", "in part", "in part", "in part"]),  # applications alone
     ],
 )
 def test_a_fault_can_be_done_as_far_as_each_word_of_it_can(name: str, expected: list[str]) -> None:

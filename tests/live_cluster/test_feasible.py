@@ -158,6 +158,72 @@ def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
     assert as_real(real, R241) == (real, ())
 
 
+APPLIED = """
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}, {name: u, replication_factor: 3}]}
+workload: {producers: [{name: p}], applications: [{name: app, from: t, to: u%s}]}
+script: [{do: {%s}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "application_crash: {client: app, step: send_offsets, restart_after: 1s}",
+        "application_pause: {client: app, step: commit, replaced: true}",
+        "slow_poll: {client: app}",
+        "rebalance_storm: {}",
+        "client_zombie: {client: app}",
+        # It is drawn among those of which a second process can run.
+        "client_zombie: {client: any}",
+    ],
+)
+def test_applications_have_processes_that_can_be_held_slowed_down_closed_and_left_behind(fault: str) -> None:
+    assert list(obstacles_within(plan(APPLIED % ("", fault)), started_reach(R241, ZOOKEEPER))) == []
+
+
+def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
+    reason = "of a producer, or of a consumer that is no application, one process at a time is followed"
+    for text in (
+        APPLIED % ("", "client_zombie: {client: p}"),
+        CLUSTER + "workload: {producers: [{name: p}]}\n" + action("client_zombie: {client: any}"),
+    ):
+        assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("about", "obstacle"),
+    [
+        (
+            "consumer: {partition.assignment.strategy: sticky}",
+            "confluent-kafka, which app is, has no assignor sticky",
+        ),
+        ("producer: {max.block.ms: 5000}", "confluent-kafka, which app is, has no setting max.block.ms"),
+        (
+            "consumer: {default.api.timeout.ms: 5000}",
+            "confluent-kafka, which app is, has no setting default.api.timeout.ms",
+        ),
+    ],
+)
+def test_what_the_library_of_applications_lacks_is_an_obstacle(about: str, obstacle: str) -> None:
+    text = APPLIED % (f", {about}", "send: m")
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
+
+
+def test_what_applications_do_can_be_waited_for() -> None:
+    text = (
+        APPLIED % ("", "send: m")
+        + "expect: {final: {event: [{application_step: {}}, {application_ended: {}}]}}"
+    )
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+
+
+def test_no_library_speaks_transactions_v2_for_applications_either() -> None:
+    given = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
+    assert as_real(given, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
+    without = plan("kafka: '4.3'\n" + APPLIED % (", delivery: at_least_once", "send: m"))
+    assert as_real(without, release_of("4.3.1"))[0].behaviours == {}
+
+
 def test_no_library_speaks_transactions_v2() -> None:
     text = "kafka: '4.3'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s%s}]}"
     with_transactions = plan(text % ", settings: {transactional.id: app}")

@@ -1,5 +1,6 @@
 """A client's process starts, is heard, and ends with harrow."""
 
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,80 @@ def test_who_does_not_know_the_token_is_not_heard(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(worker, "__file__", str(other))
     with ChildProcesses() as children, pytest.raises(ClientError, match="refused"):
         ClientProcess(children, tmp_path / "p", producer(), print)
+
+
+def test_what_it_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = tmp_path / "asking.py"
+    asking.write_text(
+        "import json, socket, sys\n"
+        "from harrow.live_cluster.clients.channel import AskingChannel, Channel\n"
+        "with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as c:\n"
+        "    plain = Channel(c)\n"
+        "    plain.report(token=sys.argv[3])\n"
+        "    while not (told := plain.orders(None)): pass\n"
+        "    channel = AskingChannel(plain)\n"
+        "    channel.report(ready=True)\n"
+        "    channel.report(heard=[channel.ask(next=True), channel.ask(next=True)])\n"
+        "    orders = []\n"
+        "    while not orders: orders = channel.orders(None)\n"
+        "    channel.report(orders=orders, later=channel.orders(0))\n"
+        "    channel.orders(None)\n"
+    )
+    monkeypatch.setattr(worker, "__file__", str(asking))
+    reports: list[dict[str, Any]] = []
+
+    def take(report: dict[str, Any]) -> dict[str, Any] | None:
+        reports.append(report)
+        return {"answer": 10 * len(reports)} if "next" in report else None
+
+    with ChildProcesses() as children:
+        client = ClientProcess(children, tmp_path / "p", producer(), take)
+        wait_for(reports, 3)
+        assert reports[2] == {"heard": [10, 20]}
+        client.order(go=True)
+        wait_for(reports, 4)
+        assert reports[3] == {"orders": [{"go": True}], "later": []}
+        # It ends with harrow, also where it waits for an order.
+        client._connection.shutdown(socket.SHUT_RDWR)
+        assert client.process.wait(PATIENCE_S)
+        client.kill()
+
+
+def test_an_application_is_held_where_it_is_told_and_closes(tmp_path: Path) -> None:
+    reports: list[dict[str, Any]] = []
+    library = {"bootstrap.servers": NOBODY, "log_level": 0}
+    application = {
+        "role": "application",
+        "delivery": "at_least_once",
+        "name": "app",
+        "source": "t",
+        "work_ns": 0,
+        "slow_ns": 0,
+        "workers": 1,
+        "takes_ns": [0],
+        "rewinds": True,
+        "group_metadata": True,
+        "hold": ["poll", 0],
+        "begins_at_zero": True,
+        "max_poll_records": 5,
+        "consumer": {**library, "group.id": "g"},
+    }
+    with ChildProcesses() as children:
+        client = ClientProcess(
+            children, tmp_path / "app", {**producer(), **application, "producer": library}, reports.append
+        )
+        wait_for(reports, 4)
+        assert [next(key for key in r if key not in ("at", "of")) for r in reports] == [
+            *("subscribed", "step", "passed", "held")
+        ]
+        client.pause()
+        client.order(go=True)
+        client.order(close=True)
+        time.sleep(0.2)
+        assert len(reports) == 4
+        client.resume()
+        wait_for(reports, 5)
+        while "ended" not in reports[-1]:
+            wait_for(reports, len(reports) + 1)
+        assert reports[-1]["ended"] is None
+        client.kill()

@@ -15,8 +15,9 @@ from harrow.cluster_model.events import (
     TransactionReported,
 )
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
-from harrow.live_cluster.clients import live_clients
-from harrow.live_cluster.clients.live_clients import ClientHost, LiveConsumer, LiveProducer
+from harrow.live_cluster.clients import client_host
+from harrow.live_cluster.clients.client_host import ClientHost
+from harrow.live_cluster.clients.live_clients import LiveConsumer, LiveProducer
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.processes.child_processes import ChildProcesses
@@ -88,7 +89,7 @@ EVENTS: list[tuple[Any, ...]] = []
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
     FakeProcess.made = []
     EVENTS.clear()
-    monkeypatch.setattr(live_clients, "ClientProcess", FakeProcess)
+    monkeypatch.setattr(client_host, "ClientProcess", FakeProcess)
     return FakeProcess.made
 
 
@@ -424,3 +425,27 @@ def test_a_member_reports_what_its_group_gives_it(host: ClientHost, made: list[F
         *((type_, "commit", (("commit", "t-0", 6),)) for type_ in ("invoke", "fail")),
         *((type_, "assign", ()) for type_ in ("invoke", "ok")),
     ]
+
+
+def test_a_member_is_slowed_down_and_closed(host: ClientHost, made: list[FakeProcess]) -> None:
+    client = LiveConsumer(ConsumerSpec(name="c", settings={"group.id": "g"}), host)
+    client.start()
+    assert (client.can_be_slowed(), client.is_member()) == (True, True)
+    client.slow_down(2 * SECOND)
+    client.close()
+    assert made[0].orders == [{"slow_ns": 2_000_000_000}, {"close": True}]
+    made[0].tell(closed=True)
+    for supervise in host.supervised:
+        supervise()
+    assert (client.is_running(), made[0].is_running) == (False, False)
+    client.start_again()
+    # It is as slow in its next life, and nothing ends that.
+    assert made[1].client["slow_ns"] == 2_000_000_000
+    for supervise in host.supervised:
+        supervise()
+    assert client.is_running()
+
+
+def test_a_consumer_without_a_group_is_no_member(host: ClientHost, made: list[FakeProcess]) -> None:
+    client = consumer(host)
+    assert (client.can_be_slowed(), client.is_member()) == (False, False)

@@ -72,8 +72,12 @@ class FakeLibrary:
             poll=poll,
             commit=commit,
             processed=lambda offsets: self.calls.append(f"processed {offsets}"),
-            close=lambda: self.calls.append("close"),
+            close=self._close,
         )
+
+    def _close(self) -> None:
+        self.calls.append("close")
+        self._over()
 
     def make_producer(self, _: dict[str, Any]) -> Any:
         return SimpleNamespace(send=self.send, poll=lambda _: None)
@@ -264,6 +268,8 @@ MEMBER = {
     "start_ns": 0,
     "stop_ns": None,
     "poll_interval_ns": 0,
+    "slow_ns": 0,
+    "begins_at_zero": True,
     "max_poll_records": 5,
     "settings": {},
     "topics": {"t": "called"},
@@ -306,3 +312,15 @@ def test_what_could_not_be_committed_before_is_not_processed(monkeypatch: pytest
     with worked(monkeypatch, member, polls=polls, commit_error="ILLEGAL_GENERATION") as (_, reports):
         assert not any("processed" in report for report in reports)
         assert [report["error"] for report in reports if "committed" in report] == ["ILLEGAL_GENERATION"]
+
+
+def test_a_member_is_slow_as_it_is_told_and_closes_when_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = {**MEMBER, "commit": "after"}
+    slow, close = {"slow_ns": 150_000_000}, {"close": True}
+    with worked(monkeypatch, member, slow, close, polls=[{"called-0": [(0, "a")]}]) as (library, _):
+        # It was told both before its first poll.
+        assert library.calls == ["close"]
+    with worked(monkeypatch, member, slow, polls=[{"called-0": [(0, "a")]}]) as (_, reports):
+        (read,) = (report["at"] for report in reports if "records" in report)
+        (processed,) = (report["at"] for report in reports if "processed" in report)
+        assert processed - read >= 150_000_000

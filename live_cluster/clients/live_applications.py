@@ -1,0 +1,360 @@
+"""Applications of a campaign on real brokers: the processes of each instance, and what supervises them."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from harrow.campaigns.run.clients.client import GroupReader
+from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
+from harrow.cluster_model.clients.application import ResultStore
+from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, ClientStopped
+from harrow.cluster_model.history import effect_of
+from harrow.cluster_model.settings import READ_COMMITTED, consumer_config
+from harrow.cluster_model.sim.choices import between
+from harrow.cluster_model.topology import CONFLUENT_KAFKA, ApplicationSpec
+from harrow.live_cluster.clients.application_worker import APPLICATIONS as LOOPS
+from harrow.live_cluster.clients.application_worker import OF_CONSUMER, OF_PRODUCER
+from harrow.live_cluster.clients.client_host import ClientHost
+from harrow.live_cluster.clients.client_process import ClientProcess
+from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
+from harrow.live_cluster.clients.live_clients import (
+    NS_PER_US,
+    RECORDS_MAX,
+    begins_at_zero,
+    promised_to_producer,
+)
+from harrow.live_cluster.clients.member_session import MemberSession
+from harrow.live_cluster.clients.producer_sessions import ProducerSession, TransactionsSession
+
+_TAKES: Final = 1_000
+"""How many times that workers take are drawn; then they begin again."""
+_Hold = tuple[str, int]
+
+
+class LiveApplication(GroupReader):
+    """An instance of an application. What supervises it starts it again when it has ended by itself."""
+
+    def __init__(self, spec: ApplicationSpec, host: ClientHost) -> None:
+        self.spec = spec
+        self._host = host
+        self._sessions: list[_ApplicationSession] = []
+        self._written = 0
+        self._slow_us = 0
+        self._restart_us: int | None = None
+
+    def start(self) -> None:
+        self._host.supervised.append(self._supervise)
+        self._begin(self.spec.start_us)
+
+    def start_again(self) -> None:
+        self._begin(self._host.clock.tick())
+
+    def _begin(self, first_us: int) -> None:
+        self._restart_us = None
+        hold = self._sessions[-1].hold if self._sessions else None
+        self._sessions.append(_ApplicationSession(self, self._host, len(self._sessions) + 1))
+        # What waits for a step waits for it in the next life, too.
+        self._sessions[-1].start(first_us, hold, self._slow_us)
+
+    def next_number(self) -> int:
+        """Return the number of what is written next: whichever process writes it, no value comes twice."""
+        self._written += 1
+        return self._written - 1
+
+    def _supervise(self) -> None:
+        """End processes whose loops are over, and start the last one again that has failed."""
+        for session in self._sessions:
+            if session.is_running and session.has_ended:
+                session.kill()
+                self._host.report(ClientStopped, self.spec.name)
+                if session.error is not None and session is self._sessions[-1]:
+                    self._restart_us = self._host.clock.tick() + self.spec.restart_us
+        if self._restart_us is not None and self._host.clock.tick() >= self._restart_us:
+            self.start_again()
+
+    # What faults do to it
+
+    def stop(self) -> None:
+        self._restart_us = None
+        for session in self._sessions:
+            session.stop()
+
+    def is_running(self) -> bool:
+        return bool(self._sessions) and self._sessions[-1].is_running
+
+    def is_paused(self) -> bool:
+        return self._sessions[-1].is_paused
+
+    def crash(self) -> None:
+        self._restart_us = None
+        for session in self._sessions:
+            session.crash()
+        self._host.report(ClientStopped, self.spec.name)
+
+    def pause(self) -> None:
+        self._sessions[-1].pause()
+
+    def resume(self) -> None:
+        for session in self._sessions:
+            session.let_go()
+
+    def can_be_left_behind(self) -> bool:
+        return True
+
+    def leave_behind(self) -> None:
+        self.pause()
+        self.start_again()
+
+    def steps(self) -> tuple[str, ...]:
+        return LOOPS[self.spec.delivery].steps
+
+    def hold_at(self, step: str, passes: int) -> None:
+        self._sessions[-1].hold_at(step, passes)
+
+    def held_at(self) -> str | None:
+        return self._sessions[-1].held_at if self.is_running() else None
+
+    def can_be_slowed(self) -> bool:
+        return True
+
+    def slow_down(self, by_us: int) -> None:
+        self._slow_us += by_us
+        for session in self._sessions:
+            session.order(slow_ns=self._slow_us * NS_PER_US)
+
+    def is_member(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._sessions[-1].order(close=True)
+
+    # What a run looks at
+
+    def unfinished(self) -> int:
+        return sum(session.unfinished() for session in self._sessions)
+
+    def group(self) -> str:
+        return self.spec.group
+
+    def sources(self) -> tuple[str, ...]:
+        return self.partitions_of(self.spec.source)
+
+    def partitions_of(self, topic: str | None) -> tuple[str, ...]:
+        """Return the partitions of a topic."""
+        return tuple(name for name in self._host.partitions if name.rpartition("-")[0] == topic)
+
+    def reached(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for session in self._sessions:
+            if session.is_running:
+                found |= session.reached
+        return found
+
+    def producer_settings(self) -> dict[int, ProducerSettings]:
+        if self.spec.target is None:
+            return {}
+        promised = promised_to_producer(self._host.release, self.spec.name, self.spec.producer_settings())
+        return {session.processes[1]: promised for session in self._sessions}
+
+    def consumer_settings(self) -> dict[int, ConsumerSettings]:
+        config = consumer_config(self._host.release, self.spec.consumer_settings())
+        known = ConsumerSettings(
+            name=self.spec.name,
+            read_committed=config.isolation_level == READ_COMMITTED,
+            group=self.spec.group,
+            offset_reset=config.auto_offset_reset,
+        )
+        return {session.processes[0]: known for session in self._sessions}
+
+    def application_settings(self) -> ApplicationSettings:
+        spec = self.spec
+        return ApplicationSettings(
+            name=spec.name,
+            group=spec.group,
+            delivery=spec.delivery,
+            source=spec.source,
+            target=spec.target,
+            group_metadata=spec.group_metadata,
+            rewinds=spec.rewinds,
+            consumers=tuple(session.processes[0] for session in self._sessions),
+            producers=tuple(session.processes[1] for session in self._sessions),
+        )
+
+
+class _ApplicationSession:
+    """A process of an instance: in the history its consumer is one and its producer another."""
+
+    def __init__(self, client: LiveApplication, host: ClientHost, life: int) -> None:
+        spec = client.spec
+        self._client = client
+        self._host = host
+        self._life = life
+        self._store = host.stores.setdefault(spec.group, ResultStore())
+        consumer = host.reports.new_process(spec.name)
+        self.processes = (consumer, consumer if spec.target is None else host.reports.new_process(spec.name))
+        self._consumer = MemberSession(host, consumer, spec.name, spec.group, (spec.source,))
+        self._producer: ProducerSession | None = None
+        if spec.target is not None:
+            id_ = spec.transactional_id
+            number = self.processes[1]
+            self._producer = (
+                TransactionsSession(host, number, spec.name, id_) if id_ else ProducerSession(host, number)
+            )
+        self._process: ClientProcess | None = None
+        self.is_paused = False
+        self.hold: _Hold | None = None
+        self.held_at: str | None = None
+        self.reached: Mapping[str, int] = {}
+        self._is_idle = False
+        self.has_ended = False
+        self.error: str | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def start(self, first_us: int, hold: _Hold | None, slow_us: int) -> None:
+        self.hold = hold
+        client, host, spec = self._client, self._host, self._client.spec
+        producer = None
+        if spec.target is not None:
+            producer = {
+                **producer_settings(CONFLUENT_KAFKA, host.release, spec.producer_settings()),
+                **host.connection_settings(CONFLUENT_KAFKA, spec.name),
+            }
+        consumer = {
+            **consumer_settings(CONFLUENT_KAFKA, host.release, spec.consumer_settings()),
+            **host.connection_settings(CONFLUENT_KAFKA, spec.name),
+        }
+        is_over = spec.stop_us is None or spec.stop_us <= first_us
+        takes_us = [between(host.draw, 0, 2 * spec.work_us) for _ in range(_TAKES if spec.work_us else 1)]
+        self._process = host.start(
+            spec.name if self._life == 1 else f"{spec.name}-{self._life}",
+            {
+                "role": "application",
+                "library": CONFLUENT_KAFKA,
+                "delivery": spec.delivery,
+                "name": spec.name,
+                "source": spec.source,
+                "partitions": client.partitions_of(spec.target),
+                "start_ns": host.clock.ns_of(first_us),
+                "stop_ns": None if is_over else host.clock.ns_of(spec.stop_us or 0),
+                "work_ns": spec.work_us * NS_PER_US,
+                "slow_ns": slow_us * NS_PER_US,
+                "workers": spec.workers,
+                "takes_ns": [each_us * NS_PER_US for each_us in takes_us],
+                "rewinds": spec.rewinds,
+                "group_metadata": spec.group_metadata,
+                "hold": hold,
+                "begins_at_zero": begins_at_zero(spec.consumer),
+                "max_poll_records": int(spec.consumer.get("max.poll.records", RECORDS_MAX)),
+                "consumer": consumer,
+                "producer": producer,
+            },
+            self._take,
+        )
+
+    # What it reports, in a thread of its own
+
+    def _take(self, report: dict[str, Any]) -> dict[str, Any] | None:
+        of = report.get("of")
+        if of == OF_CONSUMER:
+            self._consumer.take(report)
+        elif of == OF_PRODUCER:
+            assert self._producer is not None, "only one with a producer has something to report of it"
+            self._producer.take(report)
+        elif "step" in report:
+            spec = self._client.spec
+            self._host.report(ApplicationStep, spec.name, spec.group, report["step"])
+        elif "idle" in report:
+            self.reached, self._is_idle = report["reached"], report["idle"]
+        elif "passed" in report:
+            self._take_passed(report["passed"], report["hold"])
+        elif "held" in report:
+            self.held_at = report["held"]
+        elif "ended" in report:
+            self._take_end(report["ended"])
+        else:
+            return {"answer": self._answer(report)}
+        return None
+
+    def _take_passed(self, step: str, hold: list[Any] | None) -> None:
+        if self.hold is not None and self.hold[0] == step:
+            self.hold = None if hold is None else (hold[0], hold[1])
+
+    def _take_end(self, error: str | None) -> None:
+        spec = self._client.spec
+        if error is not None:
+            self._host.report(ApplicationEnded, spec.name, spec.group, error)
+        self.error = error
+        self.has_ended = True
+
+    def _answer(self, report: Mapping[str, Any]) -> Any:
+        with self._host.storing:
+            if "next" in report:
+                return self._client.next_number()
+            if "stored" in report:
+                known = {name: self._store.next_offset(name) for name in report["stored"]}
+                return {name: offset for name, offset in known.items() if offset is not None}
+            return self._put(report)
+
+    def _put(self, report: Mapping[str, Any]) -> bool:
+        """Store a result with the offset of its record: as this is done by one that does not die, both are stored or neither."""
+        partition, offset, spec = report["partition"], report["offset"], self._client.spec
+        if not self._store.put(partition, offset):
+            return False
+        result = effect_of(spec.name, self._client.next_number(), report["store"])
+        at_us = self._host.clock.us_of(time.monotonic_ns())
+        self._host.reports.add_stored(self.processes[0], partition, offset, result, at_us)
+        return True
+
+    # What is done to it
+
+    def order(self, **what: Any) -> None:
+        if self._process is not None:
+            self._process.order(**what)
+
+    def hold_at(self, step: str, passes: int) -> None:
+        self.hold = step, passes
+        self.order(hold=self.hold)
+
+    def pause(self) -> None:
+        if self._process is not None:
+            self._process.pause()
+            self.is_paused = True
+
+    def let_go(self) -> None:
+        if self._process is None:
+            return
+        if self.is_paused:
+            self._process.resume()
+            self.is_paused = False
+        self.hold = self.held_at = None
+        self.order(go=True)
+
+    def kill(self) -> None:
+        """End the process; what it had under way has come to nothing that anybody knows of."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+            self.is_paused = False
+            self.held_at = None
+            if self._producer is not None:
+                self._producer.abandon()
+
+    def crash(self) -> None:
+        self.kill()
+
+    def stop(self) -> None:
+        """The run is over."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+            if self._producer is not None:
+                self._producer.end()
+
+    def unfinished(self) -> int:
+        if self._process is None:
+            return 0
+        written = 0 if self._producer is None else self._producer.unfinished()
+        return written if self.has_ended else written + (not self._is_idle)

@@ -1,0 +1,134 @@
+"""A consumer of a library in a client's process that is a member of a group: what it is asked to do, and the reports of what it has done."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from harrow.live_cluster.clients.client_library import LibraryMember
+from harrow.live_cluster.clients.senders import Report
+from harrow.live_cluster.names import Names
+
+Records = Mapping[str, list[tuple[int, str]]]
+"""Offsets and values of what was read, by partition."""
+_NOWHERE: Final[Mapping[str, int]] = {}
+
+
+class Member:
+    """Reads and commits for a group, and reports what it does by the campaign's names of partitions.
+
+    ``consumed`` is up to where it has polled the partitions that it reads now; *begins_at_zero* says that it begins there where its group
+    has committed nothing. *on_assigned* is called with partitions that it gets, and
+    returns from where on those are read that it does not read from where its group has committed; *on_revoked* is called with those that
+    it loses.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        consumer: LibraryMember,
+        names: Names,
+        records_max: int,
+        *,
+        begins_at_zero: bool = False,
+        on_assigned: Callable[[list[str]], Mapping[str, int]] = lambda _: _NOWHERE,
+        on_revoked: Callable[[list[str]], None] = lambda _: None,
+    ) -> None:
+        self._report = report
+        self._consumer = consumer
+        self._names = names
+        self._records_max = records_max
+        self._begins_at_zero = begins_at_zero
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self.owned: list[str] = []
+        self.consumed: dict[str, int] = {}
+        self.is_settled = False
+
+    def subscribe(self, topics: list[str]) -> None:
+        """Join the group; partitions come and go within polls."""
+        self._report(subscribed=True)
+        self._consumer.subscribe(
+            [self._names.topic(topic) for topic in topics], self._assigned, self._revoked
+        )
+
+    def assign(self, partitions: list[str]) -> None:
+        """Read these partitions, whoever else does."""
+        own = [self._names.partition(partition) for partition in partitions]
+        self._assigned(own, -1)
+        self._consumer.assign(own)
+
+    def poll(self, invoked_ns: int, timeout_s: float) -> Records:
+        """Return what there is to read, and wait for so long at the most where there is nothing."""
+        records = self._consumer.poll(self._records_max, timeout_s)
+        own = {self._names.own_partition(name): pairs for name, pairs in records.items()}
+        if own:
+            ends = {name: pairs[-1][0] + 1 for name, pairs in own.items()}
+            self._report(invoked=invoked_ns, records=own, positions=ends, at_end=False)
+            self.consumed.update(ends)
+        return own
+
+    def commit(self, offsets: Mapping[str, int]) -> str | None:
+        """Commit, and return the error, None for none."""
+        given = dict(offsets)
+        self._report(committing=given)
+        error = self._consumer.commit(self.on_cluster(given))
+        self._report(committed=given, error=error)
+        return error
+
+    def processed(self, offsets: Mapping[str, int]) -> None:
+        """Say up to where the application has come, for commits that the library does by itself."""
+        self._consumer.processed(self.on_cluster(offsets))
+
+    def rewind(self) -> None:
+        """Go back to what the group has committed, in all partitions.
+
+        They are reported as given up for a moment, for where they are read next has nothing to do with where they were.
+        """
+        partitions = [self._names.partition(partition) for partition in self.owned]
+        self.consumed.clear()
+        self._report(rewound=self.owned)
+        if partitions:
+            self._take_found(self._consumer.rewind(partitions))
+
+    def group_metadata(self, *, as_member: bool) -> Any:
+        """Return who it is in its group, for a producer that commits its offsets; or only which group that is."""
+        return self._consumer.group_metadata(as_member=as_member)
+
+    def reached(self) -> dict[str, int]:
+        """Return up to where there is nothing more to read, of those of its partitions of which that is known."""
+        found = self._consumer.reached()
+        own = {self._names.own_partition(name): offset for name, offset in found.items()}
+        return {name: own[name] for name in self.owned if name in own}
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def on_cluster(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        """Return offsets by the names that partitions have on the cluster."""
+        return {self._names.partition(name): offset for name, offset in offsets.items()}
+
+    def _assigned(self, partitions: list[str], generation: int) -> Mapping[str, int]:
+        own = [self._names.own_partition(partition) for partition in partitions]
+        self.owned = sorted({*self.owned, *own})
+        self.is_settled = True
+        self._report(assigned=sorted(own), generation=generation, owned=self.owned)
+        self._take_found(self._consumer.committed(partitions) if partitions else {})
+        begins = self._on_assigned(own)
+        self.consumed.update(begins)
+        return self.on_cluster(begins)
+
+    def _take_found(self, committed: Mapping[str, int]) -> None:
+        found = {self._names.own_partition(name): offset for name, offset in committed.items()}
+        self._report(found=found)
+        for name, offset in found.items():
+            if offset >= 0 or self._begins_at_zero:
+                self.consumed[name] = max(offset, 0)
+
+    def _revoked(self, partitions: list[str], is_lost: bool) -> None:
+        own = [self._names.own_partition(partition) for partition in partitions]
+        self.owned = [partition for partition in self.owned if partition not in own]
+        self.is_settled = False
+        self._on_revoked(own)
+        for partition in own:
+            self.consumed.pop(partition, None)
+        self._report(revoked=sorted(own), lost=is_lost, owned=self.owned)

@@ -1,0 +1,222 @@
+"""Producers of libraries in a client's process: what they are handed, and the reports of what becomes of it."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK
+from harrow.live_cluster.clients.client_library import (
+    Ended,
+    LibraryProducer,
+    LibraryTransactions,
+    TransactionCallError,
+)
+from harrow.live_cluster.names import Names
+
+_POLL_S: Final = 0.02
+_ABORTED: Final = "ABORTED"
+
+Report = Callable[..., None]
+"""Reports to harrow, with the time."""
+
+
+class Sender:
+    """Hands records to a producer, and reports each when it is handed over and when its outcome is known."""
+
+    def __init__(
+        self, report: Report, producer: LibraryProducer, names: Names, record_bytes: int = 0
+    ) -> None:
+        self._report = report
+        self._producer = producer
+        self._names = names
+        self._record_bytes = record_bytes
+        self._lock = threading.RLock()
+        # Which of the records that were handed over have no outcome yet.
+        self._handed_over = 0
+        self._outstanding: dict[int, None] = {}
+        self._failed = 0
+        self._failed_before = 0
+
+    def poll(self, timeout_s: float) -> None:
+        """Let the library work, for so long at the most."""
+        self._producer.poll(timeout_s)
+
+    def send(self, partition: str, value: str) -> None:
+        topic, _, number = partition.rpartition("-")
+        self._report(type=INVOKE, partition=partition, value=value)
+        data = value.encode()
+        # What a record is to be larger than its value; its partition does not depend on it.
+        key = b" " * (self._record_bytes - len(data)) or None
+        topic = self._names.topic(topic)
+        with self._lock:
+            self._handed_over += 1
+            place = self._handed_over
+            self._outstanding[place] = None
+        ended = self._ended(partition, value)
+
+        def told(type_: str, offset: int | None, error: str | None) -> None:
+            ended(type_, offset, error)
+            with self._lock:
+                self._outstanding.pop(place, None)
+                self._failed += type_ != OK
+
+        self._producer.send(topic, int(number), data, key, told)
+
+    def flush(self) -> bool:
+        """Wait until the outcome of all that was handed over before is known; return whether all since the last time was stored."""
+        with self._lock:
+            last = self._handed_over
+        while (first := self._first_outstanding()) is not None and first <= last:
+            self._producer.poll(_POLL_S)
+        with self._lock:
+            known, self._failed_before = self._failed_before, self._failed
+            return self._failed == known
+
+    def _first_outstanding(self) -> int | None:
+        with self._lock:
+            return next(iter(self._outstanding), None)
+
+    def _ended(self, partition: str, value: str) -> Ended:
+        def ended(type_: str, offset: int | None, error: str | None) -> None:
+            self._report(type=type_, partition=partition, value=value, offset=offset, error=error)
+
+        return ended
+
+
+class TransactionalSender(Sender):
+    """That of a producer with a transactional id: it makes a call that takes too long again.
+
+    A transaction is one operation, which is reported when it has ended. After an error it may be aborted; calls return the error,
+    None for none. One thread makes the calls; another may have the library work meanwhile.
+    """
+
+    _producer: LibraryTransactions
+
+    def __init__(
+        self, report: Report, producer: LibraryTransactions, names: Names, record_bytes: int = 0
+    ) -> None:
+        super().__init__(report, producer, names, record_bytes)
+        self.is_open = False
+        self.failure: str | None = None
+        # Whether nothing can be done any more.
+        self.has_failed = False
+        # What the transaction has sent, with offsets as far as they were told.
+        self._writes: dict[tuple[str, str], int | None] = {}
+
+    @property
+    def sent(self) -> int:
+        """How many records the transaction has."""
+        return len(self._writes)
+
+    def init_transactions(self) -> str | None:
+        """Fence former sessions."""
+        error = self._call(self._producer.init_transactions)
+        if error is None:
+            self._report(initialized=True)
+        return error
+
+    def begin(self) -> str | None:
+        self.note_fatal()
+        if self.has_failed:
+            return self.failure
+        error = self._call(self._producer.begin_transaction)
+        if error is None:
+            with self._lock:
+                self.is_open, self.failure, self._writes = True, None, {}
+        return error
+
+    def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> str | None:
+        """Commit offsets of a group with the transaction; *offsets* are by the names on the cluster."""
+        self.note_fatal()
+        if self.failure is not None:
+            return self.failure
+        try:
+            self._producer.send_offsets(offsets, group_metadata)
+        except TransactionCallError as error:
+            self._take(error.name, is_fatal=error.is_fatal)
+            return error.name
+        return None
+
+    def commit(self) -> str | None:
+        if self.has_failed or not self.is_open or self.failure is not None:
+            return self.failure
+        self._report(committing=True)
+        error = self._call(self._producer.commit_transaction)
+        if error is None:
+            self.flush()
+            self._complete(OK, None)
+        else:
+            self._complete_if_failed(INFO)
+        return error
+
+    def abort(self) -> str | None:
+        if self.has_failed or not self.is_open:
+            return self.failure
+        error = self._call(self._producer.abort_transaction)
+        if error is None:
+            self._complete(FAIL, _ABORTED)
+        else:
+            self._complete_if_failed(FAIL)
+        return error
+
+    def note_fatal(self) -> None:
+        """Take note of an error after which nothing can be done any more, where there is one."""
+        error = self._producer.fatal_error()
+        if error is not None and not self.has_failed:
+            self._take(error, is_fatal=True)
+            # What was not asked to be committed never is.
+            if self.is_open:
+                self._complete(FAIL, error)
+
+    def send(self, partition: str, value: str) -> None:
+        self.note_fatal()
+        if self.is_open and self.failure is None:
+            super().send(partition, value)
+            return
+        error = self.failure or "ILLEGAL_STATE"
+        self._report(type=INVOKE, partition=partition, value=value)
+        self._report(type=FAIL, partition=partition, value=value, offset=None, error=error)
+
+    def _call(self, call: Callable[[], None]) -> str | None:
+        """Make a call, again and again while that may help."""
+        while True:
+            try:
+                call()
+            except TransactionCallError as error:
+                if error.is_retriable and not error.is_fatal:
+                    continue
+                self._take(error.name, is_fatal=error.is_fatal)
+                return error.name
+            return None
+
+    def _take(self, error: str, *, is_fatal: bool) -> None:
+        """Take note of an error: what is open can be aborted, or with a fatal one nothing can be done any more."""
+        with self._lock:
+            if self.has_failed or (self.failure is not None and not is_fatal):
+                return
+            self.failure, self.has_failed = error, is_fatal
+        self._report(transaction_error=error, fatal=is_fatal)
+
+    def _complete_if_failed(self, type_: str) -> None:
+        if self.has_failed:
+            self._complete(type_, self.failure)
+
+    def _complete(self, type_: str, error: str | None) -> None:
+        with self._lock:
+            self.is_open = False
+            writes = [[partition, value, offset] for (partition, value), offset in self._writes.items()]
+        if writes:
+            self._report(type=type_, writes=writes, error=error)
+
+    def _ended(self, partition: str, value: str) -> Ended:
+        writes = self._writes
+        writes[partition, value] = None
+
+        def ended(type_: str, offset: int | None, error: str | None) -> None:
+            if type_ == OK:
+                writes[partition, value] = offset
+            elif error is not None and error != _ABORTED:
+                fatal = self._producer.fatal_error()
+                self._take(fatal or error, is_fatal=fatal is not None)
+
+        return ended

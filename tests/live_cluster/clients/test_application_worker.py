@@ -1,0 +1,465 @@
+"""What the process of an application does between the calls of a library, which is made up here, and of harrow, which a test is."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.clients import application
+from harrow.cluster_model.events import ApplicationStep
+from harrow.cluster_model.history import effect_of
+from harrow.cluster_model.topology import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    AUTO_COMMITTED,
+    EXACTLY_ONCE,
+    HIGHEST_FINISHED,
+    IDEMPOTENT_SINK,
+    WATERMARK,
+)
+from harrow.live_cluster.clients import application_worker
+from harrow.live_cluster.clients.channel import Channel
+from harrow.live_cluster.clients.client_library import Ended, MembershipError, TransactionCallError
+from tests.patience import PATIENCE_S
+
+THREE = {"called-0": [(0, "a"), (1, "b"), (2, "c")]}
+
+
+class FakeLibrary:
+    """Takes note of what it is asked; it returns what *polls* has, and fails as *failures* says, by call."""
+
+    def __init__(
+        self,
+        polls: list[dict[str, list[tuple[int, str]]]],
+        failures: Mapping[str, list[Any]],
+        committed: int,
+    ) -> None:
+        self.polls = polls
+        self.failures = {call: list(each) for call, each in failures.items()}
+        self.calls: list[str] = []
+        self.fatal: str | None = None
+        self.where = committed
+        self._assign: Callable[[], Mapping[str, int]] = dict
+
+    def make_member(self, _: dict[str, Any]) -> Any:
+        return self
+
+    def make_producer(self, _: dict[str, Any]) -> Any:
+        return self
+
+    make_transactions = make_consumer = make_producer
+
+    # Its consumer
+
+    def subscribe(self, topics: list[str], on_assigned: Any, on_revoked: Any) -> None:
+        self.calls.append("subscribe")
+        self.on_revoked = on_revoked
+        self._assign = lambda: on_assigned([f"{topics[0]}-0"], 3)
+
+    def committed(self, partitions: list[str]) -> dict[str, int]:
+        return dict.fromkeys(partitions, self.where)
+
+    def read(self, _records_max: int, _timeout_s: float) -> dict[str, list[tuple[int, str]]]:
+        assign, self._assign = self._assign, dict
+        if begins := assign():
+            self.calls.append(f"assign {begins}")
+        if self.polls:
+            records = self.polls.pop(0)
+            if not records:
+                raise MembershipError("FENCED_INSTANCE_ID")
+            return records
+        time.sleep(0.001)
+        return {}
+
+    def poll(self, *given: Any) -> Any:
+        return self.read(*given) if len(given) == 2 else time.sleep(0.02)
+
+    def reached(self) -> dict[str, int]:
+        return {"called-0": 3}
+
+    def commit(self, offsets: dict[str, int]) -> Any:
+        self.calls.append(f"commit {offsets}")
+        failures = self.failures.get("commit_offsets", [])
+        return failures.pop(0) if failures else None
+
+    def processed(self, offsets: dict[str, int]) -> None:
+        if offsets:
+            self.calls.append(f"processed {offsets}")
+
+    def rewind(self, partitions: list[str]) -> dict[str, int]:
+        self.calls.append(f"rewind {partitions}")
+        return self.committed(partitions)
+
+    def group_metadata(self, *, as_member: bool) -> str:
+        return "me" if as_member else "my group"
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    # Its producer
+
+    def send(self, topic: str, partition: int, value: bytes, _key: bytes | None, ended: Ended) -> None:
+        self.calls.append(f"send {topic}-{partition} {value.decode()}")
+        failures = self.failures.get("send", [])
+        if failures:
+            ended("fail", None, failures.pop(0))
+        else:
+            ended("ok", 7, None)
+
+    def fatal_error(self) -> str | None:
+        return self.fatal
+
+    def init_transactions(self) -> None:
+        self._call("init")
+
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
+        self._call(f"send_offsets {dict(offsets)} of {group_metadata}", "send_offsets")
+
+    def commit_transaction(self) -> None:
+        self._call("commit")
+
+    def abort_transaction(self) -> None:
+        self._call("abort")
+
+    def _call(self, call: str, name: str | None = None) -> None:
+        self.calls.append(call)
+        failures = self.failures.get(name or call, [])
+        if failures:
+            error: TransactionCallError = failures.pop(0)
+            if error.is_fatal:
+                self.fatal = error.name
+            raise error
+
+
+class Harrow:
+    """The other end of the channel: it answers, numbers what is written from 5 on, and takes every result that is stored."""
+
+    def __init__(self, connection: socket.socket, library: FakeLibrary) -> None:
+        self._connection = connection
+        self.library = library
+        self.reports: list[dict[str, Any]] = []
+        self.asked: list[dict[str, Any]] = []
+        self.stored: dict[str, int] = {}
+        self._numbers = 4
+
+    def order(self, **what: Any) -> None:
+        self._connection.sendall(json.dumps(what).encode() + b"\n")
+
+    def listen(self) -> None:
+        rest = b""
+        while received := self._connection.recv(65536):
+            *lines, rest = (rest + received).split(b"\n")
+            for line in lines:
+                self._take(json.loads(line))
+
+    def _take(self, report: dict[str, Any]) -> None:
+        self.reports.append(report)
+        if not {"next", "store", "stored"}.isdisjoint(report):
+            self.asked.append(report)
+            self._numbers += "next" in report
+            self.order(answer=self.stored if "stored" in report else self._numbers)
+
+    def steps(self) -> list[str]:
+        return [report["step"] for report in self.reports if "step" in report]
+
+    def of_consumer(self, *keys: str) -> list[tuple[Any, ...]]:
+        return [
+            tuple(r.get(key) for key in keys)
+            for r in self.reports
+            if keys[0] in r and r.get("of") == "consumer"
+        ]
+
+    def wait(self, holds: Callable[[], object]) -> None:
+        until_s = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < until_s, (self.library.calls, self.reports)
+            time.sleep(0.002)
+
+    def wait_for_poll(self, number: int = 2) -> None:
+        """Wait until it has polled so many times, and waits for more."""
+        self.wait(lambda: self.steps().count("poll") >= number)
+        self.wait(lambda: "idle" in self.reports[-1])
+
+
+@contextmanager
+def running(
+    delivery: str,
+    *polls: dict[str, list[tuple[int, str]]],
+    failures: Mapping[str, list[Any]] | None = None,
+    stored: Mapping[str, int] | None = None,
+    committed: int = -1,
+    orders: tuple[dict[str, Any], ...] = (),
+    **client: Any,
+) -> Iterator[Harrow]:
+    """Have an application run, in a thread."""
+    library = FakeLibrary(list(polls), failures or {}, committed)
+    given = {
+        "delivery": delivery,
+        "name": "app",
+        "source": "t",
+        "partitions": ["u-0"],
+        "start_ns": 0,
+        "stop_ns": None,
+        "work_ns": 0,
+        "slow_ns": 0,
+        "begins_at_zero": True,
+        "workers": 2,
+        "takes_ns": [0],
+        "rewinds": True,
+        "group_metadata": True,
+        "hold": None,
+        "max_poll_records": 5,
+        "consumer": {},
+        "producer": None if delivery == IDEMPOTENT_SINK else {},
+        "topics": {"t": "called"},
+    }
+    mine, its = socket.socketpair()
+    harrow = Harrow(mine, library)
+    harrow.stored = dict(stored or {})
+    app = application_worker.make_application(Channel(its), {**given, **client}, library)
+
+    def work() -> None:
+        with pytest.raises(SystemExit):
+            app.work(list(orders))
+
+    threads = [threading.Thread(target=harrow.listen), threading.Thread(target=work)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield harrow
+    finally:
+        # What is held ends when harrow is gone.
+        mine.shutdown(socket.SHUT_WR)
+        threads[1].join(PATIENCE_S)
+        its.close()
+        threads[0].join(PATIENCE_S)
+        mine.close()
+
+
+MODELLED = """
+name: modelled
+settings: {{auto.offset.reset: earliest}}
+cluster: {{brokers: 3, topics: [{{name: t}}, {{name: u}}]}}
+workload: {{producers: [{{settings: {{linger.ms: 50}}}}], applications: [{{name: app, from: t, {to}delivery: {delivery}{work}}}]}}
+script: [{{at: 5s, do: {{send: {{value: m, count: 3, partition: t-0}}}}}}, {{after: 5s}}]
+"""
+
+
+@pytest.mark.parametrize("delivery", application.APPLICATIONS)
+def test_a_loop_takes_the_steps_that_it_takes_on_the_model(delivery: str) -> None:
+    kind, modelled = application_worker.APPLICATIONS[delivery], application.APPLICATIONS[delivery]
+    assert (kind.steps, kind.delivery) == (modelled.steps, modelled.delivery)
+    to = "" if delivery == IDEMPOTENT_SINK else "to: u, "
+    is_parallel = delivery in (WATERMARK, HIGHEST_FINISHED)
+    work = ", workers: 2, work: 100ms" if is_parallel else ""
+    (plan,) = load_text(MODELLED.format(delivery=delivery, to=to, work=work), "modelled.yaml").plans
+    trace = run_plan(plan, 0).evidence.trace
+    steps = [event[4] for event in trace if event[1] == ApplicationStep.name]
+    polls = 3 if is_parallel else 2
+    # Of two workers one has the last record while what the first ones have finished is committed.
+    with running(delivery, THREE, takes_ns=[20_000_000]) as harrow:
+        harrow.wait_for_poll(polls)
+        assert harrow.steps() == steps
+    assert steps.count("poll") == polls
+
+
+def test_no_other_loops_are_there() -> None:
+    assert application_worker.APPLICATIONS.keys() == application.APPLICATIONS.keys()
+
+
+def sent(*values: str, first: int = 5) -> list[str]:
+    return [f"send u-0 {effect_of('app', number, value)}" for number, value in enumerate(values, first)]
+
+
+def test_what_is_written_and_what_is_read_is_one_transaction() -> None:
+    with running(EXACTLY_ONCE, THREE) as harrow:
+        harrow.wait_for_poll()
+        assert harrow.library.calls == [
+            *("init", "subscribe", "begin"),
+            *sent("a", "b", "c"),
+            *("send_offsets {'called-0': 3} of me", "commit"),
+        ]
+        (committed,) = [r for r in harrow.reports if "writes" in r]
+        assert (committed["type"], len(committed["writes"]), committed["of"]) == ("ok", 3, "producer")
+        assert harrow.of_consumer("committing") == [({"t-0": 3},)]
+        assert harrow.of_consumer("committed", "outcome", "error") == [({"t-0": 3}, "ok", None)]
+
+
+def test_without_group_metadata_only_the_group_is_said() -> None:
+    with running(EXACTLY_ONCE, THREE, group_metadata=False) as harrow:
+        harrow.wait_for_poll()
+        assert "send_offsets {'called-0': 3} of my group" in harrow.library.calls
+
+
+REFUSED = TransactionCallError("ILLEGAL_GENERATION", is_fatal=False, is_retriable=False)
+FENCED = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
+LATE = TransactionCallError("_TIMED_OUT", is_fatal=False, is_retriable=True)
+
+
+@pytest.mark.parametrize("rewinds", [True, False])
+def test_what_cannot_be_committed_is_aborted_and_read_again(rewinds: bool) -> None:
+    with running(
+        EXACTLY_ONCE, THREE, failures={"send_offsets": [REFUSED]}, committed=2, rewinds=rewinds
+    ) as harrow:
+        harrow.wait_for_poll()
+        assert harrow.library.calls[-1 - rewinds :] == ["abort", "rewind ['called-0']"][: 1 + rewinds]
+        assert "commit" not in harrow.library.calls
+        assert harrow.steps() == ["poll", "begin", "process", "send", "send_offsets", "abort", "poll"]
+        assert harrow.of_consumer("outcome", "error") == [("fail", "ILLEGAL_GENERATION")]
+        assert harrow.of_consumer("rewound") == ([(["t-0"],)] if rewinds else [])
+        assert [r["type"] for r in harrow.reports if "writes" in r] == ["fail"]
+
+
+def test_a_producer_that_is_fenced_ends_it() -> None:
+    with running(EXACTLY_ONCE, THREE, failures={"commit": [FENCED]}) as harrow:
+        harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
+        assert harrow.reports[-1]["ended"] == "PRODUCER_FENCED"
+        assert "abort" not in harrow.library.calls
+        # Nobody knows whether it counts.
+        assert harrow.of_consumer("outcome", "error") == [("info", "PRODUCER_FENCED")]
+
+
+def test_one_that_cannot_begin_ends() -> None:
+    with running(EXACTLY_ONCE, failures={"init": [LATE, FENCED]}) as harrow:
+        harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
+        assert (harrow.reports[-1]["ended"], harrow.library.calls) == ("PRODUCER_FENCED", ["init", "init"])
+
+
+def test_a_commit_that_takes_too_long_is_asked_for_again() -> None:
+    with running(EXACTLY_ONCE, THREE, failures={"commit": [LATE]}) as harrow:
+        harrow.wait_for_poll()
+        assert harrow.library.calls[-2:] == ["commit", "commit"]
+        assert harrow.of_consumer("outcome", "error") == [("ok", None)]
+
+
+def test_it_commits_once_all_that_it_has_written_is_acknowledged() -> None:
+    with running(AT_LEAST_ONCE, THREE) as harrow:
+        harrow.wait_for_poll()
+        assert harrow.library.calls == ["subscribe", *sent("a", "b", "c"), "commit {'called-0': 3}"]
+        assert harrow.of_consumer("committed", "error") == [({"t-0": 3}, None)]
+
+
+def test_what_could_not_be_written_is_read_again() -> None:
+    with running(
+        AT_LEAST_ONCE, THREE, {"called-0": [(3, "d")]}, failures={"send": ["_MSG_TIMED_OUT"]}
+    ) as harrow:
+        harrow.wait_for_poll(3)
+        calls = harrow.library.calls
+        assert calls[4:] == ["rewind ['called-0']", *sent("d", first=8), "commit {'called-0': 4}"]
+
+
+@pytest.mark.parametrize("error", [None, "ILLEGAL_GENERATION"])
+def test_it_processes_what_it_has_committed(error: str | None) -> None:
+    failures = {"commit_offsets": [error] if error else []}
+    with running(AT_MOST_ONCE, THREE, failures=failures) as harrow:
+        harrow.wait_for_poll()
+        written = [] if error else sent("a", "b", "c")
+        assert harrow.library.calls == ["subscribe", "commit {'called-0': 3}", *written]
+
+
+def test_its_consumer_commits_what_polls_before_have_returned() -> None:
+    with running(AUTO_COMMITTED, THREE) as harrow:
+        harrow.wait_for_poll()
+        assert harrow.library.calls == ["subscribe", *sent("a", "b", "c"), "processed {'called-0': 3}"]
+
+
+def test_a_sink_stores_each_result_with_its_offset_and_begins_where_its_store_is() -> None:
+    with running(IDEMPOTENT_SINK, THREE, stored={"t-0": 1}) as harrow:
+        harrow.wait_for_poll()
+        assert harrow.library.calls == ["subscribe", "assign {'called-0': 1}"]
+        stored = [(r["partition"], r["offset"], r["store"]) for r in harrow.asked if "store" in r]
+        assert stored == [("t-0", 0, "a"), ("t-0", 1, "b"), ("t-0", 2, "c")]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "committed"),
+    [(WATERMARK, "commit {'called-0': 0}"), (HIGHEST_FINISHED, "commit {'called-0': 3}")],
+)
+def test_workers_finish_in_any_order(delivery: str, committed: str) -> None:
+    # The first takes long; the other worker does the rest, and the loop goes on once there is nothing more to hand out.
+    with running(
+        delivery, {"called-0": [(n, str(n)) for n in range(4)]}, takes_ns=[300_000_000, 0, 0, 50_000_000]
+    ) as harrow:
+        harrow.wait(lambda: [call for call in harrow.library.calls if call.startswith("commit")])
+        assert next(call for call in harrow.library.calls if call.startswith("commit")) == committed
+        # What has been finished meanwhile is committed although nothing more comes.
+        harrow.wait(lambda: harrow.library.calls[-1] == "commit {'called-0': 4}")
+        harrow.wait_for_poll(3)
+
+
+def test_of_a_partition_that_others_have_workers_commit_nothing() -> None:
+    takes_ns = [200_000_000, 0]
+    with running(WATERMARK, {"called-0": [(0, "a"), (1, "b")]}, takes_ns=takes_ns) as harrow:
+        harrow.wait(lambda: harrow.steps().count("poll") == 2)
+        harrow.library.on_revoked(["called-0"], True)
+        harrow.wait(lambda: len(harrow.library.calls) == 4)
+        harrow.wait(lambda: harrow.steps().count("poll") == 3)
+        # What they have in their hands they finish.
+        assert harrow.library.calls == [
+            "subscribe",
+            *sent("b"),
+            "commit {'called-0': 0}",
+            *sent("a", first=6),
+        ]
+
+
+def test_it_is_held_at_a_step_that_it_has_passed_so_many_times() -> None:
+    with running(AT_LEAST_ONCE, THREE, orders=({"hold": ["send", 1]},)) as harrow:
+        harrow.wait(lambda: [r for r in harrow.reports if "held" in r])
+        assert harrow.library.calls == ["subscribe", *sent("a")]
+        # What waits for the step waits for it in the next life, too: harrow knows of each time.
+        passed = [(r["passed"], r["hold"]) for r in harrow.reports if "passed" in r]
+        assert passed == [("send", ["send", 0]), ("send", None)]
+        harrow.order(go=True)
+        harrow.wait_for_poll()
+        assert harrow.library.calls[2:] == [*sent("b", "c", first=6), "commit {'called-0': 3}"]
+        assert harrow.steps() == ["poll", "process", "send", "flush", "commit", "poll"]
+
+
+def test_a_hold_may_come_at_any_time_and_with_the_start() -> None:
+    with running(AT_MOST_ONCE, THREE, hold=["commit", 0]) as harrow:
+        harrow.wait(lambda: [r for r in harrow.reports if "held" in r])
+        assert harrow.library.calls == ["subscribe"]
+
+
+def test_it_takes_longer_for_each_poll_while_it_is_slow() -> None:
+    began_s = time.monotonic()
+    with running(AT_LEAST_ONCE, THREE, orders=({"slow_ns": 200_000_000},)) as harrow:
+        harrow.wait_for_poll()
+        assert time.monotonic() - began_s > 0.2
+
+
+@pytest.mark.parametrize("way", ["order", "time"])
+def test_it_closes_when_it_would_poll_next(way: str) -> None:
+    stop_ns = time.monotonic_ns() + 50_000_000 if way == "time" else None
+    with running(AT_LEAST_ONCE, THREE, stop_ns=stop_ns) as harrow:
+        harrow.wait_for_poll()
+        if way == "order":
+            harrow.order(close=True)
+        harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
+        assert harrow.library.calls[-1] == "close"
+        assert harrow.reports[-1]["ended"] is None
+
+
+def test_one_whose_consumer_can_be_no_member_any_more_ends() -> None:
+    with running(AT_LEAST_ONCE, {}) as harrow:
+        harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
+        assert harrow.reports[-1]["ended"] == application.CONSUMER_FAILED
+
+
+def test_it_does_not_begin_before_its_time() -> None:
+    start_ns = time.monotonic_ns() + 100_000_000
+    with running(AT_LEAST_ONCE, THREE, start_ns=start_ns) as harrow:
+        harrow.wait_for_poll()
+        first = next(r for r in harrow.reports if "at" in r)
+        assert first["at"] >= start_ns

@@ -1,0 +1,174 @@
+"""What is made of what confluent-kafka does, without a broker; its consumer is made up where it would have to hear of one."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+
+from harrow.live_cluster.clients import confluent_clients
+from harrow.live_cluster.clients.client_library import MembershipError
+from harrow.live_cluster.clients.confluent_clients import ConfluentMember
+
+NOBODY = "127.0.0.1:1"
+
+
+class Message:
+    """A record, or what librdkafka says in place of one."""
+
+    def __init__(self, offset: int, value: bytes = b"", error: Any = None) -> None:
+        self._offset = offset
+        self._value = value
+        self._error = error
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def value(self) -> bytes:
+        return self._value
+
+    def error(self) -> Any:
+        return self._error
+
+
+class FakeConsumer:
+    """A consumer of confluent-kafka that does what a test says."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.messages: list[Message] = []
+        self.sought: list[tuple[str, int, int]] = []
+        self.assigned: list[tuple[str, list[tuple[str, int, int]]]] = []
+        self.where: list[int | None] = []
+        self.refusals = 0
+
+    def subscribe(self, topics: list[str], **callbacks: Any) -> None:
+        self.callbacks = callbacks
+
+    def consume(self, _: int, __: float) -> list[Message]:
+        found, self.messages = self.messages, []
+        return found
+
+    def committed(self, places: list[TopicPartition], _: float) -> list[TopicPartition]:
+        where = self.where.pop(0)
+        if where is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return [TopicPartition(place.topic, place.partition, where) for place in places]
+
+    def seek(self, place: TopicPartition) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise KafkaException(KafkaError(KafkaError._STATE))
+        self.sought.append((place.topic, place.partition, place.offset))
+
+    def assign(self, places: list[TopicPartition], how: str = "assign") -> None:
+        self.assigned.append((how, [(p.topic, p.partition, p.offset) for p in places]))
+
+    def incremental_assign(self, places: list[TopicPartition]) -> None:
+        self.assign(places, "incremental")
+
+    def consumer_group_metadata(self) -> bytes:
+        return b""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeConsumer]:
+    consumers: list[FakeConsumer] = []
+
+    def make(settings: dict[str, Any]) -> FakeConsumer:
+        consumers.append(FakeConsumer(settings))
+        return consumers[-1]
+
+    monkeypatch.setattr(confluent_clients, "Consumer", make)
+    return consumers
+
+
+def member(**settings: Any) -> ConfluentMember:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return ConfluentMember({"group.id": "g", "auto.offset.reset": "earliest", **named})
+
+
+def test_a_group_without_a_member_is_what_librdkafka_says_of_a_consumer_that_has_not_joined() -> None:
+    settings = {"bootstrap.servers": NOBODY, "group.id": "billing", "log_level": 0}
+    fresh = Consumer(settings)
+    known = bytes(fresh.consumer_group_metadata())
+    fresh.close()
+    consumer = ConfluentMember(settings)
+    assert consumer.group_metadata(as_member=False) == known
+    assert bytes(consumer.group_metadata(as_member=True)) == known
+    consumer.close()
+
+
+def test_it_has_reached_the_end_that_librdkafka_tells_of(made: list[FakeConsumer]) -> None:
+    consumer = member()
+    made[0].messages = [Message(3, b"a"), Message(4, b"b")]
+    assert consumer.poll(5, 0.1) == {"t-0": [(3, "a"), (4, "b")]}
+    assert consumer.reached() == {"t-0": 5}
+    # Behind the last record is the marker of its transaction.
+    made[0].messages = [Message(6, error=KafkaError(KafkaError._PARTITION_EOF))]
+    assert consumer.poll(5, 0.1) == {}
+    assert consumer.reached() == {"t-0": 6}
+    assert made[0].settings["enable.partition.eof"] is True
+
+
+@pytest.mark.parametrize(("callback", "lost"), [("on_revoke", False), ("on_lost", True)])
+def test_of_what_is_taken_from_it_it_has_reached_nothing(
+    made: list[FakeConsumer], callback: str, lost: bool
+) -> None:
+    consumer, told = member(), []
+    consumer.subscribe(["t"], lambda *_: {}, lambda *what: told.append(what))
+    made[0].messages = [Message(3, b"a")]
+    consumer.poll(5, 0.1)
+    made[0].callbacks[callback](None, [TopicPartition("t", 0)])
+    assert (told, consumer.reached()) == ([(["t-0"], lost)], {})
+
+
+def test_a_fatal_error_ends_its_membership(made: list[FakeConsumer]) -> None:
+    consumer = member()
+    fatal = KafkaError(KafkaError.FENCED_INSTANCE_ID, "fenced", True)
+    made[0].messages = [Message(-1, error=KafkaError(KafkaError._MAX_POLL_EXCEEDED))]
+    assert consumer.poll(5, 0.1) == {}
+    made[0].messages = [Message(-1, error=fatal)]
+    with pytest.raises(MembershipError, match="FENCED_INSTANCE_ID"):
+        consumer.poll(5, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("reset", "where", "sought"),
+    [("earliest", 4, 4), ("earliest", -1001, OFFSET_BEGINNING), ("latest", -1001, OFFSET_END)],
+)
+def test_it_goes_back_to_what_its_group_has_committed_however_long_that_takes(
+    made: list[FakeConsumer], reset: str, where: int, sought: int
+) -> None:
+    consumer = member(auto_offset_reset=reset)
+    made[0].messages = [Message(9, b"a")]
+    consumer.poll(5, 0.1)
+    # Nobody knows at first, and then it cannot seek yet.
+    made[0].where, made[0].refusals = [None, where], 1
+    assert consumer.rewind(["t-0"]) == {"t-0": max(where, -1)}
+    assert (made[0].sought, consumer.reached()) == ([("t", 0, sought)], {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "how"),
+    [
+        ({}, "assign"),
+        ({"partition.assignment.strategy": "cooperative-sticky"}, "incremental"),
+        ({"group.protocol": "consumer"}, "incremental"),
+    ],
+)
+def test_an_application_may_say_from_where_on_it_reads(
+    made: list[FakeConsumer], settings: dict[str, Any], how: str
+) -> None:
+    consumer = member(**settings)
+    consumer.subscribe(["t"], lambda names, _: {names[0]: 7} if len(names) > 1 else {}, lambda *_: None)
+    made[0].callbacks["on_assign"](None, [TopicPartition("t", 0)])
+    # librdkafka assigns by itself what nothing is said of.
+    assert made[0].assigned == []
+    made[0].callbacks["on_assign"](None, [TopicPartition("t", 0), TopicPartition("t", 1)])
+    assert made[0].assigned == [(how, [("t", 0, 7), ("t", 1, -1001)])]
