@@ -436,6 +436,22 @@ class Behaviours:
         before=(("4.0", False),),
         is_repair=False,
     )
+    group_epochs_begin_at_one: bool = _switch(
+        "With KIP-848 a new group and its assignment of nothing are of epoch 1, and the first member is in epoch 2. Before, all began at 0, "
+        "and the first member was in epoch 1.",
+        "KAFKA-20268, ModernGroup",
+        meaning="the first member of a group is in epoch 2 (KAFKA-20268)",
+        before=(("4.3", False),),
+        is_repair=False,
+    )
+    tied_assignors_by_java_hash: bool = _switch(
+        "Where as many members of a group vote for one assignor as for another, the group has that which comes first in a hash table of "
+        "Java: range before roundrobin. Before, in one of Scala: roundrobin before range.",
+        "GroupMetadata.selectProtocol, ClassicGroup.selectProtocol",
+        meaning="a tie between assignors goes to range rather than roundrobin",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     partitions_released_first: bool = _switch(
         "With KIP-848 a member is given a partition once nobody owns it: its former owner has said that it has revoked it, or is gone. "
         "Off is a mutant.",
@@ -947,6 +963,15 @@ class Behaviours:
         meaning="a marker without a transaction ends nothing (KAFKA-10702)",
         latest=False,
         before=(("2.8", True),),
+        is_repair=False,
+    )
+    aborted_told_at_stable_offset: bool = _switch(
+        "A fetch with read_committed from the last stable offset itself is told the aborted transactions behind that, though it reads "
+        "nothing. Later it is told none. To a consumer it is the same.",
+        "KAFKA-9838, Log.read",
+        meaning="a fetch that reads nothing is told no aborted transactions (KAFKA-9838)",
+        latest=False,
+        before=(("2.5.1", True),),
         is_repair=False,
     )
     later_epoch_cannot_end: bool = _switch(

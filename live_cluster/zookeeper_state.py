@@ -52,6 +52,17 @@ class ControllerTermsSeen:
         self._set_controller(controller, epoch)
 
 
+def term_read(read: Callable[[str], Any]) -> tuple[int | None, int]:
+    """Return the controller and its epoch.
+
+    The epoch is read first: who is controller after that is so in this epoch or in a later one, of which the znodes tell once more. The
+    other way round an election between the two shows its epoch without its controller, who then has no epoch of its own for as
+    long as it leads.
+    """
+    epoch, told = read(zk.CONTROLLER_EPOCH), read(zk.CONTROLLER)
+    return None if told is None else int(told["brokerid"]), _NO_EPOCH if epoch is None else int(epoch)
+
+
 class ZooKeeperState:
     """A session of harrow's own, which looks at what brokers and controllers have written."""
 
@@ -86,10 +97,8 @@ class ZooKeeperState:
         terms = ControllerTermsSeen(seen.set_controller)
 
         def has_changed(*_: object) -> None:
-            # Of both the one that is there now: what the change was may be over.
-            told, epoch = self._read(zk.CONTROLLER), self._read(zk.CONTROLLER_EPOCH)
-            controller = None if told is None else int(told["brokerid"])
-            terms.look(controller, _NO_EPOCH if epoch is None else int(epoch))
+            # Both are read as they are now, because the change itself may be over.
+            terms.look(*term_read(self._read))
 
         def brokers_are(children: list[str]) -> None:
             brokers = list(map(int, children))

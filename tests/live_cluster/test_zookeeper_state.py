@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.live_cluster.zookeeper_state import ControllerTermsSeen
+from harrow.live_cluster.zookeeper_state import ControllerTermsSeen, term_read
 
 Told = list[tuple[int | None, int]]
 
@@ -46,3 +46,17 @@ def test_a_successor_that_is_seen_at_once_is_told(terms: ControllerTermsSeen, to
     for controller, epoch in ((2, 1), (3, 1), (3, 2)):
         terms.look(controller, epoch)
     assert told == [(2, 1), (3, 2)]
+
+
+def test_an_election_between_two_reads_hides_no_controller(terms: ControllerTermsSeen, told: Told) -> None:
+    """One transaction writes both znodes since 2.2: whichever was read before it, both are told again."""
+    znodes: dict[str, Any] = {"/controller": None, "/controller_epoch": 0}
+
+    def read(path: str) -> Any:
+        found = znodes[path]
+        znodes.update({"/controller": {"brokerid": 3}, "/controller_epoch": 1})
+        return found
+
+    for _ in range(2):
+        terms.look(*term_read(read))
+    assert told[-1] == (3, 1)

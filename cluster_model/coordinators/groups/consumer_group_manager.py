@@ -263,7 +263,7 @@ class ConsumerGroupManager:
         before = member.subscriber
         timeout_us, topics = request.rebalance_timeout_us, request.topics
         member.subscriber = Subscriber(
-            request.instance,
+            request.instance or before.instance,
             client,
             before.rebalance_timeout_us if timeout_us is None else timeout_us,
             before.topics if topics is None else tuple(sorted(topics)),

@@ -32,7 +32,11 @@ from harrow.cluster_model.coordinators.groups.group_records import (
     offset_record,
     offset_tombstone,
 )
-from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.internal_topics import (
+    java_hash_place,
+    partition_for,
+    scala_hash_place,
+)
 from harrow.cluster_model.coordinators.protocol import (
     JOIN_EPOCH,
     NO_GENERATION,
@@ -381,8 +385,12 @@ class GroupCoordinator:
         """Return whether a group goes on in its generation although a static member has come back."""
         rebalances = self._behaviours.static_rejoin_rebalances
         if group.state == STABLE:
-            return rebalances != WITH_OTHER_PROTOCOL or group.protocol == group.selected_protocol()
+            return rebalances != WITH_OTHER_PROTOCOL or group.protocol == self._selected_protocol(group)
         return group.state == COMPLETING_REBALANCE and rebalances == NEVER
+
+    def _selected_protocol(self, group: Group) -> str:
+        by_java = self._behaviours.tied_assignors_by_java_hash
+        return group.selected_protocol(java_hash_place if by_java else scala_hash_place)
 
     @staticmethod
     def _or_refused(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
@@ -481,7 +489,7 @@ class GroupCoordinator:
         if not group.members:
             self._become_empty(group)
             return
-        group.protocol = group.selected_protocol()
+        group.protocol = self._selected_protocol(group)
         group.state = COMPLETING_REBALANCE
         group.pending_sync = dict.fromkeys(group.members)
         self._tell(group, f"{group.members[group.leader].client} leads")
@@ -657,7 +665,8 @@ class GroupCoordinator:
             elif group.generation:
                 self._append(group, (group_tombstone(group),), lambda _: None)
                 group.generation = 0
-            group.consumers = ConsumerGroup()
+            begins_at = int(self._behaviours.group_epochs_begin_at_one)
+            group.consumers = ConsumerGroup(epoch=begins_at, target_epoch=begins_at)
         return None if group is None else group.consumers
 
     def _becomes_classic(self, group: Group) -> bool:

@@ -40,12 +40,15 @@ CLASSIC_JOIN = JoinGroupRequest("g", 10 * US_PER_SECOND, REBALANCE_US, NO_MEMBER
 
 
 class Members(Application):
-    """Sends heartbeats of members by their names, with what each has been told."""
+    """Sends heartbeats of members by their names, with what each has been told.
+
+    Groups begin at epoch 0, as before 4.3: an epoch is how often something has happened.
+    """
 
     def __init__(
         self, release: str = "4.3", behaviours: dict[str, Any] | None = None, **settings: Value
     ) -> None:
-        super().__init__(release, behaviours, **settings)
+        super().__init__(release, {"group_epochs_begin_at_one": False, **(behaviours or {})}, **settings)
         self.epochs: dict[str, int] = {}
 
     def beat(
@@ -97,6 +100,13 @@ def test_the_first_member_has_everything_at_once(release: str) -> None:
     assert app.group_states() == [(STABLE, 1)]
 
 
+def test_since_4_3_a_group_begins_at_epoch_1_and_its_first_member_is_in_epoch_2() -> None:
+    app = Members(behaviours={"group_epochs_begin_at_one": True})
+    answer = app.beat("a")
+    assert (answer.epoch, answer.assignment) == (2, BOTH)
+    assert app.group_states() == [(STABLE, 2)]
+
+
 def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it_no_more() -> None:
     app = Members()
     app.beat("a")
@@ -113,6 +123,16 @@ def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it
     assert (acked.epoch, acked.assignment) == (2, None)
     assert app.beat("b").assignment == ("t-1",)
     assert app.group_states() == [(STABLE, 1), (RECONCILING, 2), (STABLE, 2)]
+
+
+def test_a_static_member_that_does_not_name_its_instance_has_it_still() -> None:
+    app = Members(group_consumer_assignors="range")
+    app.beat("b", instance="i")
+    app.beat("b")
+    app.wait(1)
+    app.beat("a")
+    # Static members come first: by their names the other one would.
+    assert app.beat("b").assignment == ("t-0",)
 
 
 def test_nobody_waits_for_a_member_of_whom_nothing_is_wanted() -> None:
