@@ -393,6 +393,14 @@ class Behaviours:
         latest=WITH_OTHER_PROTOCOL,
         is_repair=False,
     )
+    impossible_join_answered: bool = _switch(
+        "Who was given a member id for its first join, and names a group.instance.id with it, is told UNKNOWN_SERVER_ERROR: a coordinator takes "
+        "that for impossible, and no client does it. Before, it was told nothing.",
+        "GroupCoordinator.doCurrentMemberJoinGroup, JoinGroupRequest.getErrorResponse",
+        meaning="a join that is impossible is an UNKNOWN_SERVER_ERROR",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
     unknown_instances_refused: bool = _switch(
         "A member that names a group.instance.id which its group does not know is refused (UNKNOWN_MEMBER_ID), whatever it asks. "
         "Before, only when it joined.",

@@ -317,7 +317,11 @@ class GroupCoordinator:
     ) -> None:
         """Take who has a member id (``doCurrentMemberJoinGroup``)."""
         if request.member in group.pending_members:
-            self._add_member(group, request, request.member, client, answer)
+            if request.instance == NO_INSTANCE:
+                self._add_member(group, request, request.member, client, answer)
+            elif self._behaviours.impossible_join_answered:
+                # The coordinator throws an IllegalStateException, and goes on as if there had been no request.
+                answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
         error = self._member_error(group, request.member, request.instance, joins=True)
         if error != errors.NONE:
@@ -754,6 +758,8 @@ class GroupCoordinator:
         if name == NO_MEMBER and request.instance in group.static_members:
             name = group.static_members[request.instance]
         if name in group.pending_members:
+            if request.instance != NO_INSTANCE and not self._behaviours.unknown_instances_refused:
+                return errors.UNKNOWN_SERVER_ERROR  # As impossible as a join with it.
             del group.pending_members[name]
             self._try_complete_join(group)
             return errors.NONE

@@ -31,6 +31,11 @@ class ConsumerIdentities:
         self._epochs: dict[str, int] = {}
         self._assigned: dict[str, tuple[str, ...]] = {}
 
+    @property
+    def are_there(self) -> bool:
+        """Whether anybody is a member."""
+        return bool(self._epochs)
+
     def heartbeat(self, step: ConsumerHeartbeatStep) -> messages.ConsumerGroupHeartbeatRequest:
         """Return what a step has a member say."""
         if step.does == "restarts":

@@ -300,18 +300,31 @@ class CoordinatorResolution:
         if isinstance(step, AddOffsetsStep):
             return messages.AddOffsetsToTxnRequest(transactional_id, producer_id, epoch, GROUP)
         if isinstance(step, TxnCommitStep):
-            given = step.generation is not None and self._model.knows_transactional_members
+            generation, member, instance = self._committing_member(step)
             return messages.TxnOffsetCommitRequest(
                 transactional_id,
                 GROUP,
                 producer_id,
                 epoch,
                 self._next_offsets(step.partitions),
-                step.generation or 0 if given else messages.NO_GENERATION,
-                _GHOST if given else messages.NO_MEMBER,
+                generation,
+                member,
+                instance,
             )
         self._ending[number] = step.instance
         return messages.EndTxnRequest(transactional_id, producer_id, epoch, step.commits)
+
+    def _committing_member(self, step: TxnCommitStep) -> tuple[int, str, str]:
+        """Return as whom a transaction commits offsets: generation, member and its instance."""
+        if step.generation is None or not self._model.knows_transactional_members:
+            return messages.NO_GENERATION, messages.NO_MEMBER, messages.NO_INSTANCE
+        if step.member is None:
+            return step.generation, _GHOST, messages.NO_INSTANCE
+        if self._consumers.are_there:
+            member, epoch = self._consumers.member_in_epoch(step.member, "own", step.generation)
+            return epoch, member, messages.NO_INSTANCE
+        instance = INSTANCES_OF_MEMBERS.get(step.member, messages.NO_INSTANCE)
+        return self._generation + step.generation, self._member(step.member, "own"), instance
 
     def _init(self, number: int, step: InitStep) -> CoordinatorRequest:
         self._initialising[number] = step.instance

@@ -229,7 +229,8 @@ _TXN_COMMIT: Final = st.builds(
     producer=_PRODUCER,
     epoch=_EPOCH,
     partitions=_PARTITIONS,
-    generation=st.sampled_from((None, None, None, 1)),
+    generation=st.sampled_from((None, None, 0, 0, 1, -1)),
+    member=st.sampled_from((None, *MEMBERS)),
 )
 _END_TXN: Final = st.builds(
     EndTxnStep, instance=_INSTANCE, producer=_PRODUCER, epoch=_EPOCH, commits=st.booleans()
@@ -241,7 +242,7 @@ _TXN_PRODUCE: Final = st.builds(
     epoch=_EPOCH,
     partition=_PARTITION,
     records=st.integers(1, 2),
-    sequence=st.sampled_from((*(0,) * 8, -1, 1)),
+    sequence=st.sampled_from((*(0,) * 4, -1, 1)),
     transactional=st.sampled_from((*(True,) * 7, False)),
 )
 _LOOK: Final[st.SearchStrategy[TransactionStep]] = weighted(
@@ -277,7 +278,10 @@ def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]
     parts.append(TxnProduceStep(instance=instance, partition=partition))
     if draw(st.booleans()):
         parts += [AddOffsetsStep(instance=instance)] if adds else []
-        parts.append(TxnCommitStep(instance=instance))
+        member = draw(st.sampled_from((None, None, 0, 1)))
+        parts.append(
+            TxnCommitStep(instance=instance, member=member, generation=None if member is None else 0)
+        )
     if draw(st.sampled_from((True, True, False))):
         parts.append(EndTxnStep(instance=instance, commits=draw(st.booleans())))
     if draw(_SELDOM):
@@ -301,8 +305,11 @@ CLOSING: Final[tuple[TransactionStep, ...]] = (
 """What ends each sequence of transactions: all that there is is read."""
 
 
-def transaction_sequences(*, adds: bool) -> st.SearchStrategy[tuple[TransactionStep, ...]]:
-    """Return what draws sequences of requests of transactions; *adds* where clients add partitions and offsets to them themselves."""
+def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
+    """Return what draws sequences of requests of transactions.
+
+    Where it *adds* clients add partitions and offsets to them themselves; where it *assigns* there are groups whose coordinator does.
+    """
     step: st.SearchStrategy[TransactionStep] = weighted(
         (2, _INIT),
         (3 if adds else 1, _add_partitions()),
@@ -317,15 +324,23 @@ def transaction_sequences(*, adds: bool) -> st.SearchStrategy[tuple[TransactionS
         (5, step.map(lambda drawn: (drawn,))), (3, _transactions(adds=adds))
     )
     drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
-    return st.builds(lambda begins, then: (*begins, *chain.from_iterable(then), *CLOSING), _STARTS, drawn)
+    group: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+        (2, _rebalances(may_stop=False)), (1 if assigns else 0, _RECONCILED), (2, _NOTHING)
+    )
+    return st.builds(
+        lambda begins, reads, then: (*begins, *reads, *chain.from_iterable(then), *CLOSING),
+        _STARTS,
+        group,
+        drawn,
+    )
 
 
 def coordinator_sequences(
     release: str, coordinated: Coordinated
 ) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
     """Return what draws sequences for coordinators of a release, which clients of that release ask."""
+    assigns = value_in(release, "consumer_group_protocol")
     if coordinated == "groups":
         classic = group_sequences()
-        assigns = value_in(release, "consumer_group_protocol")
         return weighted((1, classic), (1, consumer_group_sequences())) if assigns else classic
-    return transaction_sequences(adds=not value_in(release, "transactions_v2"))
+    return transaction_sequences(adds=not value_in(release, "transactions_v2"), assigns=assigns)

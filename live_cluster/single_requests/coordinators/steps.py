@@ -195,7 +195,10 @@ class AddOffsetsStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnCommitStep:
-    """An instance commits offsets of the group in its transaction; as a member of it where a generation is given (KIP-447)."""
+    """An instance commits offsets of the group in its transaction; as a member of it where a generation is given (KIP-447).
+
+    That is one of the group's, with a generation relative to its last, or one that was never given, with that generation.
+    """
 
     kind: Literal["txn-commit"] = "txn-commit"
     instance: int = 0
@@ -203,6 +206,7 @@ class TxnCommitStep:
     epoch: int = 0
     partitions: tuple[int, ...] = (0,)
     generation: int | None = None
+    member: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
