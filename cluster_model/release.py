@@ -452,6 +452,14 @@ class Behaviours:
         before=(("4.3", False),),
         is_repair=False,
     )
+    assignment_follows_subscription: bool = _switch(
+        "With KIP-848 a member gives up what it does not subscribe to any more with the heartbeat that says so. Before, with the next target "
+        "assignment.",
+        "KAFKA-19431, CurrentAssignmentBuilder.updateCurrentAssignment",
+        meaning="what a member has follows its subscription at once (KAFKA-19431)",
+        before=(("4.2", False),),
+        is_repair=False,
+    )
     tied_assignors_by_java_hash: bool = _switch(
         "Where as many members of a group vote for one assignor as for another, the group has that which comes first in a hash table of "
         "Java: range before roundrobin. Before, in one of Scala: roundrobin before range.",

@@ -19,7 +19,8 @@ MEMBERS: Final = (0, 1, 2, 3)
 INSTANCES_OF_MEMBERS: Final = {2: "i", 3: "i"}
 """The static members (KIP-345): two slots have one group instance id, so that each fences the other."""
 PROTOCOLS: Final = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("roundrobin",))
-SUBSCRIPTIONS: Final = (("t",), ("t", "u"))
+SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
+"""The topic, and one that there is not."""
 
 INSTANCES: Final = (0, 1, 2)
 TRANSACTIONAL_IDS: Final = {0: "x", 1: "x", 2: "y"}

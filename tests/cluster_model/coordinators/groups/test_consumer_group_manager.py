@@ -135,6 +135,21 @@ def test_a_static_member_that_does_not_name_its_instance_has_it_still() -> None:
     assert app.beat("b").assignment == ("t-0",)
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_member_gives_up_what_it_does_not_subscribe_to_any_more_before_there_is_another_target(
+    follows: bool,
+) -> None:
+    app = Members(behaviours={"assignment_follows_subscription": follows})
+    app.beat("a")
+    other = ConsumerGroupHeartbeatRequest("g", "a", 1, topics=("u",))
+    told = app.ask(other)
+    assert (told.epoch, told.assignment) == (1, () if follows else None)
+    # It says that it owns nothing of that any more: what it is to have is the next target's affair.
+    assert app.beat("a", owned=()).epoch == 1
+    app.wait(1)
+    assert app.beat("a", owned=()).epoch == 2
+
+
 def test_nobody_waits_for_a_member_of_whom_nothing_is_wanted() -> None:
     app = Members()
     app.pair()
