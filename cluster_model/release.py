@@ -393,11 +393,12 @@ class Behaviours:
         latest=WITH_OTHER_PROTOCOL,
         is_repair=False,
     )
-    impossible_join_answered: bool = _switch(
-        "Who was given a member id for its first join, and names a group.instance.id with it, is told UNKNOWN_SERVER_ERROR: a coordinator takes "
-        "that for impossible, and no client does it. Before, it was told nothing.",
-        "GroupCoordinator.doCurrentMemberJoinGroup, JoinGroupRequest.getErrorResponse",
-        meaning="a join that is impossible is an UNKNOWN_SERVER_ERROR",
+    impossible_requests_answered: bool = _switch(
+        "A request about a group on which its coordinator fails is told UNKNOWN_SERVER_ERROR: a join of who was given a member id, and names a "
+        "group.instance.id with it. Before, nothing was told; nor to who leads a group to which a static member has come back "
+        "without its assignor.",
+        "GroupCoordinator.doJoinGroup, MemberMetadata.metadata, JoinGroupRequest.getErrorResponse, SyncGroupRequest.getErrorResponse",
+        meaning="a request on which a coordinator fails is answered",
         before=(("2.5", False),),
         is_repair=False,
     )

@@ -319,7 +319,7 @@ class GroupCoordinator:
         if request.member in group.pending_members:
             if request.instance == NO_INSTANCE:
                 self._add_member(group, request, request.member, client, answer)
-            elif self._behaviours.impossible_join_answered:
+            elif self._behaviours.impossible_requests_answered:
                 # The coordinator throws an IllegalStateException, and goes on as if there had been no request.
                 answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
@@ -341,6 +341,8 @@ class GroupCoordinator:
                 self._prepare_rebalance(group, f"{member.client} joins again")
         elif group.state in (COMPLETING_REBALANCE, STABLE):
             # It has not got the answer, or joins without need: the generation goes on.
+            if member.id == group.leader and self._fails(group):
+                return
             self._heard_of(group, member)
             answer(self._joined(group, member))
         else:
@@ -585,8 +587,14 @@ class GroupCoordinator:
             answer(SyncGroupResponse(errors.NONE, member.partitions))
             return
         member.on_sync = answer
-        if member.id == group.leader:
+        if member.id == group.leader and not self._fails(group):
             self._store_assignment(group, request.assignments)
+
+    def _fails(self, group: Group) -> bool:
+        """Return whether a coordinator fails on what its leader is to be told, or what it is to write: a member has not the group's assignor."""
+        return not self._behaviours.impossible_requests_answered and any(
+            all(name != group.protocol for name, _ in member.protocols) for member in group.members.values()
+        )
 
     def _store_assignment(self, group: Group, assignments: Mapping[str, tuple[str, ...]]) -> None:
         generation = group.generation
