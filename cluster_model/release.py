@@ -393,6 +393,15 @@ class Behaviours:
         latest=WITH_OTHER_PROTOCOL,
         is_repair=False,
     )
+    impossible_requests_answered: bool = _switch(
+        "A request about a group on which its coordinator fails is told UNKNOWN_SERVER_ERROR: a join of who was given a member id, and names a "
+        "group.instance.id with it. Before, nothing was told; nor to who leads a group to which a static member has come back "
+        "without its assignor.",
+        "GroupCoordinator.doJoinGroup, MemberMetadata.metadata, JoinGroupRequest.getErrorResponse, SyncGroupRequest.getErrorResponse",
+        meaning="a request on which a coordinator fails is answered",
+        before=(("2.5", False),),
+        is_repair=False,
+    )
     unknown_instances_refused: bool = _switch(
         "A member that names a group.instance.id which its group does not know is refused (UNKNOWN_MEMBER_ID), whatever it asks. "
         "Before, only when it joined.",
@@ -433,6 +442,30 @@ class Behaviours:
         "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
         "KIP-848, GroupVersion, ConsumerGroupHeartbeat",
         meaning="groups whose coordinator assigns (KIP-848)",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
+    group_epochs_begin_at_one: bool = _switch(
+        "With KIP-848 a new group and its assignment of nothing are of epoch 1, and the first member is in epoch 2. Before, all began at 0, "
+        "and the first member was in epoch 1.",
+        "KAFKA-20268, ModernGroup",
+        meaning="the first member of a group is in epoch 2 (KAFKA-20268)",
+        before=(("4.3", False),),
+        is_repair=False,
+    )
+    assignment_follows_subscription: bool = _switch(
+        "With KIP-848 a member gives up what it does not subscribe to any more with the heartbeat that says so. Before, with the next target "
+        "assignment.",
+        "KAFKA-19431, CurrentAssignmentBuilder.updateCurrentAssignment",
+        meaning="what a member has follows its subscription at once (KAFKA-19431)",
+        before=(("4.2", False),),
+        is_repair=False,
+    )
+    tied_assignors_by_java_hash: bool = _switch(
+        "Where as many members of a group vote for one assignor as for another, the group has that which comes first in a hash table of "
+        "Java: range before roundrobin. Before, in one of Scala: roundrobin before range.",
+        "GroupMetadata.selectProtocol, ClassicGroup.selectProtocol",
+        meaning="a tie between assignors goes to range rather than roundrobin",
         before=(("4.0", False),),
         is_repair=False,
     )
@@ -947,6 +980,15 @@ class Behaviours:
         meaning="a marker without a transaction ends nothing (KAFKA-10702)",
         latest=False,
         before=(("2.8", True),),
+        is_repair=False,
+    )
+    aborted_told_at_stable_offset: bool = _switch(
+        "A fetch with read_committed from the last stable offset itself is told the aborted transactions behind that, though it reads "
+        "nothing. Later it is told none. To a consumer it is the same.",
+        "KAFKA-9838, Log.read",
+        meaning="a fetch that reads nothing is told no aborted transactions (KAFKA-9838)",
+        latest=False,
+        before=(("2.5.1", True),),
         is_repair=False,
     )
     later_epoch_cannot_end: bool = _switch(

@@ -45,11 +45,11 @@ def requests_session(request: ConformRequest) -> int:
     brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
     try:
         from harrow.live_cluster.single_requests.measure import (
-            REAL_COORDINATOR_SETTINGS,
             SETTINGS,
             Measure,
             measure,
             measure_coordinators,
+            real_coordinator_settings,
         )
     except ModuleNotFoundError as error:
         raise Refusal(
@@ -72,7 +72,9 @@ def requests_session(request: ConformRequest) -> int:
             with RealBrokers(brokers, folder, SETTINGS) as real:
                 measure(brokers.release, real, *asked)
         else:
-            with RealCoordinators(brokers, folder, REAL_COORDINATOR_SETTINGS) as coordinators:
+            with RealCoordinators(
+                brokers, folder, real_coordinator_settings(brokers.release)
+            ) as coordinators:
                 measure_coordinators(brokers.release, coordinators, request.of, *asked)
 
     with Interrupts() as interrupts, data(request) as console:

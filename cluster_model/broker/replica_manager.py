@@ -32,7 +32,7 @@ from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch, record_count
-from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET, UnifiedLog
 from harrow.cluster_model.release import ALWAYS, HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR, Behaviours
 from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
@@ -271,7 +271,7 @@ class ReplicaManager:
         for name, batch in request.batches.items():
             partition = self.partitions.get(name)
             if partition is not None and self._has_to_be_verified(partition, batch):
-                guards[name] = partition.log.producers.begin_verification(batch.producer_id)
+                guards[name] = partition.log.producers.begin_verification(batch)
                 producer = (batch.producer_id, batch.producer_epoch)
         if not guards:
             return True
@@ -298,9 +298,8 @@ class ReplicaManager:
             error, guard = self._verified.get(_key(message), {}).get(name, (errors.NONE, -1))
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
                 producers = partition.log.producers
-                if producers.verifications.get(batch.producer_id) != guard and (
-                    producers.find_duplicate(batch) is None
-                ):
+                is_known = producers.verification_guard(batch.producer_id) == guard
+                if not is_known and producers.find_duplicate(batch) is None:
                     error = errors.INVALID_TXN_STATE
             if error != errors.NONE:
                 unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED else error
@@ -614,6 +613,7 @@ class ReplicaManager:
                 log.high_watermark,
                 log_start_offset=log.log_start_offset,
                 last_stable_offset=stable,
+                aborted=self._aborted_behind(log, offset) if offset == stable else (),
             )
         batches = log.read(offset, readable_end, max_bytes)
         corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
@@ -630,6 +630,12 @@ class ReplicaManager:
                 else ()
             ),
         )
+
+    def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
+        """Return the aborted transactions that a fetch from the last stable offset is told of."""
+        if not self._behaviours.aborted_told_at_stable_offset or offset == log.log_end_offset:
+            return ()
+        return log.aborted_transactions(offset, offset)
 
     def _position_error(
         self, partition: Partition, cached: CachedPartition, replica: int

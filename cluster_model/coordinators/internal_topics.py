@@ -10,6 +10,7 @@ from harrow.cluster_model.settings import BrokerConfig, Value
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TopicSpec
 
 _INT_BITS: Final = 32
+_UNSIGNED: Final = 0xFFFFFFFF
 _INT_MIN: Final = -(2**31)
 
 
@@ -20,6 +21,22 @@ def java_hash(text: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         hashed = (31 * hashed + (high << 8 | low)) & 0xFFFFFFFF
     return hashed - (1 << _INT_BITS) if hashed >> (_INT_BITS - 1) else hashed
+
+
+def java_hash_place(text: str) -> tuple[int, ...]:
+    """Return where a small hash table of Java has a string: the bucket of 16 (``HashMap.hash``)."""
+    hashed = java_hash(text) & _UNSIGNED
+    return ((hashed ^ hashed >> 16) & 15,)
+
+
+def scala_hash_place(text: str) -> tuple[int, ...]:
+    """Return where a hash table of Scala has a string: five bits of the hash for each level of it (2.13, ``HashMap``, ``Hashing.improve``)."""
+    hashed = java_hash(text) & _UNSIGNED
+    hashed = (hashed + (~(hashed << 9) & _UNSIGNED)) & _UNSIGNED
+    hashed ^= hashed >> 14
+    hashed = (hashed + (hashed << 4)) & _UNSIGNED
+    hashed ^= hashed >> 10
+    return tuple(hashed >> level & 31 for level in range(0, _INT_BITS, 5))
 
 
 def partition_for(key: str, partitions: int) -> int:

@@ -22,6 +22,8 @@ CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 
 SEGMENT_BYTES: Final = 1 << 30
 """Kafka's default of ``segment.bytes``."""
+INDEX_INTERVAL_BYTES: Final = 4096
+"""Kafka's default of ``index.interval.bytes``."""
 SEGMENT_US: Final = 7 * 24 * 3_600 * 10**6
 """Kafka's default of ``segment.ms``."""
 
@@ -35,6 +37,7 @@ ROTTEN: Final = "rotten"
 
 
 _last_offset: Final = attrgetter("last_offset")
+_base_offset: Final = attrgetter("base_offset")
 
 
 @dataclass(slots=True, eq=False)
@@ -172,6 +175,20 @@ class LogFile:
             if known[place].last_stable_offset >= end_offset:
                 break
         return tuple(found)
+
+    def indexed_end(self, begin: int, end: int) -> int:
+        """Return where a range of offsets of one segment ends as the offset index has it: with the segment where that has no entry.
+
+        An entry is made once so many bytes have been appended since the last (``LogSegment.append``). Which batches have one is not
+        kept here: the one counts that is so many bytes away.
+        """
+        behind = 0
+        for place in range(bisect_left(self.base_offsets, end), len(self.batches)):
+            behind += self.batches[place].size_bytes
+            if behind > INDEX_INTERVAL_BYTES:
+                return self.batches[place].next_offset
+        number = bisect_right(self.segments, max(begin, end - 1), key=_base_offset)
+        return self.segments[number].base_offset if number < len(self.segments) else self.log_end_offset
 
     def largest_timestamp_us(self, number: int) -> int:
         """Return of when the latest batch in a segment is (``LogSegment.largestTimestamp``)."""

@@ -60,6 +60,26 @@ class ProducerStateEntry:
         return copied
 
 
+@dataclass(slots=True)
+class Verification:
+    """A producer whose transaction a coordinator is, or was, asked about (``VerificationStateEntry.java``).
+
+    It is kept until something of the transaction stands in the log. ``lowest_sequence`` is that of the first of its batches that came,
+    in its newest epoch: those behind that one cannot begin the transaction.
+    """
+
+    guard: int
+    producer_epoch: int
+    lowest_sequence: int
+
+    def saw(self, batch: RecordBatch) -> None:
+        """Take note of another batch that wants to be verified (``maybeUpdateLowestSequenceAndEpoch``)."""
+        if batch.producer_epoch > self.producer_epoch:
+            self.producer_epoch, self.lowest_sequence = batch.producer_epoch, batch.base_sequence
+        elif batch.producer_epoch == self.producer_epoch:
+            self.lowest_sequence = min(self.lowest_sequence, batch.base_sequence)
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
     """What a log says of its producers below ``offset`` (Kafka's ``.snapshot`` files)."""
@@ -96,7 +116,7 @@ class ProducerStates:
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
         self.unreplicated_transactions: list[tuple[int, int]] = []
-        self.verifications: dict[int, int] = {}
+        self.verifications: dict[int, Verification] = {}
         self._verifications_begun = 0
 
     @property
@@ -136,12 +156,12 @@ class ProducerStates:
         entry = self.entries.get(batch.producer_id)
         if batch.control_type is not None:
             return _check_marker(batch, entry)
-        if batch.is_transactional and self._must_begin_at_zero(batch, entry):
+        if entry is not None and batch.producer_epoch < entry.producer_epoch and self._is_fenced(batch):
+            return errors.INVALID_PRODUCER_EPOCH
+        if self.verifications and not self._may_begin_transaction(batch, entry):
             return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry is None:
             return self._check_first(batch, is_first=is_first)
-        if batch.producer_epoch < entry.producer_epoch and self._is_fenced(batch):
-            return errors.INVALID_PRODUCER_EPOCH
         error = self._sequence_error(batch, entry)
         if (
             error == errors.NONE
@@ -162,17 +182,23 @@ class ProducerStates:
             return self._unknown_producer_error()  # Of its epoch there is a marker and nothing else.
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    def _must_begin_at_zero(self, batch: RecordBatch, entry: ProducerStateEntry | None) -> bool:
-        """Return whether a batch that begins a transaction here is not the first one that its producer has sent (KAFKA-18202)."""
-        behaviours = self._behaviours
-        return (
+    def _may_begin_transaction(self, batch: RecordBatch, entry: ProducerStateEntry | None) -> bool:
+        """Return whether a batch may be the first of a transaction that is being verified.
+
+        One that comes behind a batch which could not be verified waits for that to come again (KAFKA-14920). Of a producer of
+        which nothing is known here it has to be the first that was sent (KAFKA-18202).
+        """
+        verification = self.verifications.get(batch.producer_id)
+        if verification is None or not self._behaviours.sequence_check:
+            return True
+        if (
             batch.base_sequence > 0
-            and batch.producer_id in self.verifications
             and (entry is None or entry.last_sequence == NO_SEQUENCE)
-            and (entry is None or batch.producer_epoch >= entry.producer_epoch)
-            and behaviours.transactions_v2
-            and behaviours.transaction_begins_at_zero
-        )
+            and self._behaviours.transactions_v2
+            and self._behaviours.transaction_begins_at_zero
+        ):
+            return False
+        return batch.base_sequence <= verification.lowest_sequence
 
     def _check_first(self, batch: RecordBatch, *, is_first: bool) -> str:
         if batch.base_sequence in (0, NO_SEQUENCE) or not self._behaviours.sequence_check:
@@ -215,13 +241,24 @@ class ProducerStates:
             or self.entries[producer_id].producer_epoch == producer_epoch
         )
 
-    def begin_verification(self, producer_id: int) -> int:
+    def begin_verification(self, batch: RecordBatch) -> int:
         """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
 
         A transaction that begins or ends meanwhile makes the answer one about the past.
         """
-        self._verifications_begun += 1
-        return self.verifications.setdefault(producer_id, self._verifications_begun)
+        verification = self.verifications.get(batch.producer_id)
+        if verification is None:
+            self._verifications_begun += 1
+            verification = Verification(self._verifications_begun, batch.producer_epoch, batch.base_sequence)
+            self.verifications[batch.producer_id] = verification
+        else:
+            verification.saw(batch)
+        return verification.guard
+
+    def verification_guard(self, producer_id: int) -> int | None:
+        """Return what is known still of a verification that has begun."""
+        verification = self.verifications.get(producer_id)
+        return None if verification is None else verification.guard
 
     def _follow_transaction(self, batch: RecordBatch, entry: ProducerStateEntry) -> None:
         if self.verifications:

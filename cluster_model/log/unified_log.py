@@ -118,8 +118,15 @@ class UnifiedLog:
         return self.producers.ongoing_transactions.get(batch.producer_id, NO_OFFSET)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions that reach into a range of offsets, as producer id and first offset."""
-        return self._file.aborted_between(offset, end_offset) if self._file.aborted_transactions else ()
+        """Return the aborted transactions that a fetch of a range of offsets is told of, as producer id and first offset.
+
+        A broker asks the offset index where the range ends, and that knows one offset in some kilobytes: the fetch is told of those
+        behind what it has read, too (``Log.addAbortedTransactions``).
+        """
+        file = self._file
+        if not file.aborted_transactions:
+            return ()
+        return file.aborted_between(offset, file.indexed_end(offset, end_offset))
 
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
         """Validate a producer's batch, give it offsets and the leader epoch, and append it.

@@ -63,3 +63,20 @@ def described(answer: Any, *, with_epochs: bool) -> Answer:
             },
         }
     return {"partitions": {name: list(told) for name, told in sorted(answer.partitions.items())}}
+
+
+def errors_in(answer: Answer) -> tuple[str, ...]:
+    """Return each error of an answer once: its own or, where it has none, those of its partitions."""
+    if answer.get("error", errors.NONE) != errors.NONE:
+        return (str(answer["error"]),)
+    partitions = answer.get("fetched", answer.get("partitions"))
+    # Of an assignment partitions are told, and nothing of them.
+    told = map(_error_of, partitions.values()) if isinstance(partitions, dict) else ()
+    return tuple(dict.fromkeys(error for error in told if error is not None)) or (errors.NONE,)
+
+
+def _error_of(partition: Any) -> str | None:
+    """Return the error of what is said of a partition, None where none can be, as in metadata."""
+    error = partition["error"] if isinstance(partition, dict) else partition
+    error = error[0] if isinstance(error, list) else error
+    return error if isinstance(error, str) else None

@@ -1,6 +1,7 @@
 """A sequence on two brokers, up to the first answer in which they differ, and the shortest sequence in which they do."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.protocol import FetchRequest
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer
+from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer, errors_in
 from harrow.live_cluster.single_requests.broker_driver import BrokerDriver, PartitionStates, SingleRequest
 from harrow.live_cluster.single_requests.controllers.driver import RequestToController
 from harrow.live_cluster.single_requests.controllers.steps import ControllerStep
@@ -47,6 +48,21 @@ class ComparedSequence:
     def requests(self) -> int:
         """How many requests were compared; elections are none."""
         return sum(exchange.request is not None for exchange in self.exchanges)
+
+    def answered(self) -> Counter[tuple[str, str]]:
+        """Return how often the real broker gave each answer, by API and error; what it owes an answer at the end is not among them."""
+        apis = {
+            str(number): exchange.request.api
+            for number, exchange in enumerate(self.exchanges, 1)
+            if exchange.request is not None
+        }
+        return Counter(
+            (apis[number], error)
+            for asked, exchange in enumerate(self.exchanges, 1)
+            if exchange.request is not None
+            for number, answer in exchange.real.get("answers", {str(asked): exchange.real}).items()
+            for error in errors_in(answer)
+        )
 
     @property
     def difference(self) -> Exchange | None:

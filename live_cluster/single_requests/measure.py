@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any, Final, Literal
 
-from harrow.cluster_model.release import behaviours_in
-from harrow.cluster_model.settings import Value
+from harrow.cluster_model.release import behaviours_in, value_in
+from harrow.cluster_model.settings import BROKER, Value
+from harrow.cluster_model.settings import SETTINGS as KAFKA_SETTINGS
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.single_requests.comparison import (
     ComparedSequence,
@@ -48,12 +49,30 @@ COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
     "group.initial.rebalance.delay.ms": 0,
 }
 """One broker coordinates all, and a group that is empty waits for nobody."""
-REAL_COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
-    **COORDINATOR_SETTINGS,
+CONSUMER_GROUP_SETTINGS: Final[dict[str, Value]] = {
+    "group.consumer.assignors": "range",
+    "group.consumer.assignment.interval.ms": 0,
+}
+"""Of groups whose coordinator assigns (KIP-848): it does so at once, in an order that follows from the members' names."""
+_ONE_AFTER_THE_OTHER: Final[dict[str, Value]] = {
+    "num.network.threads": 1,
     "num.io.threads": 1,
     "log.cleaner.enable": False,
 }
-"""And what the model has no use for: one request is handled after the other, so that it can be told which are not answered yet."""
+"""One request is read and handled after the other, so that it can be told which are not answered yet."""
+_ASSIGNED_AT_ONCE: Final[dict[str, Value]] = {
+    **CONSUMER_GROUP_SETTINGS,
+    "group.consumer.assignor.offload.enable": False,
+    "group.consumer.session.timeout.ms": 600_000,
+    "group.consumer.max.session.timeout.ms": 600_000,
+}
+"""An assignment is made before the request is answered that has led to it, and no session ends, however busy the machine."""
+
+
+def real_coordinator_settings(release: KafkaRelease) -> dict[str, Value]:
+    """Return the settings of a real coordinator: those of the model's, and what the model has no use for."""
+    assigns = value_in(release.name, "consumer_group_protocol")
+    return {**COORDINATOR_SETTINGS, **_ONE_AFTER_THE_OTHER, **(_ASSIGNED_AT_ONCE if assigns else {})}
 
 
 Compare = Callable[[Sequence[Any]], ComparedSequence]
@@ -71,6 +90,8 @@ class RequestTally:
     sequences: int = 0
     requests: int = 0
     differing: int = 0
+    answered: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How often each error was answered, by API: what the requests came to, and so what they reach."""
 
 
 @dataclass(slots=True)
@@ -101,6 +122,9 @@ class Measure:
         tally.sequences += 1
         tally.requests += compared.requests
         tally.differing += compared.difference is not None
+        for (api, error), count in sorted(compared.answered().items()):
+            of_api = tally.answered.setdefault(api, {})
+            of_api[error] = of_api.get(error, 0) + count
 
 
 def model_broker(release: KafkaRelease) -> ModelBroker:
@@ -117,7 +141,17 @@ def model_controller(release: KafkaRelease) -> ModelController:
 
 def model_coordinator(release: KafkaRelease) -> ModelCoordinator:
     """Return a broker that does what is known of a release, as coordinator."""
-    return ModelCoordinator(release.model_release, behaviours_in(release.name), COORDINATOR_SETTINGS)
+    return ModelCoordinator(release.model_release, behaviours_in(release.name), coordinator_settings(release))
+
+
+def coordinator_settings(release: KafkaRelease) -> dict[str, Value]:
+    """Return the settings of a coordinator of the model, those that its release has."""
+    own = {
+        name: value
+        for name, value in CONSUMER_GROUP_SETTINGS.items()
+        if KAFKA_SETTINGS[BROKER, name].exists_in(release.model_release)
+    }
+    return {**COORDINATOR_SETTINGS, **own}
 
 
 def measure_coordinators(

@@ -24,6 +24,7 @@ from harrow.live_cluster.single_requests.steps import (
 )
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 LENGTH: Final = 30
 """Steps that a sequence has at the most, beside those that close it."""
@@ -129,6 +130,15 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
+
+
+def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
+    """Return what draws from one of some strategies, each as often as its weight says.
+
+    ``st.one_of`` takes a strategy that it is given several times for one.
+    """
+    drawn_from = [strategy for weight, strategy in choices for _ in range(weight)]
+    return st.sampled_from(drawn_from).flatmap(lambda strategy: strategy)
 
 
 def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:

@@ -237,6 +237,7 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
     real, without = as_real(given, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
+        "aborted_told_at_stable_offset": False,
         "empty_log_begins_at_zero": False,
         "empty_transactions_tracked": False,
         "epoch_cache_cut_at_log_end": True,

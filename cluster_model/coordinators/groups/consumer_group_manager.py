@@ -135,11 +135,11 @@ class ConsumerGroupManager:
             answer(ConsumerGroupHeartbeatResponse(error))
             return
         before = self._summary(consumers)
-        self._update_member(group, consumers, member, request, client, records)
+        subscribes_anew = self._update_member(group, consumers, member, request, client, records)
         if consumers.epoch > consumers.target_epoch and self._may_assign(consumers):
             self._make_target(group, consumers, records)
         owned_before = member.current.assigned
-        self._reconcile(group, consumers, member, request.owned, records)
+        self._reconcile(group, consumers, member, request.owned, records, subscribes_anew=subscribes_anew)
         self._heard_of(group, member)
         self._tell(
             group,
@@ -258,12 +258,12 @@ class ConsumerGroupManager:
         request: ConsumerGroupHeartbeatRequest,
         client: str,
         records: list[CoordinatorRecord],
-    ) -> None:
-        """Take what a member says of itself; the group's epoch is bumped if that, or its topics, are others than before."""
+    ) -> bool:
+        """Take what a member says of itself, and return whether it subscribes to other topics; the group's epoch is bumped if so, or if its topics are others than before."""
         before = member.subscriber
         timeout_us, topics = request.rebalance_timeout_us, request.topics
         member.subscriber = Subscriber(
-            request.instance,
+            request.instance or before.instance,
             client,
             before.rebalance_timeout_us if timeout_us is None else timeout_us,
             before.topics if topics is None else tuple(sorted(topics)),
@@ -276,6 +276,7 @@ class ConsumerGroupManager:
         is_other = member.subscriber.topics != before.topics
         if is_other or consumers.seen_partitions != len(self._metadata.partitions):
             self._refresh_topics(group, consumers, records, bumps=is_other)
+        return is_other
 
     def _refresh_topics(
         self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord], *, bumps: bool
@@ -381,9 +382,17 @@ class ConsumerGroupManager:
         member: ConsumerGroupMember,
         owned: tuple[str, ...] | None,
         records: list[CoordinatorRecord],
+        *,
+        subscribes_anew: bool,
     ) -> None:
-        waits = self._behaviours.partitions_released_first
-        current = next_assignment(consumers, member, owned, waits_for_owners=waits)
+        current = next_assignment(
+            consumers,
+            member,
+            owned,
+            waits_for_owners=self._behaviours.partitions_released_first,
+            subscribes_anew=subscribes_anew,
+            follows_subscription=self._behaviours.assignment_follows_subscription,
+        )
         if current == member.current:
             return
         self._move(group, consumers, member, current, records)

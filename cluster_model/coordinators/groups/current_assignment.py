@@ -23,17 +23,22 @@ def next_assignment(
     owned: Collection[str] | None,
     *,
     waits_for_owners: bool,
+    subscribes_anew: bool = False,
+    follows_subscription: bool = False,
 ) -> CurrentAssignment:
     """Return what a member owns after a heartbeat, which has said that it owns *owned*, None where it has not said.
 
-    *waits_for_owners* is whether a partition is given out only when nobody owns it. Off is a mutant.
+    *waits_for_owners* is whether a partition is given out only when nobody owns it. Off is a mutant. Where an assignment
+    *follows_subscription* a member has nothing of a topic that it does not subscribe to, though the target assignment says so still.
     """
     current = member.current
-    if member.is_reconciled_to(group.target_epoch):
-        return current
-    if current.state == UNREVOKED_PARTITIONS and _still_owns(owned, current.revoking):
-        return current
+    is_enforced = follows_subscription and subscribes_anew
+    is_waiting = current.state == UNREVOKED_PARTITIONS and _still_owns(owned, current.revoking)
+    if is_waiting or member.is_reconciled_to(group.target_epoch):
+        return _subscribed_part(member, owned) if is_enforced else current
     target = group.target.get(member.id, ())
+    if follows_subscription:
+        target = tuple(name for name in target if _is_subscribed(member, name))
     kept = {name: epoch for name, epoch in current.assigned.items() if name in target}
     revoking = {name: epoch for name, epoch in current.assigned.items() if name not in target}
     if revoking and _still_owns(owned, revoking):
@@ -51,6 +56,24 @@ def next_assignment(
         assigned={**kept, **dict.fromkeys(added, group.target_epoch)},
         revoking={},
     )
+
+
+def _subscribed_part(member: ConsumerGroupMember, owned: Collection[str] | None) -> CurrentAssignment:
+    """Return what a member has that is to stay as it is, without what it does not subscribe to any more (``updateCurrentAssignment``)."""
+    current = member.current
+    kept = {name: epoch for name, epoch in current.assigned.items() if _is_subscribed(member, name)}
+    if len(kept) == len(current.assigned):
+        return current
+    dropped = {name: epoch for name, epoch in current.assigned.items() if name not in kept}
+    revoking = {**current.revoking, **dropped}
+    shrunk = current.in_epoch(current.epoch)._replace(assigned=kept)
+    if not _still_owns(owned, revoking):
+        return shrunk
+    return shrunk._replace(state=UNREVOKED_PARTITIONS, revoking=revoking)
+
+
+def _is_subscribed(member: ConsumerGroupMember, partition: str) -> bool:
+    return partition.rpartition("-")[0] in member.subscriber.topics
 
 
 def _still_owns(owned: Collection[str] | None, revoking: Collection[str]) -> bool:

@@ -147,8 +147,11 @@ class Group:
             for name in named
         )
 
-    def selected_protocol(self) -> str:
-        """Return the assignor for which most members vote: each for its first one that all can do (``selectProtocol``)."""
+    def selected_protocol(self, order: Callable[[str], tuple[int, ...]]) -> str:
+        """Return the assignor for which most members vote: each for its first one that all can do (``selectProtocol``).
+
+        Of those with as many votes that comes first which does so in the coordinator's hash table, by *order*.
+        """
         members = list(self.members.values())
         common = [
             name
@@ -158,7 +161,7 @@ class Group:
         votes = dict.fromkeys(common, 0)
         for member in members:
             votes[next(name for name, _ in member.protocols if name in votes)] += 1
-        return max(common, key=lambda name: votes[name])
+        return min(common, key=lambda name: (-votes[name], order(name)))
 
     def subscribed(self) -> Iterator[tuple[str, str, Subscription]]:
         """Yield the members as their leader is told of them."""

@@ -32,7 +32,11 @@ from harrow.cluster_model.coordinators.groups.group_records import (
     offset_record,
     offset_tombstone,
 )
-from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.internal_topics import (
+    java_hash_place,
+    partition_for,
+    scala_hash_place,
+)
 from harrow.cluster_model.coordinators.protocol import (
     JOIN_EPOCH,
     NO_GENERATION,
@@ -313,7 +317,11 @@ class GroupCoordinator:
     ) -> None:
         """Take who has a member id (``doCurrentMemberJoinGroup``)."""
         if request.member in group.pending_members:
-            self._add_member(group, request, request.member, client, answer)
+            if request.instance == NO_INSTANCE:
+                self._add_member(group, request, request.member, client, answer)
+            elif self._behaviours.impossible_requests_answered:
+                # The coordinator throws an IllegalStateException, and goes on as if there had been no request.
+                answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
         error = self._member_error(group, request.member, request.instance, joins=True)
         if error != errors.NONE:
@@ -333,6 +341,8 @@ class GroupCoordinator:
                 self._prepare_rebalance(group, f"{member.client} joins again")
         elif group.state in (COMPLETING_REBALANCE, STABLE):
             # It has not got the answer, or joins without need: the generation goes on.
+            if member.id == group.leader and self._fails(group):
+                return
             self._heard_of(group, member)
             answer(self._joined(group, member))
         else:
@@ -381,8 +391,12 @@ class GroupCoordinator:
         """Return whether a group goes on in its generation although a static member has come back."""
         rebalances = self._behaviours.static_rejoin_rebalances
         if group.state == STABLE:
-            return rebalances != WITH_OTHER_PROTOCOL or group.protocol == group.selected_protocol()
+            return rebalances != WITH_OTHER_PROTOCOL or group.protocol == self._selected_protocol(group)
         return group.state == COMPLETING_REBALANCE and rebalances == NEVER
+
+    def _selected_protocol(self, group: Group) -> str:
+        by_java = self._behaviours.tied_assignors_by_java_hash
+        return group.selected_protocol(java_hash_place if by_java else scala_hash_place)
 
     @staticmethod
     def _or_refused(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
@@ -481,7 +495,7 @@ class GroupCoordinator:
         if not group.members:
             self._become_empty(group)
             return
-        group.protocol = group.selected_protocol()
+        group.protocol = self._selected_protocol(group)
         group.state = COMPLETING_REBALANCE
         group.pending_sync = dict.fromkeys(group.members)
         self._tell(group, f"{group.members[group.leader].client} leads")
@@ -573,8 +587,14 @@ class GroupCoordinator:
             answer(SyncGroupResponse(errors.NONE, member.partitions))
             return
         member.on_sync = answer
-        if member.id == group.leader:
+        if member.id == group.leader and not self._fails(group):
             self._store_assignment(group, request.assignments)
+
+    def _fails(self, group: Group) -> bool:
+        """Return whether a coordinator fails on what its leader is to be told, or what it is to write: a member has not the group's assignor."""
+        return not self._behaviours.impossible_requests_answered and any(
+            all(name != group.protocol for name, _ in member.protocols) for member in group.members.values()
+        )
 
     def _store_assignment(self, group: Group, assignments: Mapping[str, tuple[str, ...]]) -> None:
         generation = group.generation
@@ -657,7 +677,8 @@ class GroupCoordinator:
             elif group.generation:
                 self._append(group, (group_tombstone(group),), lambda _: None)
                 group.generation = 0
-            group.consumers = ConsumerGroup()
+            begins_at = int(self._behaviours.group_epochs_begin_at_one)
+            group.consumers = ConsumerGroup(epoch=begins_at, target_epoch=begins_at)
         return None if group is None else group.consumers
 
     def _becomes_classic(self, group: Group) -> bool:
@@ -745,6 +766,8 @@ class GroupCoordinator:
         if name == NO_MEMBER and request.instance in group.static_members:
             name = group.static_members[request.instance]
         if name in group.pending_members:
+            if request.instance != NO_INSTANCE and not self._behaviours.unknown_instances_refused:
+                return errors.UNKNOWN_SERVER_ERROR  # As impossible as a join with it.
             del group.pending_members[name]
             self._try_complete_join(group)
             return errors.NONE

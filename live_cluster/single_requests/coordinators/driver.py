@@ -6,6 +6,7 @@ from typing import Protocol
 from harrow.cluster_model.coordinators.protocol import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    ConsumerGroupHeartbeatRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -29,6 +30,7 @@ CoordinatorRequest = (
     | SyncGroupRequest
     | HeartbeatRequest
     | LeaveGroupRequest
+    | ConsumerGroupHeartbeatRequest
     | OffsetCommitRequest
     | OffsetFetchRequest
     | FindCoordinatorRequest

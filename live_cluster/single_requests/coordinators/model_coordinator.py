@@ -1,6 +1,6 @@
 """A broker of the model as coordinator, alone with its control plane."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -80,6 +80,8 @@ class ModelCoordinator:
         """Whether producers ask for their next epoch (KIP-360)."""
         self.knows_verification = behaviours.transaction_verification
         """Whether leaders ask whether a transaction has their partition (KIP-890)."""
+        self.knows_consumer_groups = behaviours.consumer_group_protocol
+        """Whether coordinators assign (KIP-848)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._cluster.start()
         self._host = self._cluster.host(Process("driver"))
@@ -130,6 +132,10 @@ def described(answer: Any, request: CoordinatorRequest) -> Answer:
             answer.member,
             [[member, instance, list(told.topics)] for member, instance, told in answer.members],
             skips=answer.skip_assignment,
+        )
+    if isinstance(answer, messages.ConsumerGroupHeartbeatResponse):
+        return heard(
+            answer.error, answer.member, answer.epoch, answer.heartbeat_interval_us, answer.assignment
         )
     if isinstance(answer, messages.SyncGroupResponse):
         return {"error": answer.error, "partitions": list(answer.partitions)}
@@ -199,16 +205,31 @@ def joined(
     }
 
 
+def heard(
+    error: str, consumer: str, epoch: int, interval_us: int, assignment: Iterable[str] | None
+) -> Answer:
+    """Return what a member of a group whose coordinator assigns is told; an assignment of None is the one that it has."""
+    if error != errors.NONE:
+        return {"error": error}
+    return {
+        "error": error,
+        "consumer": consumer,
+        "epoch": epoch,
+        "interval_us": interval_us,
+        "assignment": None if assignment is None else sorted(assignment),
+    }
+
+
 def read(
     error: str, hw: int, last_stable_offset: int, batches: list[list[Any]], aborted: list[Any]
 ) -> dict[str, Any]:
-    """Return what is read of a partition; where that is nothing, what was aborted says nothing to who reads."""
+    """Return what is read of a partition."""
     return {
         "error": error,
         "hw": hw,
         "lso": last_stable_offset,
         "batches": batches,
-        "aborted": [list(each) for each in aborted if batches],
+        "aborted": [list(each) for each in aborted],
     }
 
 

@@ -18,7 +18,7 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -53,6 +53,7 @@ from harrow.live_cluster.single_requests.coordinators.driver import (
 )
 from harrow.live_cluster.single_requests.coordinators.model_coordinator import (
     described_batch,
+    heard,
     is_committed,
     joined,
     read,
@@ -67,6 +68,8 @@ from harrow.live_cluster.wire.coordinator_messages import (
     subscription,
     transaction_records,
 )
+from harrow.live_cluster.wire.group_requests import CONSUMER_GROUP_HEARTBEAT
+from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS
 from harrow.live_cluster.wire.topics import create_topic
 
 _PATIENCE_S: Final = 30.0
@@ -80,6 +83,7 @@ _PROTOCOL_TYPE: Final = "consumer"
 _BESIDE: Final = "beside"
 """A group, and a transactional id, of no sequence."""
 _FIRST_WITH_VERIFICATION: Final = 4
+_OFFSET_FETCH_WITH_MEMBER: Final = 9
 _TRANSACTION_MS: Final = 60_000
 _NOT_COMPARED: Final = -1
 _NAMES: Final = {0: errors.NONE, -1: errors.UNKNOWN_SERVER_ERROR}
@@ -168,14 +172,19 @@ class _Connections:
         """Wait for no answers any more."""
         for connection, *_ in self._waiting.values():
             connection.close()
-            self._free.append(connection)
         self._waiting.clear()
 
     def begin(self, number: int, request: Any, described: Callable[[Any], Answer]) -> None:
         """Send a request, whose answer is described so."""
-        connection = self._free.pop() if self._free else self._connect()
+        connection = self._free.pop() if self._free else self._accepted()
         self._waiting[number] = connection, request, described
         connection.send(request)
+
+    def _accepted(self) -> BrokerConnection:
+        """Return a connection over which the broker has answered: what goes over one that it has not accepted yet may be overtaken."""
+        connection = self._connect()
+        connection.ask(ApiVersionsRequest[0]())
+        return connection
 
     def ended(self, expected: Collection[int]) -> Answers:
         """Return what has been answered, after what is expected to be."""
@@ -184,7 +193,9 @@ class _Connections:
             if number in expected:
                 found.update(self._end(number, _PATIENCE_S))
         if self._waiting:
-            # The broker handles one request after the other: what it has answered before this one is on its way.
+            # The broker handles one request after the other: what it has answered before this one is on its way. The first of them
+            # may be read together with the request that was sent before, and be handled first.
+            self.commit_beside()
             self.commit_beside()
             for number in sorted(self._waiting):
                 found.update(self._end(number, 0.0))
@@ -270,11 +281,13 @@ class RealCoordinator:
         self._suffix = str(sequence) if sequence else ""
         self._is_running = is_running
         self._topic = TOPIC + self._suffix
+        self._topic_id: Any = None
         self._made: Mapping[str, Callable[[Any], tuple[Any, Callable[[Any], Answer]]]] = {
             messages.JoinGroupRequest.api: self._join,
             messages.SyncGroupRequest.api: self._sync,
             messages.HeartbeatRequest.api: self._heartbeat,
             messages.LeaveGroupRequest.api: self._leave,
+            messages.ConsumerGroupHeartbeatRequest.api: self._consumer_heartbeat,
             messages.OffsetCommitRequest.api: self._commit,
             messages.OffsetFetchRequest.api: self._committed,
             messages.FindCoordinatorRequest.api: self._find,
@@ -337,7 +350,7 @@ class RealCoordinator:
         """
         own = self._connections.own
         create_topic(own, self._topic, [(BROKER,)] * len(PARTITIONS), {})
-        version = own.version_of(MetadataRequest, *range(4, 10))
+        version = own.version_of(MetadataRequest, *range(4, 10), WITH_TOPIC_IDS)
         names = [partition_name(number) for number in PARTITIONS]
         ends = protocol.ListOffsetsRequest(protocol.CONSUMER_REPLICA_ID, dict.fromkeys(names, -1))
         until_s = time.monotonic() + _PATIENCE_S
@@ -352,6 +365,7 @@ class RealCoordinator:
             if leaders == [BROKER] * len(PARTITIONS):
                 told = self.again(0, ends)["partitions"]
                 if all(error == errors.NONE for error, _ in told.values()):
+                    self._topic_id = next(topic.topic_id for topic in answer.topics)
                     return
             if time.monotonic() > until_s:
                 raise LiveError(f"waited {_PATIENCE_S:.0f} s in vain for {self._topic}")
@@ -436,6 +450,40 @@ class RealCoordinator:
 
         return sent, described
 
+    def _consumer_heartbeat(
+        self, request: messages.ConsumerGroupHeartbeatRequest
+    ) -> tuple[Any, Callable[[Any], Answer]]:
+        kind = CONSUMER_GROUP_HEARTBEAT
+        timeout_us, topics = request.rebalance_timeout_us, request.topics
+        sent = self._version(kind, 0, 1)(
+            group_id=self._own(request.group),
+            member_id=request.member,
+            member_epoch=request.epoch,
+            instance_id=request.instance or None,
+            rebalance_timeout_ms=-1 if timeout_us is None else timeout_us // US_PER_MS,
+            subscribed_topic_names=None if topics is None else [self._own(topic) for topic in topics],
+            server_assignor=request.assignor,
+            topic_partitions=None if request.owned is None else self._owned(kind, request.owned),
+        )
+
+        def described(answer: Any) -> Answer:
+            given = None if answer.assignment is None else answer.assignment.topic_partitions
+            return heard(
+                _error(answer.error_code),
+                answer.member_id or "",
+                answer.member_epoch,
+                answer.heartbeat_interval_ms * US_PER_MS,
+                None
+                if given is None
+                else [partition_name(number) for topic in given for number in topic.partitions],
+            )
+
+        return sent, described
+
+    def _owned(self, kind: Any, owned: Collection[str]) -> list[Any]:
+        numbers = [_number(name) for name in owned]
+        return [kind.TopicPartitions(topic_id=self._topic_id, partitions=numbers)] if numbers else []
+
     def _commit(self, request: messages.OffsetCommitRequest) -> tuple[Any, Callable[[Any], Answer]]:
         kind = OffsetCommitRequest
         topic = kind.OffsetCommitRequestTopic
@@ -463,6 +511,8 @@ class RealCoordinator:
 
     def _committed(self, request: messages.OffsetFetchRequest) -> tuple[Any, Callable[[Any], Answer]]:
         kind = OffsetFetchRequest
+        if request.member != messages.NO_MEMBER or request.epoch != messages.NO_GENERATION:
+            return self._committed_to_member(request)
         topic = kind.OffsetFetchRequestTopic
         sent = self._version(kind, *range(5, 8))(
             group_id=self._own(request.group),
@@ -479,6 +529,36 @@ class RealCoordinator:
                 for told in topic.partitions
             ),
         }
+
+    def _committed_to_member(
+        self, request: messages.OffsetFetchRequest
+    ) -> tuple[Any, Callable[[Any], Answer]]:
+        """Return it as members send it whose coordinator assigns."""
+        kind = OffsetFetchRequest
+        group = kind.OffsetFetchRequestGroup
+        topic = group.OffsetFetchRequestTopics
+        numbers = [_number(name) for name in request.partitions]
+        asked = group(
+            group_id=self._own(request.group),
+            member_id=request.member,
+            member_epoch=request.epoch,
+            topics=[topic(name=self._topic, partition_indexes=numbers)],
+        )
+        sent = kind[_OFFSET_FETCH_WITH_MEMBER](groups=[asked], require_stable=request.require_stable)
+
+        def described(answer: Any) -> Answer:
+            (told,) = answer.groups
+            error = _error(told.error_code)
+            known = {
+                each.partition_index: [_error(each.error_code), each.committed_offset]
+                for topic in told.topics
+                for each in topic.partitions
+            }
+            # Of a group that tells nothing there are no partitions.
+            nothing = [error, messages.NO_OFFSET_COMMITTED]
+            return {"error": error, **_partitions((number, known.get(number, nothing)) for number in numbers)}
+
+        return sent, described
 
     def _find(self, request: messages.FindCoordinatorRequest) -> tuple[Any, Callable[[Any], Answer]]:
         of_group = request.topic == CONSUMER_OFFSETS

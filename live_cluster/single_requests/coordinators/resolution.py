@@ -15,7 +15,8 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, R
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.live_cluster.single_requests.answers import LOG_START, Answer
-from harrow.live_cluster.single_requests.broker_driver import partition_name
+from harrow.live_cluster.single_requests.broker_driver import PARTITIONS, partition_name
+from harrow.live_cluster.single_requests.coordinators.consumer_identities import ConsumerIdentities
 from harrow.live_cluster.single_requests.coordinators.driver import CoordinatorRequest
 from harrow.live_cluster.single_requests.coordinators.model_coordinator import ModelCoordinator
 from harrow.live_cluster.single_requests.coordinators.steps import (
@@ -30,6 +31,9 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
     AddPartitionsStep,
     CommitStep,
     CommittedStep,
+    ConsumerCommitStep,
+    ConsumerCommittedStep,
+    ConsumerHeartbeatStep,
     CoordinatorStep,
     EndOffsetStep,
     EndTxnStep,
@@ -59,6 +63,9 @@ _GHOST: Final = "ghost"
 _UNKNOWN_PRODUCER: Final = 10**9
 """A producer id that no broker has given."""
 _EPOCH_LIMIT: Final = 2**15 - 1
+
+
+_PARTITION_NAMES: Final = tuple(partition_name(number) for number in PARTITIONS)
 
 
 class Correspondence:
@@ -159,12 +166,11 @@ class CoordinatorResolution:
         self._ids = model_ids
         self._members: dict[int, list[str]] = {slot: [] for slot in MEMBERS}
         self._slots: dict[int, int] = {}
-        # Those that have been given an id and have not joined with it.
-        self._pending: set[str] = set()
         self._generation = 0
         self.leader = ""
         """The member that was told last to lead."""
         self._group: tuple[str, ...] = ()
+        self._consumers = ConsumerIdentities()
         self._instances: dict[int, tuple[int, int]] = {}
         self._initialising: dict[int, int] = {}
         self._ending: dict[int, int] = {}
@@ -175,8 +181,6 @@ class CoordinatorResolution:
     def request(self, number: int, step: CoordinatorStep) -> CoordinatorRequest:
         """Return what a step asks of a broker now."""
         request = self._of_group(number, step) or self._of_transaction(number, step)
-        if isinstance(request, messages.JoinGroupRequest):
-            self._pending.discard(request.member)
         if not isinstance(request, (protocol.FetchRequest, protocol.ListOffsetsRequest)):
             self._sent.append(request)
         return request
@@ -185,9 +189,8 @@ class CoordinatorResolution:
 
     def _of_group(self, number: int, step: CoordinatorStep) -> CoordinatorRequest | None:
         if isinstance(step, CommittedStep):
-            partitions = tuple(partition_name(partition) for partition in (0, 1))
             stable = step.stable and self._model.knows_stable_offsets
-            return messages.OffsetFetchRequest(GROUP, partitions, require_stable=stable)
+            return messages.OffsetFetchRequest(GROUP, _PARTITION_NAMES, require_stable=stable)
         if isinstance(step, FindStep):
             of_group = step.of == "group"
             return messages.FindCoordinatorRequest(
@@ -196,13 +199,20 @@ class CoordinatorResolution:
             )
         if isinstance(step, (JoinStep, SyncStep, GroupHeartbeatStep, LeaveStep, CommitStep)):
             return self._of_member(number, step)
+        if isinstance(step, ConsumerHeartbeatStep):
+            return self._consumers.heartbeat(step)
+        if isinstance(step, ConsumerCommitStep):
+            member, epoch = self._consumers.member_in_epoch(step.member, step.who, step.epoch)
+            offsets = self._next_offsets(step.partitions)
+            return messages.OffsetCommitRequest(GROUP, epoch, member, messages.NO_INSTANCE, offsets)
+        if isinstance(step, ConsumerCommittedStep):
+            member, epoch = self._consumers.member_in_epoch(step.member, step.who, step.epoch)
+            return messages.OffsetFetchRequest(GROUP, _PARTITION_NAMES, step.stable, member, epoch)
         return None
 
-    def _instance(
-        self, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep, member: str
-    ) -> str:
-        """Return the instance that a member names: none of who has an id and is to join with it, for which brokers have no answer."""
-        if not self._model.knows_instances or member in self._pending:
+    def _instance(self, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep) -> str:
+        """Return the instance that a member names."""
+        if not self._model.knows_instances:
             return ""
         instance = INSTANCES_OF_MEMBERS.get(step.member, "")
         if step.strays:
@@ -213,7 +223,7 @@ class CoordinatorResolution:
         self, number: int, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep
     ) -> CoordinatorRequest:
         member = self._member(step.member, step.who)
-        instance = self._instance(step, member)
+        instance = self._instance(step)
         if isinstance(step, JoinStep):
             self._slots[number] = step.member
             session_us = _SHORT_SESSION_US if step.is_short else _SESSION_US
@@ -290,18 +300,31 @@ class CoordinatorResolution:
         if isinstance(step, AddOffsetsStep):
             return messages.AddOffsetsToTxnRequest(transactional_id, producer_id, epoch, GROUP)
         if isinstance(step, TxnCommitStep):
-            given = step.generation is not None and self._model.knows_transactional_members
+            generation, member, instance = self._committing_member(step)
             return messages.TxnOffsetCommitRequest(
                 transactional_id,
                 GROUP,
                 producer_id,
                 epoch,
                 self._next_offsets(step.partitions),
-                step.generation or 0 if given else messages.NO_GENERATION,
-                _GHOST if given else messages.NO_MEMBER,
+                generation,
+                member,
+                instance,
             )
         self._ending[number] = step.instance
         return messages.EndTxnRequest(transactional_id, producer_id, epoch, step.commits)
+
+    def _committing_member(self, step: TxnCommitStep) -> tuple[int, str, str]:
+        """Return as whom a transaction commits offsets: generation, member and its instance."""
+        if step.generation is None or not self._model.knows_transactional_members:
+            return messages.NO_GENERATION, messages.NO_MEMBER, messages.NO_INSTANCE
+        if step.member is None:
+            return step.generation, _GHOST, messages.NO_INSTANCE
+        if self._consumers.are_there:
+            member, epoch = self._consumers.member_in_epoch(step.member, "own", step.generation)
+            return epoch, member, messages.NO_INSTANCE
+        instance = INSTANCES_OF_MEMBERS.get(step.member, messages.NO_INSTANCE)
+        return self._generation + step.generation, self._member(step.member, "own"), instance
 
     def _init(self, number: int, step: InitStep) -> CoordinatorRequest:
         self._initialising[number] = step.instance
@@ -348,13 +371,10 @@ class CoordinatorResolution:
         """Note what slots have been told."""
         for text, answer in answers.items():
             number = int(text)
+            self._consumers.answered(answer)
             if number in self._slots and answer.get("member"):
                 known = self._members[self._slots[number]]
                 is_given = answer["error"] in ("NONE", "MEMBER_ID_REQUIRED")
-                if answer["error"] == "MEMBER_ID_REQUIRED":
-                    self._pending.add(answer["member"])
-                elif is_given:
-                    self._pending.discard(answer["member"])
                 if is_given and (not known or known[-1] != answer["member"]):
                     known.append(answer["member"])
                 if answer["error"] == "NONE":

@@ -19,7 +19,8 @@ MEMBERS: Final = (0, 1, 2, 3)
 INSTANCES_OF_MEMBERS: Final = {2: "i", 3: "i"}
 """The static members (KIP-345): two slots have one group instance id, so that each fences the other."""
 PROTOCOLS: Final = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("roundrobin",))
-SUBSCRIPTIONS: Final = (("t",), ("t", "u"))
+SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
+"""The topic, and one that there is not."""
 
 INSTANCES: Final = (0, 1, 2)
 TRANSACTIONAL_IDS: Final = {0: "x", 1: "x", 2: "y"}
@@ -105,6 +106,53 @@ class FindStep:
     of: Literal["group", "transactions"] = "group"
 
 
+# Groups whose coordinator assigns (KIP-848)
+
+Does = Literal["lives", "joins", "restarts", "leaves", "leaves-for-a-while", "strays"]
+"""What a heartbeat is sent for: the member epoch says it. Who restarts joins with an id that is new; -3 is no epoch at all."""
+
+Owned = Literal["told", "nothing", "all"]
+"""Of which partitions a member says that it owns them: those that it was told last, none, all of the topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeatStep:
+    """A member of a group whose coordinator assigns joins, lives or leaves; what it does not say has not changed."""
+
+    kind: Literal["consumer-heartbeat"] = "consumer-heartbeat"
+    member: int = 0
+    does: Does = "lives"
+    who: Who = "own"
+    strays: bool = False
+    epoch: int = 0
+    subscription: int | None = None
+    owned: Owned | None = None
+    has_timeout: bool = False
+    assignor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerCommitStep:
+    """A member commits offsets, in its epoch or beside it; None is a commit of nobody of the group."""
+
+    kind: Literal["consumer-commit"] = "consumer-commit"
+    member: int = 0
+    who: Who = "own"
+    epoch: int | None = 0
+    partitions: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerCommittedStep:
+    """A member asks where its group is."""
+
+    kind: Literal["consumer-committed"] = "consumer-committed"
+    member: int = 0
+    who: Who = "own"
+    epoch: int | None = 0
+    stable: bool = False
+
+
 # Transactions
 
 
@@ -148,7 +196,10 @@ class AddOffsetsStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnCommitStep:
-    """An instance commits offsets of the group in its transaction; as a member of it where a generation is given (KIP-447)."""
+    """An instance commits offsets of the group in its transaction; as a member of it where a generation is given (KIP-447).
+
+    That is one of the group's, with a generation relative to its last, or one that was never given, with that generation.
+    """
 
     kind: Literal["txn-commit"] = "txn-commit"
     instance: int = 0
@@ -156,6 +207,7 @@ class TxnCommitStep:
     epoch: int = 0
     partitions: tuple[int, ...] = (0,)
     generation: int | None = None
+    member: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +261,18 @@ class RepeatStep:
     back: int = 0
 
 
-GroupStep = JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep | CommittedStep | FindStep
+GroupStep = (
+    JoinStep
+    | SyncStep
+    | GroupHeartbeatStep
+    | LeaveStep
+    | CommitStep
+    | CommittedStep
+    | FindStep
+    | ConsumerHeartbeatStep
+    | ConsumerCommitStep
+    | ConsumerCommittedStep
+)
 TransactionStep = (
     InitStep
     | AddPartitionsStep

@@ -7,7 +7,13 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.coordinators.coordinator_log import CoordinatorLog, CoordinatorRecord, records_of
-from harrow.cluster_model.coordinators.internal_topics import internal_topic, java_hash, partition_for
+from harrow.cluster_model.coordinators.internal_topics import (
+    internal_topic,
+    java_hash,
+    java_hash_place,
+    partition_for,
+    scala_hash_place,
+)
 from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config
@@ -151,3 +157,9 @@ def test_nobody_coordinates_what_has_no_leader() -> None:
     made = cluster()
     answer = _asked(made, 0, FindCoordinatorRequest(TRANSACTION_STATE, "id"))
     assert (answer.error, answer.node) == (errors.COORDINATOR_NOT_AVAILABLE, -1)
+
+
+def test_hash_tables_of_java_and_of_scala_have_assignors_in_orders_of_their_own() -> None:
+    names = ("range", "roundrobin", "sticky", "cooperative-sticky")
+    assert sorted(names, key=java_hash_place) == ["sticky", "range", "roundrobin", "cooperative-sticky"]
+    assert sorted(names, key=scala_hash_place) == ["cooperative-sticky", "roundrobin", "range", "sticky"]

@@ -505,6 +505,19 @@ def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends
     assert [stored.control_type for stored in log.batches] == [ABORT]
 
 
+def test_a_batch_behind_one_that_was_not_verified_waits_for_that() -> None:
+    """Else the first one would be out of order for good when it comes again (KAFKA-14920)."""
+    cluster = TransactionsCluster("3.9")
+    producer = cluster.begun()
+    assert cluster.write(producer, "t-0", "first", 0) == errors.TRANSACTION_ABORTABLE
+    assert cluster.add(producer, "t-0") == errors.NONE
+    assert cluster.write(producer, "t-0", "second", 1) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert cluster.write(producer, "t-0", "first", 0) == errors.NONE
+    assert cluster.write(producer, "t-0", "second", 1) == errors.NONE
+    cluster.end(producer)
+    assert cluster.committed("t-0") == ["first", "second"]
+
+
 # Transactions v2
 
 

@@ -285,13 +285,38 @@ def test_a_log_knows_what_was_aborted_in_it_as_far_as_it_goes() -> None:
         log.append_as_leader(transactional("a", producer_id=7, sequence=number), 0)
         log.append_as_leader(control(control_type, producer_id=7), 0)
     assert log.aborted_transactions(0, 6) == ((7, 0), (7, 4))
-    assert log.aborted_transactions(0, 4) == ((7, 0),)
     assert log.aborted_transactions(2, 5) == ((7, 4),)
     assert log_on(disk).aborted_transactions(0, 6) == ((7, 0), (7, 4))
     log.truncate_to(5)
     assert log.aborted_transactions(0, 6) == ((7, 0),)
     log.truncate_fully_and_start_at(9)
     assert log.aborted_transactions(0, 9) == ()
+
+
+@pytest.mark.parametrize(("size_bytes", "is_found"), [(100, True), (5_000, False)])
+def test_what_is_aborted_behind_a_fetch_is_told_up_to_where_the_offset_index_has_an_entry(
+    size_bytes: int, is_found: bool
+) -> None:
+    log = log_on(Disk())
+    log.append_as_leader(RecordBatch(("a",), size_bytes=100), 0)
+    log.append_as_leader(RecordBatch(("b",), size_bytes=size_bytes), 0)
+    log.append_as_leader(transactional("c", producer_id=7), 0)
+    log.append_as_leader(control(ABORT, producer_id=7), 0)
+    assert log.aborted_transactions(0, 1) == (((7, 2),) if is_found else ())
+    assert log.aborted_transactions(0, 2) == ((7, 2),)
+
+
+def test_what_is_aborted_in_the_next_segment_is_not_told() -> None:
+    disk = Disk()
+    log = log_on(disk)
+    disk.log_file(P).segment_bytes = 150
+    log.append_as_leader(RecordBatch(("a",), size_bytes=100), 0)
+    log.append_as_leader(RecordBatch(("b",), size_bytes=100), 0)
+    log.append_as_leader(transactional("c", producer_id=7), 0)
+    log.append_as_leader(control(ABORT, producer_id=7), 0)
+    assert log.aborted_transactions(0, 1) == ()
+    assert log.aborted_transactions(1, 1) == ((7, 2),)
+    assert log.aborted_transactions(0, 2) == ((7, 2),)
 
 
 def test_a_transaction_that_is_aborted_later_is_found_behind_others() -> None:

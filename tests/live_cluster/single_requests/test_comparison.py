@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harrow.cluster_model.release import behaviours_in
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
+from harrow.live_cluster.single_requests.answers import errors_in
 from harrow.live_cluster.single_requests.comparison import (
     ComparedSequence,
     compared_sequence,
@@ -20,7 +22,7 @@ from harrow.live_cluster.single_requests.comparison import (
 )
 from harrow.live_cluster.single_requests.measure import SETTINGS, model_broker
 from harrow.live_cluster.single_requests.model_broker import ModelBroker
-from harrow.live_cluster.single_requests.sequences import seed_sequences, sequences
+from harrow.live_cluster.single_requests.sequences import seed_sequences, sequences, weighted
 from harrow.live_cluster.single_requests.steps import (
     CLOSING,
     EndStep,
@@ -192,3 +194,33 @@ def test_sequences_depend_on_the_seed_alone() -> None:
     assert all(steps[-len(CLOSING) :] == CLOSING for steps in first)
     alone = [step for steps in seed_sequences(7, sequences(followed=False)) for step in steps]
     assert not any(isinstance(step, FollowerStep) or getattr(step, "follower", False) for step in alone)
+
+
+def test_what_was_answered_is_counted_by_api_and_error() -> None:
+    steps = (
+        ProduceStep(acks=1),
+        FetchStep(places=(FetchedPlace(partition=0), FetchedPlace(partition=7)), follower=False),
+        MetadataStep(),
+        FollowerStep(does="comes"),
+    )
+    compared = compared_sequence(steps, broker(), broker())
+    assert compared.answered() == {
+        ("Produce", "NONE"): 1,
+        ("Fetch", "NONE"): 1,
+        ("Fetch", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
+        ("Metadata", "NONE"): 1,
+    }
+    assert errors_in({"error": "no answer"}) == ("no answer",)
+    assert errors_in({"error": "NONE", "partitions": ["t-0"]}) == ("NONE",)
+
+
+def test_weights_say_how_often_each_strategy_is_drawn_from() -> None:
+    drawn: list[str] = []
+
+    @settings(max_examples=200, derandomize=True, database=None)
+    @given(weighted((9, st.just("often")), (1, st.just("seldom"))))
+    def draw(one: str) -> None:
+        drawn.append(one)
+
+    draw()
+    assert 3 * drawn.count("seldom") < drawn.count("often")

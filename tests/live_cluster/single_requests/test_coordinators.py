@@ -21,6 +21,9 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
     AddPartitionsStep,
     CommitStep,
     CommittedStep,
+    ConsumerCommitStep,
+    ConsumerCommittedStep,
+    ConsumerHeartbeatStep,
     Coordinated,
     CoordinatorStep,
     EndTxnStep,
@@ -36,6 +39,7 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
 )
 from harrow.live_cluster.single_requests.measure import (
     COORDINATOR_SETTINGS,
+    coordinator_settings,
     model_coordinator,
 )
 from harrow.live_cluster.single_requests.sequences import seed_sequences
@@ -45,7 +49,8 @@ RELEASES = ("2.4.1", "3.9.2", "4.3.1")
 
 def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
     behaviours = replace(behaviours_in(release), **switches)
-    return ModelCoordinator(KafkaRelease(release).model_release, behaviours, COORDINATOR_SETTINGS)
+    made = KafkaRelease(release)
+    return ModelCoordinator(made.model_release, behaviours, coordinator_settings(made))
 
 
 def taken(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedSequence:
@@ -57,6 +62,106 @@ def taken(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedS
 
 def answers(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> list[dict[str, Any]]:
     return [exchange.modelled["answers"] for exchange in taken(steps, release).exchanges]
+
+
+CLASSIC_GROUPS = {
+    "JoinGroup": {
+        "NONE",
+        "MEMBER_ID_REQUIRED",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "INVALID_SESSION_TIMEOUT",
+    },
+    "SyncGroup": {
+        "NONE",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+    },
+    "Heartbeat": {
+        "NONE",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+    },
+    "LeaveGroup": {"NONE", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"},
+    "OffsetCommit": {
+        "NONE",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+    },
+    "OffsetFetch": {"NONE"},
+    "FindCoordinator": {"NONE"},
+}
+CONSUMER_GROUPS = {
+    "ConsumerGroupHeartbeat": {
+        "NONE",
+        "INVALID_REQUEST",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_MEMBER_EPOCH",
+        "FENCED_INSTANCE_ID",
+        "UNRELEASED_INSTANCE_ID",
+        "UNSUPPORTED_ASSIGNOR",
+        "GROUP_ID_NOT_FOUND",
+    },
+    "OffsetCommit": {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"},
+    "OffsetFetch": {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"},
+}
+TRANSACTIONS = {
+    "InitProducerId": {"NONE", "CONCURRENT_TRANSACTIONS", "INVALID_TRANSACTION_TIMEOUT"},
+    "AddPartitionsToTxn": {
+        "NONE",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "OPERATION_NOT_ATTEMPTED",
+    },
+    "EndTxn": {"NONE", "INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE"},
+    "Produce": {"NONE", "INVALID_PRODUCER_EPOCH", "OUT_OF_ORDER_SEQUENCE_NUMBER"},
+    "TxnOffsetCommit": {"NONE", "INVALID_PRODUCER_EPOCH"},
+    "Fetch": {"NONE"},
+    "ListOffsets": {"NONE"},
+    "OffsetFetch": {"NONE"},
+    "FindCoordinator": {"NONE"},
+}
+ZOMBIES_2_4 = {
+    "AddPartitionsToTxn": {"INVALID_PRODUCER_EPOCH"},
+    "AddOffsetsToTxn": {"INVALID_PRODUCER_EPOCH"},
+    "EndTxn": {"INVALID_PRODUCER_EPOCH"},
+}
+ZOMBIES = {
+    "InitProducerId": {"PRODUCER_FENCED"},
+    "AddPartitionsToTxn": {"PRODUCER_FENCED"},
+    "EndTxn": {"PRODUCER_FENCED"},
+}
+UNVERIFIED = {"AddPartitionsToTxn": {"TRANSACTION_ABORTABLE"}, "Produce": {"TRANSACTION_ABORTABLE"}}
+
+
+@pytest.mark.parametrize(
+    ("release", "coordinated", "reached"),
+    [
+        ("2.4.1", "groups", [CLASSIC_GROUPS]),
+        ("4.3.1", "groups", [CLASSIC_GROUPS, CONSUMER_GROUPS]),
+        ("2.4.1", "transactions", [TRANSACTIONS, ZOMBIES_2_4, {"AddOffsetsToTxn": {"NONE"}}]),
+        ("3.9.2", "transactions", [TRANSACTIONS, ZOMBIES, UNVERIFIED, {"AddOffsetsToTxn": {"NONE"}}]),
+        ("4.3.1", "transactions", [TRANSACTIONS, ZOMBIES, {"OffsetFetch": {"UNSTABLE_OFFSET_COMMIT"}}]),
+    ],
+)
+def test_sequences_come_to_every_answer_that_they_are_about(
+    release: str, coordinated: Coordinated, reached: list[dict[str, set[str]]]
+) -> None:
+    made = KafkaRelease(release)
+    found: set[tuple[str, str]] = set()
+    for number in range(5):
+        for steps in seed_sequences(number, coordinator_sequences(release, coordinated)):
+            compared = compared_coordinators(steps, model_coordinator(made), model_coordinator(made))
+            found |= set(compared.answered())
+    expected = {(api, error) for about in reached for api, told in about.items() for error in told}
+    assert expected - found == set()
 
 
 @pytest.mark.parametrize("coordinated", ["groups", "transactions"])
@@ -144,6 +249,49 @@ def test_what_a_step_asks_for_strays_from_what_its_slot_was_told() -> None:
         {"t-0": "NONE", "t-1": "NONE"},
     ]
     assert told[4] == {"t-0": ["NONE", 4], "t-1": ["NONE", 4]}
+
+
+def test_members_of_a_group_whose_coordinator_assigns_go_by_what_they_were_told() -> None:
+    def joins(member: int, **fields: Any) -> ConsumerHeartbeatStep:
+        return ConsumerHeartbeatStep(
+            member=member, does="joins", subscription=0, owned="nothing", has_timeout=True, **fields
+        )
+
+    def lives(member: int, **fields: Any) -> ConsumerHeartbeatStep:
+        return ConsumerHeartbeatStep(member=member, **fields)
+
+    steps = (
+        joins(0),
+        joins(1),
+        lives(0),
+        ConsumerCommitStep(member=0),
+        lives(0, owned="told"),
+        lives(1, owned="told"),
+        ConsumerCommitStep(member=0, epoch=-1, partitions=(0,)),
+        ConsumerCommittedStep(member=1, epoch=1),
+        lives(1, epoch=1),
+        joins(2),
+        joins(3),
+        ConsumerHeartbeatStep(member=2, does="leaves-for-a-while"),
+        ConsumerHeartbeatStep(member=3, does="restarts", subscription=0, owned="nothing", has_timeout=True),
+        ConsumerHeartbeatStep(member=0, does="leaves"),
+        # Who has left joins with its next heartbeat.
+        lives(0),
+        lives(1, does="strays"),
+    )
+    told = [next(iter(answer.values())) for answer in answers(steps, "4.3.1")]
+    heard = [(each["epoch"], each["assignment"]) for each in told if each.get("consumer")]
+    assert heard[:5] == [(2, ["t-0", "t-1"]), (3, []), (2, ["t-0"]), (3, None), (3, ["t-1"])]
+    assert told[3] == {"partitions": {"t-0": "NONE"}}
+    assert told[6] == {"partitions": {"t-0": "NONE"}}
+    assert (told[7]["error"], told[8]["error"]) == ("STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH")
+    assert (told[9]["epoch"], told[10]["error"]) == (4, "UNRELEASED_INSTANCE_ID")
+    assert (told[11]["epoch"], told[12]["error"], told[12]["consumer"]) == (-2, "NONE", "consumer-3-1")
+    assert (told[13]["epoch"], told[14]["assignment"] is None, told[15]["error"]) == (
+        -1,
+        False,
+        "INVALID_REQUEST",
+    )
 
 
 def test_a_request_that_comes_once_more_ends_the_next_transaction_up_to_3_9() -> None:

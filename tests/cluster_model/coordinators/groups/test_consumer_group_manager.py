@@ -40,12 +40,15 @@ CLASSIC_JOIN = JoinGroupRequest("g", 10 * US_PER_SECOND, REBALANCE_US, NO_MEMBER
 
 
 class Members(Application):
-    """Sends heartbeats of members by their names, with what each has been told."""
+    """Sends heartbeats of members by their names, with what each has been told.
+
+    Groups begin at epoch 0, as before 4.3: an epoch is how often something has happened.
+    """
 
     def __init__(
         self, release: str = "4.3", behaviours: dict[str, Any] | None = None, **settings: Value
     ) -> None:
-        super().__init__(release, behaviours, **settings)
+        super().__init__(release, {"group_epochs_begin_at_one": False, **(behaviours or {})}, **settings)
         self.epochs: dict[str, int] = {}
 
     def beat(
@@ -109,6 +112,13 @@ def test_offsets_of_topics_that_no_member_reads_expire() -> None:
     assert answer.partitions == {"t-0": (errors.NONE, 7), "u-0": (errors.NONE, -1)}
 
 
+def test_since_4_3_a_group_begins_at_epoch_1_and_its_first_member_is_in_epoch_2() -> None:
+    app = Members(behaviours={"group_epochs_begin_at_one": True})
+    answer = app.beat("a")
+    assert (answer.epoch, answer.assignment) == (2, BOTH)
+    assert app.group_states() == [(STABLE, 2)]
+
+
 def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it_no_more() -> None:
     app = Members()
     app.beat("a")
@@ -125,6 +135,31 @@ def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it
     assert (acked.epoch, acked.assignment) == (2, None)
     assert app.beat("b").assignment == ("t-1",)
     assert app.group_states() == [(STABLE, 1), (RECONCILING, 2), (STABLE, 2)]
+
+
+def test_a_static_member_that_does_not_name_its_instance_has_it_still() -> None:
+    app = Members(group_consumer_assignors="range")
+    app.beat("b", instance="i")
+    app.beat("b")
+    app.wait(1)
+    app.beat("a")
+    # Static members come first: by their names the other one would.
+    assert app.beat("b").assignment == ("t-0",)
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_member_gives_up_what_it_does_not_subscribe_to_any_more_before_there_is_another_target(
+    follows: bool,
+) -> None:
+    app = Members(behaviours={"assignment_follows_subscription": follows})
+    app.beat("a")
+    other = ConsumerGroupHeartbeatRequest("g", "a", 1, topics=("u",))
+    told = app.ask(other)
+    assert (told.epoch, told.assignment) == (1, () if follows else None)
+    # It says that it owns nothing of that any more: what it is to have is the next target's affair.
+    assert app.beat("a", owned=()).epoch == 1
+    app.wait(1)
+    assert app.beat("a", owned=()).epoch == 2
 
 
 def test_nobody_waits_for_a_member_of_whom_nothing_is_wanted() -> None:

@@ -274,6 +274,21 @@ def test_members_without_an_assignor_in_common_are_no_group() -> None:
     assert app.ask(request).error == errors.INCONSISTENT_GROUP_PROTOCOL
 
 
+@pytest.mark.parametrize(
+    ("release", "chosen"), [("2.4", "roundrobin"), ("3.9", "roundrobin"), ("4.3", "range")]
+)
+@pytest.mark.parametrize("prefers", [("range", "roundrobin"), ("roundrobin", "range")])
+def test_where_two_assignors_have_as_many_votes_the_coordinators_hash_table_decides(
+    release: str, chosen: str, prefers: tuple[str, str]
+) -> None:
+    app = Application(release)
+    subscription = Subscription(("t",))
+    first = app.join(protocols=tuple((name, subscription) for name in prefers))
+    second = app.join(protocols=tuple((name, subscription) for name in reversed(prefers)))
+    app.wait(6.5)
+    assert [first[0].protocol, second[0].protocol] == [chosen, chosen]
+
+
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
 def test_a_successor_knows_the_generation_and_what_was_committed(release: str) -> None:
     app = Application(release, group_max_session_timeout_ms=1_800_000)
