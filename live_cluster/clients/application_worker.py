@@ -1,7 +1,7 @@
 """An application under test, in its process: a loop of the steps that its kind has on the model, with the calls of a library between them.
 
-The loops of `harrow.cluster_model.clients.application` hang on the simulator's timers, and are compiled with its clients. These do the
-same in the same order, in a thread that waits for each call as an application does. Where harrow says so, they are held at a step.
+The loops of `harrow.cluster_model.clients.application` make the model's clients and wait for the simulator's timers. These do the same in
+the same order, in a thread that waits for each call as an application does. Where harrow says so, they are held at a step.
 """
 
 import threading
