@@ -513,6 +513,8 @@ class ParallelWorkers(Application):
         self._unfinished: dict[str, dict[int, None]] = {}
         self._highest: dict[str, int] = {}
         self._busy = 0
+        # Whether all has been finished since it looked last what to commit.
+        self._all_finished = False
         self._on_free: Callable[[Any], None] | None = None
         super().__init__(*args, **kwargs)
 
@@ -528,6 +530,7 @@ class ParallelWorkers(Application):
             self._waiting.append(record)
         self._hand_out()
         yield self._wait_for_free
+        self._all_finished = False
         offsets = self._to_commit()
         yield FLUSH
         error: str = yield self._flush
@@ -574,6 +577,13 @@ class ParallelWorkers(Application):
             on_free(NONE)
         elif not self._busy and not self._waiting:
             # A poll has a timeout, so that what has been finished meanwhile is committed although nothing more comes.
+            self._all_finished = True
+            self.consumer.return_nothing()
+
+    def _poll(self, on_done: Callable[[Any], None]) -> None:
+        super()._poll(on_done)
+        if self._all_finished:
+            # While it committed.
             self.consumer.return_nothing()
 
     def _forget(self, partitions: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """An application under test, in its process: a loop of the steps that its kind has on the model, with the calls of a library between them.
 
-The loops of `harrow.cluster_model.clients.application` hang on the simulator's timers, and are compiled with its clients. These do the
-same in the same order, in a thread that waits for each call as an application does. Where harrow says so, they are held at a step.
+The loops of `harrow.cluster_model.clients.application` make the model's clients and wait for the simulator's timers. These do the same in
+the same order, in a thread that waits for each call as an application does. Where harrow says so, they are held at a step.
 """
 
 import threading
@@ -375,7 +375,8 @@ class ParallelWorkers(Application):
         self._unfinished: dict[str, dict[int, None]] = {}
         self._highest: dict[str, int] = {}
         self._busy = 0
-        self._has_finished = False
+        # Whether all has been finished since it looked last what to commit.
+        self._all_finished = False
         self._takes_ns: list[int] = client["takes_ns"]
         self._taken = 0
         super().__init__(channel, client, library)
@@ -391,6 +392,7 @@ class ParallelWorkers(Application):
                 self._to_do.append(record)
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._to_do)
+            self._all_finished = False
             offsets = self._to_commit()
         self._step(FLUSH)
         if not self._flush():
@@ -418,14 +420,14 @@ class ParallelWorkers(Application):
                 self._taken += 1
                 self._busy += 1
                 self._changed.notify_all()
-            time.sleep(takes_ns / 1e9)
+            _be_busy(takes_ns)
             self._write(value)
             with self._changed:
                 self._busy -= 1
                 if unfinished is not None and unfinished is self._unfinished.get(partition):
                     unfinished.pop(offset, None)
                     self._highest[partition] = max(offset, self._highest.get(partition, offset))
-                self._has_finished = self._has_finished or not (self._busy or self._to_do)
+                self._all_finished = self._all_finished or not (self._busy or self._to_do)
 
     def _write(self, value: str) -> None:
         with self._changed:
@@ -435,15 +437,10 @@ class ParallelWorkers(Application):
         with self._changed:
             return not self._busy and not self._to_do
 
-    def _poll(self) -> Records:
-        with self._changed:
-            self._has_finished = False
-        return super()._poll()
-
     def _returns_nothing(self) -> bool:
         # A poll has a timeout, so that what has been finished meanwhile is committed although nothing more comes.
         with self._changed:
-            return self._has_finished
+            return self._all_finished
 
     def _forget(self, partitions: Iterable[str]) -> None:
         for name in tuple(partitions):
@@ -478,6 +475,11 @@ APPLICATIONS: Final[Mapping[str, type[Application]]] = {
 def make_application(channel: Channel, client: dict[str, Any], library: ClientLibrary) -> Application:
     """Return the application that a process was told to be."""
     return APPLICATIONS[client["delivery"]](channel, client, library)
+
+
+def _be_busy(takes_ns: int) -> None:
+    """Work on a record, as a worker."""
+    time.sleep(takes_ns / 1e9)
 
 
 def _flat(records: Records) -> Iterator[_Record]:

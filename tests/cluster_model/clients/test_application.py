@@ -126,6 +126,25 @@ def test_an_application_that_dies_is_given_again_what_it_had_in_its_hands(
     assert steps[held + 1].step == "poll", "its next life begins with its first step"
 
 
+@pytest.mark.parametrize("delivery", ["watermark", "highest_finished"])
+@pytest.mark.parametrize("work", ["0ms", "1ms", "50ms"])
+def test_what_workers_finish_while_others_are_committed_is_committed_although_nothing_more_comes(
+    delivery: str, work: str
+) -> None:
+    text = f"""
+name: workers
+settings: {{auto.offset.reset: earliest}}
+cluster: {{brokers: 3, topics: [{{name: in}}, {{name: out}}]}}
+workload:
+  producers: [{{settings: {{linger.ms: 50}}}}]
+  applications: [{{name: app, from: in, to: out, delivery: {delivery}, work: {work}}}]
+script: [{{at: 5s, do: {{send: {{value: m, count: 3, partition: in-0}}}}}}, {{after: 5s}}]
+"""
+    (plan,) = load_text(text, "workers.yaml").plans
+    commits = list(select(run_plan(plan, 0).evidence.trace, OffsetsCommitted))
+    assert commits[-1].offsets == (("in-0", 3),)
+
+
 def test_offsets_of_a_transaction_are_commits_of_the_history(run: Callable[..., RunResult]) -> None:
     result = run("exactly_once")
     told = [operation for operation in result.evidence.operations if operation.f == COMMIT]
