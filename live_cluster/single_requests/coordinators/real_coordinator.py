@@ -75,6 +75,8 @@ from harrow.live_cluster.wire.topics import create_topic
 _PATIENCE_S: Final = 30.0
 _SETTLED_S: Final = 10.0
 """How long what comes of a request may take on a busy machine, where something else is expected than is seen."""
+_LATE_S: Final = 5.0
+"""How long is waited for an answer that is expected, before and after the broker has shown that it answers."""
 _LOOK_S: Final = 0.005
 _LATEST: Final = -1
 _LARGE: Final = 1_000_000
@@ -191,7 +193,7 @@ class _Connections:
         found: Answers = {}
         for number in sorted(self._waiting):
             if number in expected:
-                found.update(self._end(number, _PATIENCE_S))
+                found.update(self._end(number, _LATE_S) or self._late_end(number))
         if self._waiting:
             # The broker handles one request after the other: what it has answered before this one is on its way. The first of them
             # may be read together with the request that was sent before, and be handled first.
@@ -200,6 +202,11 @@ class _Connections:
             for number in sorted(self._waiting):
                 found.update(self._end(number, 0.0))
         return found
+
+    def _late_end(self, number: int) -> Answers:
+        """Return an answer that has not come in time: it comes soon after the broker answers at all, or never."""
+        self.commit_beside()
+        return self._end(number, _LATE_S)
 
     def _end(self, number: int, timeout_s: float) -> Answers:
         connection, request, described = self._waiting[number]
