@@ -116,8 +116,14 @@ class Environment(BrokerProcesses, Protocol):
         a part of the next one.
         """
 
+    def has_logs(self, broker: int) -> bool:
+        """Return whether a process has logs of partitions: servers of the control plane alone do not."""
+
+    def may_lose_disk(self, broker: int) -> bool:
+        """Return whether a process has something on its disk, and the campaign's budget allows that it goes."""
+
     def lose_disk(self, broker: int) -> None:
-        """Empty the log directories of a broker that is down."""
+        """Empty the log directories of a broker that is down, or of a controller of KRaft."""
 
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
@@ -214,6 +220,8 @@ class Fault(Action):
     __slots__ = ()
 
     is_noted: ClassVar[bool] = True
+    parts_control_plane: ClassVar[bool] = False
+    """Whether the servers of ZooKeeper, or the controllers of KRaft, are single ends of links to it, and ``zookeeper`` all of them."""
 
     def take(self, operator: Operator) -> list[str]:
         """Inject it; a script expects that it finds something."""

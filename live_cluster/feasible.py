@@ -337,7 +337,8 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
 def voters_of(plan: Plan) -> int:
     """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
     may_be_struck = plan.swarm is not None or any(
-        _strikes_controller(fault) or _strikes_zookeeper(fault) for fault in faults_of(plan)
+        _strikes_controller(fault) or _strikes_zookeeper(fault) or fault.parts_control_plane
+        for fault in faults_of(plan)
     )
     return plan.cluster.voters if may_be_struck else 1
 

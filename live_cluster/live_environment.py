@@ -145,6 +145,12 @@ class LiveEnvironment:
         self._take_over()
         self._has_stopped(controller, POWER_LOSS if power_loss else KILLED)
 
+    def has_logs(self, broker: int) -> bool:
+        return broker in self._cluster.logs
+
+    def may_lose_disk(self, broker: int) -> bool:
+        return self.has_logs(broker) and self.may_lose_power(broker)
+
     def lose_disk(self, broker: int) -> None:
         self._cluster.logs[broker].lose()
 

@@ -126,6 +126,12 @@ class _Stage:
             self._do(Deed.TEAR_WRITE, broker)
         self._do(Deed.LOSE_POWER if power_loss else Deed.KILL, broker)
 
+    def has_logs(self, broker: int) -> bool:
+        return True
+
+    def may_lose_disk(self, broker: int) -> bool:
+        return True
+
     def lose_disk(self, broker: int) -> None:
         self._do(Deed.LOSE_DISK, broker)
 

@@ -18,7 +18,7 @@ from harrow.cluster_model.history import History
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
-from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.disk import NO_DIR, Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog
 from harrow.cluster_model.protocol import NO_LEADER
@@ -48,6 +48,9 @@ _DELETES_RECORDS_SINCE: Final = (0, 11)
 
 _START_GAP_US: Final = 10 * US_PER_MS
 
+_METADATA_LOG_DIR: Final = 0
+"""``metadata.log.dir`` is by default the first of ``log.dirs``."""
+
 
 def control_plane_of(cluster: "Cluster") -> ControlPlane:
     """Return the control plane that a cluster has."""
@@ -64,6 +67,7 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
             cluster.trace,
             cluster.processes,
             cluster.stop_broker,
+            partial(cluster.crash_broker, power_loss=False),
         )
     return ZkControlPlane(
         spec,
@@ -127,7 +131,11 @@ class Cluster:
             if broker.joins_us != 0:
                 self._absent[broker.id] = None
                 self.processes[broker.id].running = False
-        self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
+        metadata_log_dir = _METADATA_LOG_DIR if self.metadata == KRAFT else NO_DIR
+        self.disks = {
+            broker.id: Disk(log_dirs=spec.disk.log_dirs, metadata_log_dir=metadata_log_dir)
+            for broker in spec.brokers
+        }
         self.brokers: dict[int, Broker] = {}
         # Those that somebody has asked for since the topics were created.
         self._added: dict[str, None] = {}
@@ -269,14 +277,13 @@ class Cluster:
                 self.trace.emit(events.UnflushedLost, broker, partition, begin, end)
 
     def lose_disk(self, broker: int) -> None:
-        """Have a broker that is down find an empty disk when it comes back."""
-        if broker not in self.disks:
-            return  # A process of the control plane alone has no logs of partitions.
-        disk = self.disks[broker]
-        for partition, log_file in disk.log_files.items():
-            if log_file.log_end_offset:
-                self.trace.emit(events.LogLost, broker, partition, 0, log_file.log_end_offset)
-        disk.lose()
+        """Have a broker, or a controller of KRaft, that is down find an empty disk when it comes back."""
+        if broker in self.disks:
+            disk = self.disks[broker]
+            for partition, log_file in disk.log_files.items():
+                if log_file.log_end_offset:
+                    self.trace.emit(events.LogLost, broker, partition, 0, log_file.log_end_offset)
+            disk.lose()
         self.control_plane.lose_disk(broker)
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:

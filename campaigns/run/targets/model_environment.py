@@ -78,6 +78,16 @@ class ModelEnvironment:
             enough,
         )
 
+    def has_logs(self, broker: int) -> bool:
+        return broker in self._cluster.disks
+
+    def may_lose_disk(self, broker: int) -> bool:
+        """Return whether enough copies stay of records and, of the metadata, with a majority of the quorum."""
+        plane = self._cluster.control_plane
+        if not self.has_logs(broker) and not plane.has_metadata_log(broker):
+            return False
+        return not self._survivable or (self.may_lose_power(broker) and plane.keeps_metadata_without(broker))
+
     def log_dirs(self) -> int:
         return self._cluster.spec.disk.log_dirs
 
