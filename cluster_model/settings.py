@@ -30,6 +30,7 @@ CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
 """Kafka's null."""
+CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 NO_SELECTOR: Final = "none"
 """The same of a class."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -227,7 +228,7 @@ _CATALOGUE: Final = (
             "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
     Setting("queued.max.requests", BROKER, "int", _always(500),
             "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
-    Setting("control.plane.listener.name", BROKER, "choice", _always(NO_LISTENER),
+    Setting(CONTROL_PLANE_LISTENER, BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
             "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper"),
     Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
@@ -580,7 +581,7 @@ class BrokerConfig:
     network_threads: int = _setting("num.network.threads")
     io_threads: int = _setting("num.io.threads")
     queued_requests_max: int = _setting("queued.max.requests")
-    control_plane_listener: str = _setting("control.plane.listener.name")
+    control_plane_listener: str = _setting(CONTROL_PLANE_LISTENER)
     replica_selector: str = _setting("replica.selector.class")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")

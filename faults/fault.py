@@ -140,6 +140,12 @@ class Environment(BrokerProcesses, Protocol):
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Undo one `slow_disk`."""
 
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Have each request take a broker so much longer."""
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Undo one `slow_broker`."""
+
     def step_clock(self, end: int | str, by_us: int) -> None:
         """Have the clock of a broker's or a client's machine jump, forward or, by less than nothing, backward."""
 

@@ -144,6 +144,14 @@ class _Stage:
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: there is none without a `fail_log_dir`."""
 
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        senders: tuple[int | str, ...] = (*self.broker_ids(), *self.client_names())
+        for sender in senders:
+            self._do(Deed.DEGRADE, sender, broker)
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Do nothing: there is none without a `slow_broker`."""
+
     def slow_disk(self, broker: int, write_us: int) -> None:
         self._do(Deed.SLOW_DISK, broker)
 

@@ -12,6 +12,7 @@ from harrow.cluster_model import errors, events
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.request_channel import RequestPace
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT_API, ControlPlane
 from harrow.cluster_model.history import History
@@ -136,6 +137,7 @@ class Cluster:
             broker.id: Disk(log_dirs=spec.disk.log_dirs, metadata_log_dir=metadata_log_dir)
             for broker in spec.brokers
         }
+        self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Those that somebody has asked for since the topics were created.
         self._added: dict[str, None] = {}
@@ -233,6 +235,7 @@ class Cluster:
                 *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours),
                 without_quota=self.without_quota,
             ),
+            self.paces[broker],
         )
         if self._replication_throttle is not None:
             life.replicas.throttle_replication(*self._replication_throttle)
@@ -305,12 +308,24 @@ class Cluster:
         process = self.processes[broker]
         if process.running:
             self.network.wake_idle_fetches(process)
-            self.brokers[broker].disk_slowed()
+            self.brokers[broker].slowed()
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Undo one `slow_disk`."""
         if broker in self.disks:
             self.disks[broker].speed_up(write_us)
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Have each request keep a thread of a broker so much longer."""
+        self.paces[broker].slow_down(request_us)
+        process = self.processes[broker]
+        if process.running:
+            self.network.wake_idle_fetches(process)
+            self.brokers[broker].slowed()
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Undo one `slow_broker`."""
+        self.paces[broker].speed_up(request_us)
 
     def step_clock(self, broker: int, by_us: int) -> None:
         """Have the clock of a broker's machine jump."""
@@ -518,6 +533,7 @@ class Cluster:
         self.resume_broker(broker)
         if broker in self.disks:
             self.disks[broker].repair()
+            self.paces[broker].heal()
         life = self.brokers.get(broker)
         if life is not None and (
             life.hangs or life.replicas.logs.offline_dirs or self._gives_up_too_soon(broker, life)

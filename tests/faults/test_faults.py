@@ -85,6 +85,12 @@ class FakeEnvironment:
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self.did.append(("repair dir", broker, log_dir, room_bytes))
 
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        self.did.append(("slow broker", broker, request_us))
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        self.did.append(("recover broker", broker, request_us))
+
     def slow_disk(self, broker: int, write_us: int) -> None:
         self.did.append(("slow disk", broker, write_us))
 

@@ -12,7 +12,7 @@ from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted, listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import BROKER, SETTINGS, TOPIC
+from harrow.cluster_model.settings import BROKER, CONTROL_PLANE_LISTENER, SETTINGS, TOPIC
 from harrow.cluster_model.topology import (
     BROKERS_MAX,
     KRAFT,
@@ -27,8 +27,6 @@ from harrow.cluster_model.topology import (
 BROKERS_DEFAULT = 3
 REPLICAS_DEFAULT = 3
 
-_REFUSED_IN_KRAFT = "control.plane.listener.name"
-"""KafkaConfig.validateControlPlaneListenerEmptyForKRaft."""
 _BROKERS: Path = ("cluster", "brokers")
 _TOPICS: Path = ("cluster", "topics")
 
@@ -149,7 +147,8 @@ class ClusterReader:
         for name, given in (item for each in settings for item in each.items()):
             known = SETTINGS[BROKER, name]
             if known.metadata not in ("", metadata):
-                refused = " (brokers refuse to start with it)" if name == _REFUSED_IN_KRAFT else ""
+                # KafkaConfig.validateControlPlaneListenerEmptyForKRaft
+                refused = " (brokers refuse to start with it)" if name == CONTROL_PLANE_LISTENER else ""
                 self._draft.note(given.path, f"{name} says nothing: {why}{refused}")
         for section, of in (("zookeeper", ZOOKEEPER), ("kraft", KRAFT)):
             if of != metadata and self._given.get(section):

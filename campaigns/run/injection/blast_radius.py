@@ -200,6 +200,12 @@ class _Rehearsal:
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: who has ended for it is started apart."""
 
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Do nothing: it stays in service."""
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Do nothing: it stays in service."""
+
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: it stays in service."""
 
