@@ -39,6 +39,7 @@ from harrow.cluster_model.events import (
     Event,
     HighWatermarkSet,
     LogLost,
+    MetadataLogLost,
     UnflushedLost,
     event_fields,
 )
@@ -334,6 +335,12 @@ class Index:
     def last_leader(self, partition: str) -> int:
         """Return the broker that led a partition in its latest epoch, -1 if none is known."""
         return self._last_leaders.get(partition, _NO_LEADER)
+
+    @cached_property
+    def metadata_lost_us(self) -> int | None:
+        """When no majority of the quorum was left that had all of the committed metadata, None for never."""
+        lost = (event.at_us for _, event in self.events(MetadataLogLost) if not event.is_kept)
+        return next(lost, None)
 
     @cached_property
     def _excuses(self) -> Sequence[tuple[Permission, Mapping[str, int]]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from harrow.checks.causes.metadata_loss import excused_by_metadata_loss
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
@@ -52,7 +53,8 @@ class Rule:
 
         Broken promises come first.
         """
-        findings = tuple(sorted(self.find(index), key=lambda finding: finding.permitted_by is not None))
+        found = [excused_by_metadata_loss(index, finding) for finding in self.find(index)]
+        findings = tuple(sorted(found, key=lambda finding: finding.permitted_by is not None))
         if any(finding.permitted_by is None for finding in findings):
             status = VIOLATED
         elif self.is_undecided(index):

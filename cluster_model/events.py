@@ -215,12 +215,21 @@ class ClientStopped(Event):
     client: ClientName
 
 
+REGISTRATION: Final = "registration"
+"""What a broker of KRaft has in place of ``/brokers/ids/N``."""
+
+
+def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
+    """Return whether a broker is registered no more without these."""
+    return REGISTRATION in ephemerals or f"/brokers/ids/{broker}" in ephemerals
+
+
 @event("session_expired")
 class SessionExpired(Event):
     """ZooKeeper has ended a session, or the controller of KRaft has fenced a broker that it has not heard of for too long.
 
     ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
-    session beside its own, which may hold nothing. In KRaft a path of that kind stands for the registration.
+    session beside its own, which may hold nothing. In KRaft it is the word ``registration``.
     """
 
     broker: BrokerId
@@ -229,7 +238,7 @@ class SessionExpired(Event):
 
 @event("session_closed")
 class SessionClosed(Event):
-    """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once."""
+    """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once, in KRaft ``registration``."""
 
     broker: BrokerId
     ephemerals: Texts
@@ -781,6 +790,18 @@ class LogLost(Event):
     partition: PartitionName
     from_offset: Offset
     to_offset: Offset
+
+
+@event("metadata_log_lost")
+class MetadataLogLost(Event):
+    """A disk is gone, and with it what a controller of KRaft had of the metadata log, up to an offset, and its vote.
+
+    ``is_kept`` says that a majority of the voters still has all that is committed: nobody is elected without it.
+    """
+
+    node: BrokerId
+    end_offset: Offset
+    is_kept: Flag
 
 
 @event("log_deleted")

@@ -55,7 +55,7 @@ class BandwidthMarker(Marker):
 
 
 class BrokerMarker(Marker):
-    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``. Or several, each of which is struck: ``all``, ``leaders of t``, ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list. Where a fault strikes processes or links also a ZooKeeper server: ``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``, ``followers of zookeeper``."""
+    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``. Or several, each of which is struck: ``all``, ``leaders of t``, ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list. Where a fault strikes processes or links also a ZooKeeper server: ``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``, ``followers of zookeeper``; or a controller of KRaft: ``controller-3000``, ``leader of quorum``, ``follower of quorum``, ``followers of quorum``."""
 
 
 class BrokerIdMarker(Marker):
@@ -67,11 +67,11 @@ class BrokerOrNoneMarker(Marker):
 
 
 class EndpointMarker(Marker):
-    """One end of a link: a broker's id, the name of a client, or ``zookeeper``, of whose servers ``zookeeper-1`` is one."""
+    """One end of a link: a broker's id, the name of a client, or ``zookeeper``, of whose servers ``zookeeper-1`` is one; in KRaft ``quorum``, of whose controllers ``controller-3000`` is one."""
 
 
 class LinkEndMarker(EndpointMarker):
-    """A broker's id, the name of a client, ``zookeeper``, or one of its servers such as ``zookeeper-1``; or who that is when the fault strikes: ``leader of t-0``, ``controller``, ``any`` and whatever else a broker may be called, ``brokers``, ``clients``, or ``others``, those that stand nowhere else in the fault."""
+    """A broker's id, the name of a client, ``zookeeper`` (in KRaft ``quorum``), or one of its servers such as ``zookeeper-1`` (``controller-3000``); or who that is when the fault strikes: ``leader of t-0``, ``controller``, ``any`` and whatever else a broker may be called, ``brokers``, ``clients``, or ``others``, those that stand nowhere else in the fault."""
 
 
 class ClientMarker(Marker):

@@ -452,7 +452,7 @@ _MUTANTS: Final = (
         switch="snapshot_cuts_shorter_log_only",
         doc="A controller or broker that starts begins behind its latest snapshot, and has forgotten what its metadata log had there.",
         source="KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
-        noticed_by=("committed-metadata-kept",),
+        noticed_by=("committed-metadata-kept", "metadata-snapshot-committed"),
         kafka="4.3",
     ),
     Mutant(

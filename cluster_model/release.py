@@ -848,6 +848,21 @@ class Behaviours:
         "KIP-106, PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
         meaning="unclean elections only where they are enabled (KIP-106)",
     )
+    kraft_elects_uncleanly: bool = _switch(
+        "In KRaft the controller goes by unclean.leader.election.enable. Before, it elected nobody from outside the ISR, whatever that said.",
+        "KAFKA-12670, ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic",
+        meaning="in KRaft unclean.leader.election.enable counts (KAFKA-12670)",
+        before=(("3.9", False),),
+        is_repair=False,
+    )
+    log_dir_failure_reported: bool = _switch(
+        "In KRaft a broker tells the controller with its heartbeats which replicas are in log directories that have failed, and others are "
+        "elected. Before, nobody heard of it: a partition that it led had no leader that served, until it was restarted.",
+        "KIP-858 (KAFKA-14127), BrokerLifecycleManager.propagateDirectoryFailure",
+        meaning="in KRaft the controller hears of failed log directories (KIP-858)",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     replica_epoch_checked: bool = _switch(
         "In KRaft a fetch carries its follower's broker epoch, and the controller takes into an ISR only who still has that. "
         "Before, a follower that had restarted, and lost what it had, might join the ISR on a fetch of its former life.",
@@ -1042,6 +1057,10 @@ class Behaviours:
         meaning="the preferred replica leads only from within the ISR",
     )
 
+    def elects_uncleanly(self, metadata: str) -> bool:
+        """Return whether controllers go by unclean.leader.election.enable, by where the metadata is."""
+        return metadata != "kraft" or self.kraft_elects_uncleanly
+
 
 def switch_docs() -> dict[str, Switch]:
     return {switch.name: cast("Switch", switch.metadata) for switch in fields(Behaviours)}
@@ -1112,13 +1131,24 @@ RELEASES: Final[dict[str, ReleaseProfile]] = {
         ),
         _profile(
             "3.6",
-            "Producers are idempotent with acks=all by default (KIP-679); only a registered follower joins the ISR.",
+            "Producers are idempotent with acks=all by default (KIP-679); only a registered follower joins the ISR (KIP-841); metadata in KRaft "
+            "unless a campaign says zookeeper.",
         ),
         _profile(
-            "3.9", "The high watermark waits for min.insync.replicas (KAFKA-15583). The last with ZooKeeper."
+            "3.9",
+            "The high watermark waits for min.insync.replicas (KAFKA-15583); in KRaft unclean elections (KAFKA-12670) and failed log "
+            "directories (KIP-858) count. The last with ZooKeeper.",
         ),
-        _profile("4.0", "Producers linger for 5 ms by default (KIP-1030)."),
-        _profile("4.3", "As 4.0, as far as it is modelled."),
+        _profile(
+            "4.0",
+            "No ZooKeeper; each transaction has an epoch of its own (KIP-890), brokers assign for group.protocol=consumer (KIP-848), voters ask "
+            "before they run for office (KIP-996), producers linger for 5 ms (KIP-1030).",
+        ),
+        _profile(
+            "4.3",
+            "Eligible leader replicas (KIP-966), by default from 4.1 on; brokers hear at once of what is committed (KIP-1166), a commit is "
+            "fenced by the epoch of its assignment (KIP-1251).",
+        ),
     )
 }
 """The releases whose data plane is modelled, oldest first."""

@@ -30,6 +30,7 @@ CONTROL_PLANE: Final = "CONTROL_PLANE"
 """What the listener of controllers is called where they have one of their own."""
 NO_LISTENER: Final = "none"
 """Kafka's null."""
+CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 NO_SELECTOR: Final = "none"
 """The same of a class."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -51,7 +52,7 @@ class Setting:
     ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text`` (a name,
     `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
     `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which nobody would
-    read it.
+    read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     since: str = "0.10.2"
     needs: str = ""
+    metadata: str = ""
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -180,36 +182,36 @@ _CATALOGUE: Final = (
             maximum=INT_MAX),
     Setting("zookeeper.session.timeout.ms", BROKER, "ms", (("0.10.2", 6_000), ("2.5", 18_000)),
             "How long a broker's ZooKeeper session, and its ephemeral nodes, outlive it (KIP-537).", minimum=1,
-            maximum=INT_MAX),
+            maximum=INT_MAX, metadata="zookeeper"),
     Setting("broker.session.timeout.ms", BROKER, "ms", _always(9_000),
             "In KRaft: how long the controller hears nothing of a broker before it fences it.", minimum=1,
-            maximum=INT_MAX, since="2.8"),
+            maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("broker.heartbeat.interval.ms", BROKER, "ms", _always(2_000),
-            "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8"),
+            "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("initial.broker.registration.timeout.ms", BROKER, "ms", _always(60_000),
             "In KRaft: how long a broker that starts tries to register before it gives up and ends.", maximum=INT_MAX,
-            since="2.8"),
+            since="2.8", metadata="kraft"),
     Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
             "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
-            maximum=INT_MAX, since="2.8"),
+            maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
             "How long a voter that was not elected waits before it stands again, at the most.", minimum=1,
-            maximum=INT_MAX, since="2.8"),
+            maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a voter goes without its leader before it stands for election; from 3.7 on a leader resigns after half as "
-            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8"),
+            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
-            "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8"),
+            "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("metadata.log.max.record.bytes.between.snapshots", BROKER, "int", _always(20_971_520),
-            "In KRaft: how much a node takes over of the metadata log before it writes a snapshot.", minimum=1, since="3.0"),
+            "In KRaft: how much a node takes over of the metadata log before it writes a snapshot.", minimum=1, since="3.0", metadata="kraft"),
     Setting("metadata.log.max.snapshot.interval.ms", BROKER, "ms", _always(3_600_000),
             "In KRaft: how long after its start, or its last one, a node writes a snapshot in any case; 0 for no limit (KIP-876).",
-            since="3.4"),
+            since="3.4", metadata="kraft"),
     Setting("metadata.max.retention.bytes", BROKER, "int", (("0.10.2", -1), ("3.4", 104_857_600)),
             "In KRaft: how large metadata log and snapshots together get before the oldest snapshot goes, and the log up to the next one; "
-            "-1 for no limit.", minimum=-1, since="3.0"),
+            "-1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
     Setting("metadata.max.retention.ms", BROKER, "ms", _always(604_800_000),
-            "In KRaft: how old a snapshot gets that is not the only one; -1 for no limit.", minimum=-1, since="3.0"),
+            "In KRaft: how old a snapshot gets that is not the only one; -1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
             "Whether the controller gives preferred leaders their leadership back by itself."),
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
@@ -226,9 +228,9 @@ _CATALOGUE: Final = (
             "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
     Setting("queued.max.requests", BROKER, "int", _always(500),
             "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
-    Setting("control.plane.listener.name", BROKER, "choice", _always(NO_LISTENER),
+    Setting(CONTROL_PLANE_LISTENER, BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
-            "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2"),
+            "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper"),
     Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
             "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
             "in the rack that client.rack names, if the leader is in another. Racks are those of cluster.brokers (broker.rack).",
@@ -579,7 +581,7 @@ class BrokerConfig:
     network_threads: int = _setting("num.network.threads")
     io_threads: int = _setting("num.io.threads")
     queued_requests_max: int = _setting("queued.max.requests")
-    control_plane_listener: str = _setting("control.plane.listener.name")
+    control_plane_listener: str = _setting(CONTROL_PLANE_LISTENER)
     replica_selector: str = _setting("replica.selector.class")
     controlled_shutdown: bool = _setting("controlled.shutdown.enable")
     controlled_shutdown_max_retries: int = _setting("controlled.shutdown.max.retries")

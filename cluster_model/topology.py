@@ -3,7 +3,7 @@
 What is declared of a field is all that the language of campaigns knows of it (`harrow.cluster_model.fields`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -499,6 +499,13 @@ def node_id(process: str) -> int | None:
         return None
     node = {"controller": 0, ZOOKEEPER: FIRST_ZOOKEEPER_ID - 1}.get(kind, -BROKER_ID_MAX) + int(number)
     return node if node >= FIRST_ZOOKEEPER_ID and process_name(node) == process else None
+
+
+def quorum_counterpart(node: int, quorum: Sequence[int]) -> int | None:
+    """Return which voter of KRaft a ZooKeeper server's id stands for, where a campaign for ZooKeeper is run without it; None for none."""
+    place = node - FIRST_ZOOKEEPER_ID
+    is_without = all(not FIRST_ZOOKEEPER_ID <= voter < FIRST_CONTROLLER_ID for voter in quorum)
+    return quorum[place] if is_without and 0 <= place < len(quorum) else None
 
 
 def server_text(node: object) -> object:

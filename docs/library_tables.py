@@ -57,7 +57,11 @@ WHY: Final[dict[str, str]] = {
     "clock-skew": "from 4.0 on timestamps of more than an hour ahead are refused (KIP-1030): the variant `producer-refused`",
     "metadata-snapshot": "about KRaft: with ZooKeeper nobody has a metadata log",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
-    "log-dir-failure": "from 1.0 on a broker survives it (KIP-112), so the variant `kafka-0.11` waits in vain for the broker's end",
+    "controller-disk-loss": "about KRaft; from 4.1 on who has stopped uncleanly leaves the ISR when it is back (KIP-966)",
+    "log-dir-failure": (
+        "from 1.0 on a broker survives it (KIP-112), so the variant `kafka-0.11` waits in vain for the broker's end; in KRaft the first "
+        "directory has the metadata log: the variants `kraft`, `kraft-metadata-directory` and, before 3.7 (KIP-858), `kraft-3.6`"
+    ),
     "log-truncation-not-allowed": "from 0.11 on followers truncate by leader epochs (KIP-101), and from 2.0.1 on they may (KAFKA-7414)",
     "loss-by-hw-truncation": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "quorum-lost": "about KRaft",
@@ -74,7 +78,10 @@ WHY: Final[dict[str, str]] = {
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
     "zombie-fenced": "up to 2.6 a leader that refuses the older epoch fences the producer: the variant `2.4`; since then it may abort first (KIP-588)",
     "zookeeper-majority-lost": "about ZooKeeper",
-    "unclean-election": "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`",
+    "unclean-election": (
+        "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`; in KRaft before 3.9 nobody is elected "
+        "uncleanly (KAFKA-12670): the variant `kraft-3.6`"
+    ),
 }
 """Why a campaign goes otherwise than it says on one of the releases."""
 

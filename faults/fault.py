@@ -116,8 +116,14 @@ class Environment(BrokerProcesses, Protocol):
         a part of the next one.
         """
 
+    def has_logs(self, broker: int) -> bool:
+        """Return whether a process has logs of partitions: servers of the control plane alone do not."""
+
+    def may_lose_disk(self, broker: int) -> bool:
+        """Return whether a process has something on its disk, and the campaign's budget allows that it goes."""
+
     def lose_disk(self, broker: int) -> None:
-        """Empty the log directories of a broker that is down."""
+        """Empty the log directories of a broker that is down, or of a controller of KRaft."""
 
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
@@ -133,6 +139,12 @@ class Environment(BrokerProcesses, Protocol):
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Undo one `slow_disk`."""
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Have each request take a broker so much longer."""
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Undo one `slow_broker`."""
 
     def step_clock(self, end: int | str, by_us: int) -> None:
         """Have the clock of a broker's or a client's machine jump, forward or, by less than nothing, backward."""
@@ -214,6 +226,8 @@ class Fault(Action):
     __slots__ = ()
 
     is_noted: ClassVar[bool] = True
+    parts_control_plane: ClassVar[bool] = False
+    """Whether the servers of ZooKeeper, or the controllers of KRaft, are single ends of links to it, and ``zookeeper`` all of them."""
 
     def take(self, operator: Operator) -> list[str]:
         """Inject it; a script expects that it finds something."""

@@ -22,6 +22,7 @@ from harrow.cluster_model.settings import (
     ASSIGNMENT_STRATEGY,
     CONSUMER,
     CONTROL_PLANE,
+    CONTROL_PLANE_LISTENER,
     LONG_MAX,
     PRODUCER,
     Value,
@@ -134,7 +135,6 @@ NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _STICKY: Final = "sticky"
 _TRANSACTIONS_V2: Final = "transactions_v2"
-_CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
     Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
     Deed.SLOW_DISK: "log directories are folders of one disk, which is slow for all brokers or for none",
@@ -251,8 +251,8 @@ def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
 
 def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
     given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
-    if any(settings.get(_CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
-        yield f"{_CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
+    if any(settings.get(CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
+        yield f"{CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
     if plan.cluster.quotas:
         yield "clients have no quotas on real brokers"
     if any(name in settings for settings in given for name in _THROTTLES):
@@ -349,7 +349,8 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
 def voters_of(plan: Plan) -> int:
     """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
     may_be_struck = plan.swarm is not None or any(
-        _strikes_controller(fault) or _strikes_zookeeper(fault) for fault in faults_of(plan)
+        _strikes_controller(fault) or _strikes_zookeeper(fault) or fault.parts_control_plane
+        for fault in faults_of(plan)
     )
     return plan.cluster.voters if may_be_struck else 1
 

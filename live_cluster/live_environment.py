@@ -145,6 +145,12 @@ class LiveEnvironment:
         self._take_over()
         self._has_stopped(controller, POWER_LOSS if power_loss else KILLED)
 
+    def has_logs(self, broker: int) -> bool:
+        return broker in self._cluster.logs
+
+    def may_lose_disk(self, broker: int) -> bool:
+        return self.has_logs(broker) and self.may_lose_power(broker)
+
     def lose_disk(self, broker: int) -> None:
         self._cluster.logs[broker].lose()
 
@@ -157,11 +163,23 @@ class LiveEnvironment:
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Have the proxies pass its requests on one after the other, each after so long: its threads are not at hand."""
+        for sender in self._everybody():
+            self.degrade_link(sender, broker, LinkQuality(request_us=request_us))
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        for sender in self._everybody():
+            self.recover_link(sender, broker, LinkQuality(request_us=request_us))
+
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
+
+    def _everybody(self) -> tuple[int | str, ...]:
+        return (*self.broker_ids(), *self.client_names())
 
     def step_clock(self, end: int | str, by_us: int) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""

@@ -69,6 +69,8 @@ class LiveTarget:
 
     def _make(self, opened: ExitStack, plan: Plan, choices: Choices, folder: Path, make: MakeCluster) -> None:
         spec = plan.cluster
+        release = RELEASES[plan.kafka]
+        self._elects_uncleanly = release.behaviours.elects_uncleanly(spec.metadata or release.metadata)
         self._clock = WallClock()
         self.trace = Trace(self._clock)
         self._happenings = Happenings(self._clock, self.trace)
@@ -272,7 +274,8 @@ class LiveTarget:
     def partition_settings(self) -> Mapping[str, PartitionSettings]:
         cluster = self._cluster
         return partition_settings(
-            cluster.spec, self.partition_names(), cluster.replicas_of, self._topic_config
+            *(cluster.spec, self.partition_names(), cluster.replicas_of, self._topic_config),
+            elects_uncleanly=self._elects_uncleanly,
         )
 
     def evidence(self) -> Evidence:

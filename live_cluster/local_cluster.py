@@ -11,7 +11,7 @@ from uuid import UUID
 from kafka.protocol.metadata import MetadataRequest
 
 from harrow.cluster_model.controller.assignment import topic_assignments
-from harrow.cluster_model.settings import NO_LISTENER, NO_SELECTOR, Value
+from harrow.cluster_model.settings import CONTROL_PLANE_LISTENER, NO_LISTENER, NO_SELECTOR, Value
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.faults.fault import process_name
@@ -242,7 +242,7 @@ class LocalCluster:
             time.sleep(_LOOK_S)
 
 
-_NULLS: Final = (("replica.selector.class", NO_SELECTOR), ("control.plane.listener.name", NO_LISTENER))
+_NULLS: Final = (("replica.selector.class", NO_SELECTOR), (CONTROL_PLANE_LISTENER, NO_LISTENER))
 """What a file of properties says by leaving it out."""
 
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from harrow.cluster_model.events import (
     NO_CONTROLLER,
+    REGISTRATION,
     BrokerRegistered,
     ControllerChanged,
     ControllerElected,
@@ -40,8 +41,15 @@ class MetadataSeen:
     *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now.
     """
 
-    def __init__(self, report: Report, election_reason: Callable[[int, str], str] = _no_reason) -> None:
+    def __init__(
+        self,
+        report: Report,
+        election_reason: Callable[[int, str], str] = _no_reason,
+        *,
+        has_znodes: bool = True,
+    ) -> None:
         self._report = report
+        self._has_znodes = has_znodes
         self._election_reason = election_reason
         self._lock = threading.Lock()
         self._controller: int | None = None
@@ -86,7 +94,7 @@ class MetadataSeen:
             before, self._registered = self._registered, frozenset(brokers)
             for broker in sorted(before - self._registered):
                 kind = SessionClosed if broker in self.stopping else SessionExpired
-                self._report(kind, broker, (f"{BROKER_IDS}/{broker}",))
+                self._report(kind, broker, (f"{BROKER_IDS}/{broker}" if self._has_znodes else REGISTRATION,))
             for broker in sorted(self._registered - before):
                 self._report(BrokerRegistered, broker, epochs.get(broker, -1))
 

@@ -132,6 +132,12 @@ class _Stage:
             self._do(Deed.TEAR_WRITE, broker)
         self._do(Deed.LOSE_POWER if power_loss else Deed.KILL, broker)
 
+    def has_logs(self, broker: int) -> bool:
+        return True
+
+    def may_lose_disk(self, broker: int) -> bool:
+        return True
+
     def lose_disk(self, broker: int) -> None:
         self._do(Deed.LOSE_DISK, broker)
 
@@ -143,6 +149,14 @@ class _Stage:
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: there is none without a `fail_log_dir`."""
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        senders: tuple[int | str, ...] = (*self.broker_ids(), *self.client_names())
+        for sender in senders:
+            self._do(Deed.DEGRADE, sender, broker)
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Do nothing: there is none without a `slow_broker`."""
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         self._do(Deed.SLOW_DISK, broker)

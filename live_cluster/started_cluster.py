@@ -99,7 +99,7 @@ class StartedCluster:
                 jars=jars,
                 folder=given.folder,
                 proxies=proxies,
-                seen=MetadataSeen(report, election_reason),
+                seen=MetadataSeen(report, election_reason, has_znodes=metadata != KRAFT),
                 metadata=metadata,
             )
         )

@@ -67,8 +67,11 @@ VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
 LATEST_RELEASE: Final = "latest"
 """The newest release that has a profile, as a campaign may call it."""
+QUORUM: Final = "quorum"
+"""Another word for ``zookeeper``, for who has none."""
+_QUORUM_ROLES: Final = ("leader of", "follower of", "followers of")
 _RESERVED_CLIENT: Final = re.compile(
-    rf"zookeeper|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
+    rf"zookeeper|quorum|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
 )
 
 
@@ -275,12 +278,20 @@ def choice(options: Collection[str]) -> Callable[[str], str]:
     return read
 
 
+def _by_one_name(text: str) -> str:
+    """Return a text with single spaces, and the control plane by one name: in KRaft it is called the quorum."""
+    *role, last = text.split() or [""]
+    is_quorum = last == QUORUM and role in ([], *(each.split() for each in _QUORUM_ROLES))
+    return " ".join((*role, ZOOKEEPER if is_quorum else last))
+
+
 def broker_reference(text: str) -> int | str:
     """Return a broker's id, or which broker is meant: ``any``, ``leader of t-0`` and so on.
 
-    ``zookeeper-1`` is the id of a server that is no broker, and that some faults strike as well.
+    ``zookeeper-1`` is the id of a server that is no broker, and that some faults strike as well; so is ``controller-3000``, and
+    ``leader of quorum`` is another word for ``leader of zookeeper``.
     """
-    words = " ".join(text.split())
+    words = _by_one_name(text)
     server = node_id(words)
     if server is not None:
         return server
@@ -290,8 +301,8 @@ def broker_reference(text: str) -> int | str:
         return broker_id(words)
     raise LiteralError(
         f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
-        "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%`, `zookeeper-1`, `leader of zookeeper` "
-        "or a list of such"
+        "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%`, `zookeeper-1`, `leader of zookeeper`, "
+        "`controller-3000`, `leader of quorum` or a list of such"
     )
 
 
@@ -315,7 +326,7 @@ def endpoint(text: str) -> int | str:
     server = node_id(text)
     if server is not None:
         return server
-    return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else text
+    return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else _by_one_name(text)
 
 
 def is_broker_reference(text: str) -> bool:
@@ -325,7 +336,7 @@ def is_broker_reference(text: str) -> bool:
 
 def link_end(text: str) -> int | str:
     """Return one end of a link as `endpoint` does, or who it is when a fault strikes: ``leader of t-0``, ``clients``."""
-    words = " ".join(text.split())
+    words = _by_one_name(text)
     return words if is_broker_reference(words) else endpoint(words)
 
 

@@ -1,7 +1,7 @@
 """Reads a campaign file into plans, and reports all of its mistakes at once."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,7 @@ _FOR_EDITORS: Final = "yaml-language-server:"
 class Campaign:
     """A campaign file that has been read: its plans are the base, then each variant.
 
-    ``text`` is what was read; the file may have changed since.
+    ``text`` is what was read; the file may have changed since. ``notes`` are about what it says in vain.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Campaign:
     path: Path
     plans: tuple[Plan, ...]
     text: str = ""
+    notes: tuple[Problem, ...] = ()
 
     def heading(self) -> str:
         """Return the comments above the first key, a line each."""
@@ -76,7 +77,8 @@ def load_text(
     campaign = _load(text, Path(file), overrides, variants if overrides else (), report)
     if campaign is None or report.found:
         raise CampaignError(_problems(text, file, report))
-    return campaign
+    notes = Report(found={note: [None] for note in report.notes})
+    return replace(campaign, notes=tuple(_problems(text, file, notes)))
 
 
 def read_file(path: Path) -> str:

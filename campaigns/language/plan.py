@@ -192,8 +192,8 @@ class Core:
 class BlastRadius:
     """How much of the cluster faults may take out of service at once, wherever they stand.
 
-    A broker is out of service while it is down, stops, is paused, or is cut off from ZooKeeper or from most of
-    the other brokers.
+    A broker is out of service while it is down, stops, is paused, or is cut off from ZooKeeper, from the quorum or from most of
+    the other brokers. So is a server of ZooKeeper, or a controller of KRaft, among its like.
     """
 
     brokers: markers.Count | None = described("At most so many brokers are out of service.", default=None)
@@ -201,7 +201,10 @@ class BlastRadius:
         "At least so many members of each ISR stay in service: with 1 the last one is never struck.",
         default=1,
     )
-    keep_majority: bool = described("Whether a majority of the brokers stays in service.", default=False)
+    keep_majority: bool = described(
+        "Whether a majority of the brokers stays in service, and of the ZooKeeper servers or the controllers of KRaft.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,7 +170,8 @@ def _shutdown_answered(event: events.ControlledShutdownAnswered, _context: Event
 
 def _session_expired(event: events.SessionExpired, _context: EventContext) -> str:
     # A broker that restarts before its session expires has a new one by then, and the old one nothing.
-    return f"{'its' if event.ephemerals else 'an older'} session expired"
+    fenced = ", and it was fenced" if events.REGISTRATION in event.ephemerals else ""
+    return f"{'its' if event.ephemerals else 'an older'} session expired{fenced}"
 
 
 def _controller_changed(event: events.ControllerChanged, _context: EventContext) -> str:
@@ -250,6 +251,11 @@ def _unflushed_lost(event: events.UnflushedLost, at: EventContext) -> str:
 def _log_lost(event: events.LogLost, at: EventContext) -> str:
     gone = f": {_records(at.gone)}" if at.gone else ""
     return f"LOST its disk, and its log{at.of} with it, {_range(event.from_offset, event.to_offset)}{gone}"
+
+
+def _metadata_log_lost(event: events.MetadataLogLost, _context: EventContext) -> str:
+    without = "" if event.is_kept else ", of which no majority is left"
+    return f"LOST its disk, and its metadata log with it, up to {event.end_offset}{without}"
 
 
 def _log_deleted(_: events.LogDeleted, at: EventContext) -> str:
@@ -514,6 +520,7 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.LogOpened, "truncation", _opened, "opened log", at_start=True),
     Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
     Phrase(events.LogLost, "truncation", _log_lost),
+    Phrase(events.MetadataLogLost, "disk", _metadata_log_lost, "lost metadata log"),
     Phrase(events.LogDeleted, "truncation", _log_deleted),
     Phrase(
         events.ReplicasAssigned,

@@ -35,6 +35,7 @@ _TELLING: Final = frozenset(
         kinds.LogTruncated,
         kinds.UnflushedLost,
         kinds.LogLost,
+        kinds.MetadataLogLost,
         kinds.LogDeleted,
         kinds.ReplicasAssigned,
         kinds.CorruptionCut,

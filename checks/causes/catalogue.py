@@ -110,6 +110,12 @@ def disk_loss_in_isr() -> str:
     return "a replica that comes back without what was on its disk counts as before"
 
 
+@cause("metadata-lost")
+def metadata_lost() -> str:
+    """Too many controllers lost the metadata log with their disks."""
+    return "the quorum lost with the disks of its controllers what it had committed: brokers go by what was before"
+
+
 @cause("retention-passed")
 def retention_passed(*, value: RecordValue, setting: Text) -> str:
     """A record was kept for as long as was promised, and deleted before anybody had read it."""

@@ -14,7 +14,6 @@ from harrow.cluster_model import events
 from harrow.cluster_model.events import NO_CONTROLLER
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
 from harrow.cluster_model.trace import TraceEvent, decode
-from harrow.cluster_model.zookeeper import protocol as zk
 
 
 @dataclass(slots=True)
@@ -125,8 +124,8 @@ class ClusterState:
         self.broker(event.broker).is_registered = True
 
     def _expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
-        """The znodes go with the session, whether its broker knows of that or not."""
-        if zk.broker_path(event.broker) in event.ephemerals:
+        """The znodes go with the session, or the registration does, whether its broker knows of that or not."""
+        if events.ends_registration(event.broker, event.ephemerals):
             self.broker(event.broker).is_registered = False
 
     # Controller

@@ -309,7 +309,16 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     invariants.HW_WAITS_FOR_MIN_ISR: Promise(
         promised_by=(promise.HIGH_WATERMARK,), releases="since 3.7 (KAFKA-15583)"
     ),
-    invariants.COMMITTED_METADATA_KEPT: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
+    invariants.COMMITTED_METADATA_KEPT: Promise(
+        promised_by=(promise.CONTROLLER_EPOCH,),
+        permissions=(
+            replace(
+                promise.BY_DISK_FAILURE,
+                when="when too few controllers keep their disks for a majority with what is committed",
+                prevented_by=(),
+            ),
+        ),
+    ),
     invariants.METADATA_SNAPSHOT_COMMITTED: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
     invariants.COMMITS_OF_PRESENT_GENERATION: Promise(promised_by=(promise.GENERATION,)),
     invariants.ONE_OWNER_PER_PARTITION: Promise(

@@ -4,16 +4,20 @@ import shlex
 from pathlib import Path
 from typing import Final
 
+from harrow.campaigns.language.literals import LATEST_RELEASE
 from harrow.campaigns.record.recorded_run import find_run, read_run
 from harrow.campaigns.story.run_diff import DiffError, RunDiff, diff_document, diff_run, parse_at
 from harrow.campaigns.story.runs_diff import diff_runs, runs_document
 from harrow.cli import exit_code
+from harrow.cli.console import show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.diff import show_run_diff
+from harrow.cli.render.releases_diff import releases_diff, releases_document
 from harrow.cli.render.runs_diff import show_runs_diff
 from harrow.cli.requests.diff import DiffRequest
 from harrow.cli.session import Refusal, data, write_json
+from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES, ReleaseProfile
 
 _RUNS_MAX: Final = 2
 
@@ -31,6 +35,14 @@ def session(request: DiffRequest) -> int:
 
 
 def _show(request: DiffRequest) -> None:
+    releases = _releases(request)
+    if releases is not None:
+        with data(request) as console:
+            if request.output_format == "json":
+                write_json(console, releases_document(*releases))
+            else:
+                show(console, *releases_diff(*releases))
+        return
     moment, partitions = parse_at(request.at), request.partitions or []
     is_json = request.output_format == "json"
     first, *others = [read_run(find_run(argument, request.results)) for argument in request.runs]
@@ -47,6 +59,16 @@ def _show(request: DiffRequest) -> None:
             write_json(console, diff_document(run))
         else:
             show_run_diff(console, run, _argument(request, run), only_different=request.only_different)
+
+
+def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | None:
+    """Return two releases that are named in place of runs; None where runs are meant, or folders that are called so."""
+    if len(request.runs) != _RUNS_MAX or any(Path(each).exists() for each in request.runs):
+        return None
+    newest = {LATEST_RELEASE: RELEASES[NEWEST_RELEASE]}
+    found = [(RELEASES | newest).get(each) for each in request.runs]
+    former, latter = found
+    return None if former is None or latter is None else (former, latter)
 
 
 def _argument(request: DiffRequest, run: RunDiff) -> str:

@@ -23,7 +23,7 @@ from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
 from harrow.cli.commands.brokers import MODEL, real_brokers
-from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
@@ -79,6 +79,8 @@ def _need_hypothesis() -> None:
 def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
+    if not request.quiet:
+        tell_notes((selection.campaign for selection in selections), messages)
     with Interrupts() as interrupts, data(request) as console, ExitStack() as opened:
         brokers = None
         if request.target != MODEL:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
+from rich.console import Console
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
@@ -12,6 +13,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
+from harrow.cli.console import say
 from harrow.cli.session import Refusal
 
 
@@ -50,6 +52,12 @@ def select(
         )
         for campaign, argument in zip(campaigns, files.values(), strict=True)
     ]
+
+
+def tell_notes(campaigns: Iterable[Campaign], console: Console) -> None:
+    """Say what campaigns say in vain, each once."""
+    for note in dict.fromkeys(note for campaign in campaigns for note in campaign.notes):
+        say(console, f"note: {note}")
 
 
 def select_one(argument: str, overrides: Sequence[str] | None, variant: str | None) -> Selection:

@@ -8,7 +8,8 @@ from rich.console import Console
 from harrow.campaigns.language.spelling import counted
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import Case, Suite, problem_suites
-from harrow.cli.commands.run_selection import find_campaigns, load_all
+from harrow.cli.commands.run_selection import find_campaigns, load_all, tell_notes
+from harrow.cli.console import message_console
 from harrow.cli.render.problem import show_problems
 from harrow.cli.requests.validate import ValidateRequest
 from harrow.cli.session import publish
@@ -36,6 +37,7 @@ def session(request: ValidateRequest) -> int:
         if not problems and not request.quiet:
             verb = "is" if len(campaigns) == 1 else "are"
             typer.echo(f"{counted(len(campaigns), 'campaign')} {verb} valid")
+            tell_notes(campaigns, message_console(no_color=request.no_color))
 
     publish(request, document=document, suites=suites, noun="file", show=show)
     return exit_code.USAGE if problems else exit_code.OK

@@ -46,12 +46,13 @@ Terms = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
-    """A name and what it stands for. A list shows ``columns`` between the two; ``parts`` explain it, by heading."""
+    """A name and what it stands for. A list shows ``columns`` between the two, and ``listed`` below; ``parts`` explain it, by heading."""
 
     kind: str
     name: str
     summary: str
     about: str = ""
+    listed: str = ""
     columns: Terms = field(default_factory=dict)
     parts: Mapping[str, Terms] = field(default_factory=dict)
 
@@ -238,7 +239,7 @@ def _releases() -> Iterator[CatalogueEntry]:
         assert release is not None
         default = " The default." if release.name == DEFAULT_RELEASE else ""
         newest = f" `{LATEST_RELEASE}` in a campaign." if release.name == NEWEST_RELEASE else ""
-        behaviours, defaults = _changes(former, release)
+        behaviours, defaults = ({}, {}) if former is None else release_changes(former, release)
         parts = {
             _IN_A_CAMPAIGN: {"kafka": f'"{release.name}"'},
             **_try("unclean-election", "kafka", release.name),
@@ -249,17 +250,16 @@ def _releases() -> Iterator[CatalogueEntry]:
             },
         }
         columns = {"other behaviours": _count(behaviours), "other defaults": _count(defaults)}
-        yield _entry("release", release.name, release.doc + default + newest, parts, columns)
+        entry = _entry("release", release.name, release.doc + default + newest, parts, columns)
+        yield replace(entry, listed=", ".join(behaviours))
 
 
 def _count(changes: Terms) -> str:
     return str(len(changes)) if changes else ""
 
 
-def _changes(former: ReleaseProfile | None, release: ReleaseProfile) -> tuple[Terms, Terms]:
-    """Return the behaviours and the defaults of settings that a release has and the one before it has not."""
-    if former is None:
-        return {}, {}
+def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
+    """Return the behaviours and the defaults of settings that a release has and another one has not."""
     before, now = former.behaviours, release.behaviours
     behaviours = {
         item.name: f"{value_text(getattr(now, item.name))}, before {value_text(getattr(before, item.name))}"

@@ -26,7 +26,7 @@ def listing(entries: Sequence[CatalogueEntry], width: int) -> Iterator[Renderabl
     for entry in entries:
         values = "; ".join(f"{heading} {value}" for heading, value in entry.columns.items() if value)
         yield Text.assemble((entry.name, "bold"), (f"  {values}" if values else "", DIM))
-        yield indented(_first_sentence(entry.summary), 4)
+        yield indented(_in_list(entry), 4)
 
 
 def _table(entries: Sequence[CatalogueEntry]) -> Table:
@@ -38,8 +38,13 @@ def _table(entries: Sequence[CatalogueEntry]) -> Table:
         table.add_column(heading, no_wrap=True)
     table.add_column("what it is", overflow="fold")
     for entry in entries:
-        table.add_row(entry.name, *entry.columns.values(), _first_sentence(entry.summary))
+        table.add_row(entry.name, *entry.columns.values(), _in_list(entry))
     return table
+
+
+def _in_list(entry: CatalogueEntry) -> Text:
+    below = (f"\n{entry.listed}", DIM) if entry.listed else ""
+    return Text.assemble(_first_sentence(entry.summary), below)
 
 
 def _first_sentence(text: str) -> str:

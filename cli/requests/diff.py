@@ -11,12 +11,14 @@ from harrow.cli.requests.request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest(Request):
-    """Show replica logs side by side, or compare two runs.
+    """Show replica logs side by side, or compare two runs, or two releases.
 
     For one run: a row for each offset, a column for each broker, whether the record was acked and who read
     it; below, what became of the lost records, and the moments that decided it.
 
     For two runs: how their plans differ, the first event that differs, and what became of the logs.
+
+    For two releases, such as 3.9 4.0: which behaviours and defaults are others.
 
     Ends with 0, or with 2 if there is no such run, moment or partition.
     """
@@ -24,7 +26,9 @@ class DiffRequest(Request):
     runs: Annotated[
         list[str],
         options.named(
-            "RUN", completion.runs, "A folder of results, such as results/latest, or the id of a run; or two."
+            "RUN",
+            completion.runs,
+            "A folder of results, such as results/latest, or the id of a run; or two, or two releases.",
         ),
     ]
     at: Annotated[

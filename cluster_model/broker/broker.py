@@ -16,7 +16,7 @@ from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
-from harrow.cluster_model.broker.request_channel import RequestChannels
+from harrow.cluster_model.broker.request_channel import RequestChannels, RequestPace
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.coordinators.coordinator import Coordinator
@@ -63,8 +63,10 @@ class Broker:
         control_plane: ControlPlane,
         racks: Mapping[int, str] = MappingProxyType({}),
         quotas: ClientQuotas | None = None,
+        pace: RequestPace | None = None,
     ) -> None:
         self.id = broker
+        self._pace = RequestPace() if pace is None else pace
         self._quotas = quotas
         self._host = host
         self._config = config
@@ -152,8 +154,8 @@ class Broker:
         else:
             open_sockets()
         self._host.emit(BrokerStarted, self.id)
-        if self._disk.write_us:
-            self.disk_slowed()
+        if self._is_slow():
+            self.slowed()
         self.replicas.start()
         self._transactions.start()
         self._lifecycle.start()
@@ -274,15 +276,18 @@ class Broker:
         self._host.skew_us += by_us
         self.replicas.clock_stepped(by_us)
 
-    def disk_slowed(self) -> None:
-        """Have requests wait for threads from now on, for threads wait for the disk."""
+    def _is_slow(self) -> bool:
+        return self._disk.write_us > 0 or self._pace.request_us > 0
+
+    def slowed(self) -> None:
+        """Have requests wait for threads from now on, for threads wait for the disk, or take long."""
         if self._channels is None:
             self._channels = RequestChannels(self.id, self._host, self._config, self._steps, self._send)
             self.replicas.repeats_idle_fetches = False
 
     def _queue(self, message: Message, channels: RequestChannels) -> None:
-        """Have a request wait for a thread, unless the disk is as quick as ever and nothing waits any more."""
-        if self._disk.write_us or not channels.are_idle:
+        """Have a request wait for a thread, unless all is as quick as ever and nothing waits any more."""
+        if self._is_slow() or not channels.are_idle:
             channels.put(message)
         else:
             self._channels = None
@@ -296,8 +301,10 @@ class Broker:
             self._queue(message, self._channels)
 
     def _steps(self, message: Message) -> Steps:
-        """Do what a thread does with a request while the disk is slow: where that concerns appends, it waits for them."""
+        """Do what a thread does with a request while it takes longer, or the disk is slow: where that concerns appends, it waits for them."""
         api = message[2].api
+        if self._pace.request_us:
+            yield self._pace.request_us
         if api == "Produce":
             yield from self.replicas.produce_steps(message)
         elif api not in _CONTROLLER_APIS or self._control_error(message[2]) != errors.NONE:

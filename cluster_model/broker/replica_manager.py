@@ -881,8 +881,9 @@ class ReplicaManager:
     def handle_log_dir_failure(self, log_dir: int) -> None:
         """Serve nothing of a log directory that cannot be written to; without another one, end at once.
 
-        After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker (KIP-112). It is told to the
-        controller, who asks which replicas are gone.
+        After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker (KIP-112), and in KRaft one of the directory
+        with the metadata log: from 3.7 on it looks for that here; before, the thread that writes that log fails within half a second
+        (``KafkaRaftManager.RaftIoThread``). The controller is told, which in ZooKeeper mode asks which replicas are gone.
         """
         closed = self.logs.close_dir(log_dir)
         self._host.emit(events.LogDirFailed, self._broker, log_dir, closed)

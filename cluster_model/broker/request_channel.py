@@ -1,4 +1,4 @@
-"""How requests wait for a thread of their broker while its disk is slow (``RequestChannel``, ``KafkaRequestHandlerPool``).
+"""How requests wait for a thread of their broker while it, or its disk, is slow (``RequestChannel``, ``KafkaRequestHandlerPool``).
 
 Network threads (``num.network.threads``) read requests from sockets and put them into one queue (``queued.max.requests``), from
 which I/O threads (``num.io.threads``) take them. An append that waits for the disk keeps its thread. Once all of them wait, so
@@ -8,6 +8,7 @@ queue is full, so do the network threads, with the answers that they would have 
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harrow.cluster_model.broker.append_locks import Steps
@@ -20,6 +21,29 @@ _CONTROL_PLANE_QUEUE: Final = 20
 """How many requests the queue of the control plane holds (``SocketServer.ControlPlaneQueueSize``)."""
 _CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """What controllers send."""
+
+
+@dataclass(slots=True)
+class RequestPace:
+    """How much longer each request takes a broker, whichever of its lives it is; all that makes it slow at once adds up."""
+
+    request_us: int = 0
+    delays_us: list[int] = field(default_factory=list)
+
+    def slow_down(self, request_us: int) -> None:
+        self.delays_us.append(request_us)
+        self.request_us = sum(self.delays_us)
+
+    def speed_up(self, request_us: int) -> None:
+        """Undo one `slow_down`; what has been healed meanwhile is as it is."""
+        if request_us in self.delays_us:
+            self.delays_us.remove(request_us)
+        self.request_us = sum(self.delays_us)
+
+    def heal(self) -> None:
+        self.delays_us.clear()
+        self.request_us = 0
+
 
 _Backlog = deque[tuple[Message, bool, Any]]
 """What a network thread has not come to: requests (True), and answers with their bodies."""

@@ -180,7 +180,13 @@ class ControlPlane(Protocol):
         """Take a broker for dead, as if nothing had been heard of it for its session timeout."""
 
     def lose_disk(self, broker: int) -> None:
-        """Have a broker that is down find nothing of what it knew of the cluster."""
+        """Have a node that is down find nothing of what it knew of the cluster."""
+
+    def has_metadata_log(self, node: int) -> bool:
+        """Return whether a node keeps the cluster's metadata on a disk that can be lost."""
+
+    def keeps_metadata_without(self, node: int) -> bool:
+        """Return whether all that is committed stays so when a node loses its disk."""
 
     def remove_controller(self) -> None:
         """Take its office from the controller, so that one is elected; no process is stopped."""

@@ -67,6 +67,8 @@ class KRaftBrokerLifecycle:
         listener: LifecycleListener,
         is_active_controller: Callable[[], bool],
         stop_controller: Callable[[Callable[[], None]], None] | None = None,
+        *,
+        reports_log_dirs: bool = True,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -75,6 +77,7 @@ class KRaftBrokerLifecycle:
         self._listener = listener
         self._is_active_controller = is_active_controller
         self._stop_controller = stop_controller
+        self._reports_log_dirs = reports_log_dirs
         self._incarnation = host.clock.now_us
         self._state = BrokerPhase.STARTING
         self._broker_epoch = NO_EPOCH
@@ -238,7 +241,9 @@ class KRaftBrokerLifecycle:
         self._listener.registered(self._broker_epoch)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once."""
+        """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once. Before KIP-858 nobody is told."""
+        if not self._reports_log_dirs:
+            return
         self._offline |= frozenset(partitions)
         if self._broker_epoch != NO_EPOCH:
             self._schedule_communication(0)

@@ -5,6 +5,7 @@ quorum finds it committed.
 """
 
 from collections.abc import Collection
+from typing import Final
 
 from harrow.cluster_model import events
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
@@ -16,7 +17,10 @@ from harrow.cluster_model.kraft.records import (
 )
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.trace import Trace
-from harrow.cluster_model.zookeeper.protocol import broker_path
+
+_REGISTRATION: Final = (events.REGISTRATION,)
+METADATA_LOSS: Final = "metadata loss"
+"""Why somebody leads whom no controller has elected: later decisions are lost."""
 
 
 class CommittedChanges:
@@ -33,6 +37,8 @@ class CommittedChanges:
         self._decided: dict[tuple[str, int], tuple[bool, str]] = {}
         # What the records amount to as far as the latest snapshot goes.
         self._snapshot_image = ClusterImage()
+        self.may_part = False
+        """Whether too many voters have lost their disks for what is committed to be in the log of every later leader."""
         trace.subscribe(events.ElectionDecided, self._decide)
         trace.subscribe(events.MetadataSnapshotWritten, self._snapshot_written)
 
@@ -84,10 +90,43 @@ class CommittedChanges:
         last = min(known, high_watermark) - 1
         if last >= 0 and not self._has_same_record(log, last):
             self._trace.publish(events.CommittedMetadataCut, node, last, known)
+            if self.may_part:
+                self.may_part = False
+                self._begin_anew(log, high_watermark)
             return
         for epoch, record in log.read(known, high_watermark):
             self._records.append((epoch, record))
             self._take(record)
+
+    def is_all_in(self, log: MetadataLog) -> bool:
+        """Return whether a log has all that is committed."""
+        last = len(self._records) - 1
+        return log.end_offset > last and (last < 0 or self._has_same_record(log, last))
+
+    def _begin_anew(self, log: MetadataLog, high_watermark: int) -> None:
+        """Go by a leader that lacks what was committed, and tell of what is otherwise with it: nobody decided that."""
+        before, image = self._image, log.replayed(ClusterImage(), high_watermark)
+        self._records[log.start_offset :] = log.read(log.start_offset, high_watermark)
+        self._image, self._snapshot_image = image, ClusterImage()
+        for broker in sorted({*before.brokers, *image.brokers}):
+            known, present = before.brokers.get(broker), image.brokers.get(broker)
+            was_there, is_there = (
+                known is not None and not known.fenced,
+                present is not None and not present.fenced,
+            )
+            if is_there and present is not None and (not was_there or known != present):
+                self._trace.emit(events.BrokerRegistered, broker, present.broker_epoch)
+            elif was_there and not is_there:
+                self._trace.emit(events.SessionExpired, broker, _REGISTRATION)
+        for name, record in image.partitions.items():
+            former = before.partitions.get(name)
+            if former is None or former.assignment != record.assignment:
+                self._trace.emit(
+                    events.ReplicasAssigned, name, record.replicas, record.adding, record.removing
+                )
+            if former is None or _leader_and_isr(former) != _leader_and_isr(record):
+                leadership = (name, record.leader, record.leader_epoch, record.isr)
+                self._trace.emit(events.LeaderElected, self._controller, *leadership, False, METADATA_LOSS)
 
     def _has_same_record(self, log: MetadataLog, offset: int) -> bool:
         """Return whether a log has the committed record at an offset; one that begins right behind it has its epoch."""
@@ -126,7 +165,7 @@ class CommittedChanges:
                 self._trace.emit(events.BrokerRegistered, record.broker, record.broker_epoch)
             elif record.fenced and not was_fenced:
                 kind = events.SessionExpired if record.expired else events.SessionClosed
-                self._trace.emit(kind, record.broker, (broker_path(record.broker),))
+                self._trace.emit(kind, record.broker, _REGISTRATION)
         else:
             image.apply(record)
 
@@ -138,7 +177,8 @@ class CommittedChanges:
         if is_assigned:
             self._trace.emit(events.ReplicasAssigned, name, record.replicas, record.adding, record.removing)
         if before is None or record.leader_epoch != before.leader_epoch:
-            unclean, reason = self._decided.pop((name, record.leader_epoch))
+            # Of what was committed once, lost, and is committed again nobody decides anew.
+            unclean, reason = self._decided.pop((name, record.leader_epoch), (False, METADATA_LOSS))
             self._trace.emit(events.LeaderElected, *leadership, unclean, reason)
         elif is_assigned and record.isr == before.isr:
             pass  # Nobody leads, and nobody is in sync, who was not before.

@@ -41,6 +41,7 @@ class QuorumControlPlane:
         trace: Trace,
         brokers: Mapping[int, Process],
         end_process: Callable[[int], None],
+        halt_process: Callable[[int], None],
     ) -> None:
         self._config = config
         self._topic_config = topic_config
@@ -53,7 +54,10 @@ class QuorumControlPlane:
         self.servers: dict[int, Process] = (
             {}
             if spec.combined
-            else {node: Process(process_name(node), partial(end_process, node)) for node in self._voters}
+            else {
+                node: Process(process_name(node), partial(end_process, node), partial(halt_process, node))
+                for node in self._voters
+            }
         )
         self.process_names = tuple(self._process(node).name for node in self._voters)
         self._quorum_config = QuorumConfig.of(config, behaviours)
@@ -116,6 +120,7 @@ class QuorumControlPlane:
             listener,
             lambda: broker in self._nodes and self._nodes[broker].is_active,
             partial(self.stop_server, broker) if broker in self._voters else None,
+            reports_log_dirs=self._behaviours.log_dir_failure_reported,
         )
         self._lives[broker] = life
         return life
@@ -200,11 +205,31 @@ class QuorumControlPlane:
             active.expire_session(broker)
 
     def lose_disk(self, broker: int) -> None:
-        """Have a broker begin with no metadata, and without the proof that it has stopped in good order.
+        """Have a node begin with no metadata, and without the proof that it has stopped in good order.
 
-        A controller in its process keeps its log: ``metadata.log.dir`` is a disk of its own.
+        A controller loses its log, its epoch and its vote, and takes part in the quorum again as one that has just been made: its former life
+        may have been one of the majority with what is committed. From 4.0 on (KIP-853) an operator can have the quorum know that.
         """
-        self._broker_logs[broker] = MetadataLog()
+        if broker in self._broker_logs:
+            self._broker_logs[broker] = MetadataLog()
+        if broker in self._logs:
+            end_offset = self._logs[broker].end_offset
+            is_kept = self.keeps_metadata_without(broker)
+            self._logs[broker] = MetadataLog()
+            if not is_kept:
+                self._changes.may_part = True
+                self._active = None  # Epochs may begin anew.
+            self._trace.emit(events.MetadataLogLost, broker, end_offset, is_kept)
+
+    def has_metadata_log(self, node: int) -> bool:
+        return node in self._logs
+
+    def keeps_metadata_without(self, node: int) -> bool:
+        """Return whether a majority of the voters has all that is committed, this one not counted."""
+        having = [
+            other for other, log in self._logs.items() if other != node and self._changes.is_all_in(log)
+        ]
+        return node not in self._logs or 2 * len(having) > len(self._voters)
 
     def remove_controller(self) -> None:
         """Have the active controller resign."""

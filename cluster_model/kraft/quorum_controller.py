@@ -428,7 +428,10 @@ class QuorumController:
         return changed
 
     def _election(self, partition: str) -> Election:
-        enabled = self._topic_config(_topic_of(partition)).unclean_leader_election
+        enabled = (
+            self._behaviours.kraft_elects_uncleanly
+            and self._topic_config(_topic_of(partition)).unclean_leader_election
+        )
         return (
             Election.UNCLEAN
             if enabled or not self._behaviours.unclean_election_only_if_enabled

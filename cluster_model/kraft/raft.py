@@ -497,7 +497,9 @@ class RaftClient:
             offset = self.log.truncate_to_divergence(*response.diverging)
             if offset < self.high_watermark:
                 self._host.publish(CommittedMetadataCut, self.node, offset, self.high_watermark)
-                self.high_watermark = offset
+                # An IllegalArgumentException ends the process (``KafkaMetadataLog.truncateTo``); its next life knows no high watermark.
+                self._host.halt()
+                return
             self._listener.truncated(offset)
         for epoch, record in response.records:
             self.log.append(epoch, record)

@@ -321,6 +321,8 @@ class Disk:
     checkpoints: dict[str, dict[str, int]] = field(default_factory=dict)
     log_dirs: int = 1
     """How many log directories there are (``log.dirs``), each on a disk of its own."""
+    metadata_log_dir: int = NO_DIR
+    """The log directory with the metadata log of KRaft (``metadata.log.dir``), `NO_DIR` where there is none."""
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories to which nothing can be written, whoever knows it."""

@@ -225,7 +225,11 @@ class LogManager:
         """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
-            self.is_halting = not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
+            self.is_halting = (
+                self.is_halting
+                or log_dir == self._disk.metadata_log_dir
+                or not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
+            )
             self._host.set_timer(0, self.on_dir_failure, log_dir)
 
     def has(self, partition: str) -> bool:

@@ -12,13 +12,14 @@ from harrow.cluster_model import errors, events
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.request_channel import RequestPace
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT_API, ControlPlane
 from harrow.cluster_model.history import History
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
-from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.disk import NO_DIR, Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog
 from harrow.cluster_model.protocol import NO_LEADER
@@ -48,6 +49,9 @@ _DELETES_RECORDS_SINCE: Final = (0, 11)
 
 _START_GAP_US: Final = 10 * US_PER_MS
 
+_METADATA_LOG_DIR: Final = 0
+"""``metadata.log.dir`` is by default the first of ``log.dirs``."""
+
 
 def control_plane_of(cluster: "Cluster") -> ControlPlane:
     """Return the control plane that a cluster has."""
@@ -64,6 +68,7 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
             cluster.trace,
             cluster.processes,
             cluster.stop_broker,
+            partial(cluster.crash_broker, power_loss=False),
         )
     return ZkControlPlane(
         spec,
@@ -127,7 +132,12 @@ class Cluster:
             if broker.joins_us != 0:
                 self._absent[broker.id] = None
                 self.processes[broker.id].running = False
-        self.disks = {broker.id: Disk(log_dirs=spec.disk.log_dirs) for broker in spec.brokers}
+        metadata_log_dir = _METADATA_LOG_DIR if self.metadata == KRAFT else NO_DIR
+        self.disks = {
+            broker.id: Disk(log_dirs=spec.disk.log_dirs, metadata_log_dir=metadata_log_dir)
+            for broker in spec.brokers
+        }
+        self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Those that somebody has asked for since the topics were created.
         self._added: dict[str, None] = {}
@@ -225,6 +235,7 @@ class Cluster:
                 *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours),
                 without_quota=self.without_quota,
             ),
+            self.paces[broker],
         )
         if self._replication_throttle is not None:
             life.replicas.throttle_replication(*self._replication_throttle)
@@ -269,14 +280,13 @@ class Cluster:
                 self.trace.emit(events.UnflushedLost, broker, partition, begin, end)
 
     def lose_disk(self, broker: int) -> None:
-        """Have a broker that is down find an empty disk when it comes back."""
-        if broker not in self.disks:
-            return  # A process of the control plane alone has no logs of partitions.
-        disk = self.disks[broker]
-        for partition, log_file in disk.log_files.items():
-            if log_file.log_end_offset:
-                self.trace.emit(events.LogLost, broker, partition, 0, log_file.log_end_offset)
-        disk.lose()
+        """Have a broker, or a controller of KRaft, that is down find an empty disk when it comes back."""
+        if broker in self.disks:
+            disk = self.disks[broker]
+            for partition, log_file in disk.log_files.items():
+                if log_file.log_end_offset:
+                    self.trace.emit(events.LogLost, broker, partition, 0, log_file.log_end_offset)
+            disk.lose()
         self.control_plane.lose_disk(broker)
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
@@ -298,12 +308,24 @@ class Cluster:
         process = self.processes[broker]
         if process.running:
             self.network.wake_idle_fetches(process)
-            self.brokers[broker].disk_slowed()
+            self.brokers[broker].slowed()
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Undo one `slow_disk`."""
         if broker in self.disks:
             self.disks[broker].speed_up(write_us)
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Have each request keep a thread of a broker so much longer."""
+        self.paces[broker].slow_down(request_us)
+        process = self.processes[broker]
+        if process.running:
+            self.network.wake_idle_fetches(process)
+            self.brokers[broker].slowed()
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Undo one `slow_broker`."""
+        self.paces[broker].speed_up(request_us)
 
     def step_clock(self, broker: int, by_us: int) -> None:
         """Have the clock of a broker's machine jump."""
@@ -511,6 +533,7 @@ class Cluster:
         self.resume_broker(broker)
         if broker in self.disks:
             self.disks[broker].repair()
+            self.paces[broker].heal()
         life = self.brokers.get(broker)
         if life is not None and (
             life.hangs or life.replicas.logs.offline_dirs or self._gives_up_too_soon(broker, life)

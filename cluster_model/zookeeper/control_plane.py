@@ -112,7 +112,13 @@ class ZkControlPlane:
         self._zookeeper.expire_session_of(f"broker-{broker}")
 
     def lose_disk(self, broker: int) -> None:
-        """Do nothing: what a broker knows of the cluster is in ZooKeeper."""
+        """Do nothing: what a broker knows of the cluster is in ZooKeeper, whose servers keep their disks."""
+
+    def has_metadata_log(self, node: int) -> bool:
+        return False
+
+    def keeps_metadata_without(self, node: int) -> bool:
+        return True
 
     def remove_controller(self) -> None:
         """Delete ``/controller``."""

@@ -19,15 +19,15 @@ class BrokerIsolation(LinkFault):
     name: ClassVar[str] = "broker_isolation"
 
     broker: Broker = described("Which broker.")
-    from_: Literal["zookeeper", "brokers", "servers"] = described(
-        "From whom (written `from`): `zookeeper`, the other `brokers`, or both (`servers`).",
+    from_: Literal["zookeeper", "quorum", "brokers", "servers"] = described(
+        "From whom (written `from`): `zookeeper` (in KRaft `quorum`), the other `brokers`, or both (`servers`).",
         default="servers",
     )
     duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
 
     def links(self, environment: BrokerProcesses) -> list[Link]:
         others: list[int | str] = []
-        if self.from_ != "zookeeper":
+        if self.from_ not in ("zookeeper", "quorum"):
             others += [other for other in environment.broker_ids() if other != self.broker]
         if self.from_ != "brokers":
             others.append("zookeeper")

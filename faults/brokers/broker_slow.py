@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Duration, Lasts, described
-from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
-from harrow.faults.fault import Environment, Link, SlowingFault
+from harrow.faults.fault import Environment, LastingFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSlow(SlowingFault):
-    """The broker is short of CPU or of disk: each request takes it longer, and the next one of the connection waits.
+class BrokerSlow(LastingFault):
+    """The broker is short of CPU: each request takes one of its threads longer, and the next one of the connection waits.
 
-    It works on with what it asks others: it keeps its session, and fetches what it replicates. That is the
-    failure that no timeout of the cluster notices, while clients wait.
+    Once all of `num.io.threads` are busy, whatever else it is asked for waits behind them: what its followers fetch, and what the controller
+    orders, unless `control.plane.listener.name` gives that a queue of its own. It works on with what it asks others: it keeps its session, and
+    fetches what it replicates. That is the failure that no timeout of the cluster notices, while clients wait. A controller in a process of its own
+    has one thread for each connection here.
     """
 
     name: ClassVar[str] = "broker_slow"
@@ -26,9 +27,8 @@ class BrokerSlow(SlowingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker)
 
-    def slow_links(self, environment: Environment) -> list[Link]:
-        senders: tuple[int | str, ...] = (*environment.broker_ids(), *environment.client_names())
-        return [(sender, self.broker) for sender in senders]
+    def inject(self, environment: Environment) -> None:
+        environment.slow_broker(self.broker, self.delay)
 
-    def quality(self) -> LinkQuality:
-        return LinkQuality(request_us=self.delay)
+    def end(self, environment: Environment) -> None:
+        environment.recover_broker(self.broker, self.delay)

@@ -24,7 +24,7 @@ class BrokerIs(Fact):
 
 @dataclass(frozen=True, slots=True)
 class IsRegistered(Fact):
-    """Whether /brokers/ids has the broker."""
+    """Whether a broker is registered: /brokers/ids has it, or in KRaft a controller has and does not fence it."""
 
     name: ClassVar[str] = "registered"
     keyed_by: ClassVar[tuple[str, ...]] = ("broker",)
@@ -35,12 +35,12 @@ class IsRegistered(Fact):
     def mismatches(self, observer: Observer) -> list[str]:
         if observer.is_registered(self.broker) == self.is_so:
             return []
-        return [f"broker {self.broker} is {'not ' if self.is_so else ''}in /brokers/ids"]
+        return [f"broker {self.broker} is {'not ' if self.is_so else ''}registered"]
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerIs(Fact):
-    """The broker in /controller."""
+    """The controller: the broker in /controller, or in KRaft the active controller."""
 
     name: ClassVar[str] = "controller"
     once: ClassVar[bool] = True

@@ -20,7 +20,7 @@ class DiskFault(LastingFault):
         """Do it to the disk of a broker that is down."""
 
     def applies(self, environment: Environment) -> bool:
-        return environment.may_lose_power(self.broker)
+        return environment.has_logs(self.broker) and environment.may_lose_power(self.broker)
 
     def inject(self, environment: Environment) -> None:
         if environment.is_running(self.broker):

@@ -13,7 +13,7 @@ class DiskFull(LogDirFault):
     """The disk of a log directory has room for so many more bytes. What retention deletes makes room again.
 
     The append for which there is none fails, and the broker does as with any I/O error: it takes the directory offline and goes on
-    without the replicas there (KIP-112, from 1.0 on), or ends where it has no other. Replicas of one size fill up at the same
+    without the replicas there (KIP-112, from 1.0 on), or ends where it has no other, in KRaft also with directory 0. Replicas of one size fill up at the same
     time. With the end of the fault somebody makes room and restarts the broker.
     """
 

@@ -13,7 +13,9 @@ class DiskLoss(DiskFault):
     """The broker dies, and its disk with it: logs, checkpoints, everything. It comes back with the same id and an empty disk.
 
     Kafka's replication is for this: what is committed survives as long as one replica in sync keeps its disk, and is elected. A
-    broker that comes back empty while it is in the ISR counts as having all of it (KIP-966).
+    broker that comes back empty while it is in the ISR counts as having all of it (KIP-966). A controller of KRaft, in a process of its own or
+    in a broker's, loses the metadata log, its epoch and its vote: while a majority of the quorum has what is committed nothing else
+    happens. Where it has not, a controller may be elected that knows less, and nothing is promised any more. Servers of ZooKeeper keep their disks.
     """
 
     name: ClassVar[str] = "disk_loss"
@@ -23,6 +25,9 @@ class DiskLoss(DiskFault):
         "How long until it is started with its new disk; by default it stays down until the cluster is healed.",
         default=None,
     )
+
+    def applies(self, environment: Environment) -> bool:
+        return environment.may_lose_disk(self.broker)
 
     def strike_disk(self, environment: Environment) -> None:
         environment.lose_disk(self.broker)

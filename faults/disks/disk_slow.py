@@ -25,7 +25,7 @@ class DiskSlow(LastingFault):
     duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
 
     def applies(self, environment: Environment) -> bool:
-        return environment.is_running(self.broker)
+        return environment.has_logs(self.broker) and environment.is_running(self.broker)
 
     def inject(self, environment: Environment) -> None:
         environment.slow_disk(self.broker, self.delay)

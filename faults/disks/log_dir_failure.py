@@ -12,8 +12,9 @@ class LogDirFailure(LogDirFault):
     """Writing to a log directory fails. What is stored there stays.
 
     The broker finds out when it appends, flushes or writes a checkpoint. It takes the directory offline and goes on without the
-    replicas there, and the controller elects others (KIP-112, from 1.0 on). Without another directory it ends at once, and
-    cannot start before the disk is well again. With the end of the fault somebody repairs the disk and restarts the broker.
+    replicas there, and the controller elects others (KIP-112, from 1.0 on; in KRaft from 3.7 on, KIP-858). Without another directory it
+    ends at once, and cannot start before the disk is well again. So it is in KRaft with directory 0, which has the metadata log (`metadata.log.dir`).
+    With the end of the fault somebody repairs the disk and restarts the broker.
     """
 
     name: ClassVar[str] = "log_dir_failure"

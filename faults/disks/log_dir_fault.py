@@ -18,7 +18,11 @@ class LogDirFault(LastingFault):
     duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
 
     def applies(self, environment: Environment) -> bool:
-        return environment.is_running(self.broker) and self.log_dir < environment.log_dirs()
+        return (
+            environment.has_logs(self.broker)
+            and environment.is_running(self.broker)
+            and self.log_dir < environment.log_dirs()
+        )
 
     @abstractmethod
     def repair(self, environment: Environment) -> None:

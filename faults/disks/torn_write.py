@@ -27,7 +27,11 @@ class TornWrite(LastingFault):
     )
 
     def applies(self, environment: Environment) -> bool:
-        return environment.is_running(self.broker) and environment.may_lose_power(self.broker)
+        return (
+            environment.has_logs(self.broker)
+            and environment.is_running(self.broker)
+            and environment.may_lose_power(self.broker)
+        )
 
     def inject(self, environment: Environment) -> None:
         environment.crash_broker(self.broker, power_loss=True, torn_after=self.after)

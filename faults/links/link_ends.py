@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from harrow.cluster_model.fields import LinkEndMarker, all_fields_of, with_fields
+from harrow.cluster_model.topology import quorum_counterpart
 from harrow.faults.fault import Fault, Link
 
 F = TypeVar("F", bound=Fault)
@@ -49,20 +50,31 @@ def with_fewer_ends(fault: F) -> Iterator[F]:
 
 
 def with_link_ends(
-    fault: F, brokers: Sequence[int], clients: Sequence[str], meant: Callable[[str], Sequence[int]]
+    fault: F,
+    brokers: Sequence[int],
+    clients: Sequence[str],
+    meant: Callable[[str], Sequence[int]],
+    quorum: Sequence[int] = (),
 ) -> F:
     """Return the fault with the ends that it means now: ids and names, each once, in the order of what it says.
 
-    *meant* looks up what is neither a group nor an end itself, which is a reference to brokers.
+    *meant* looks up what is neither a group nor an end itself, which is a reference to brokers. For a fault that parts the control plane,
+    ``zookeeper`` is each server of its *quorum*, where there are several, or brokers among them.
     """
     everyone = (*brokers, *clients, ZOOKEEPER)
+    is_several = len(quorum) > 1 or any(node in brokers for node in quorum)
 
     def ends(end: End) -> Sequence[End]:
+        if end == ZOOKEEPER and fault.parts_control_plane and is_several:
+            return quorum
         if end == BROKERS:
             return brokers
         if end == CLIENTS:
             return clients
-        return (end,) if end in (*everyone, OTHERS) or isinstance(end, int) else meant(end)
+        if isinstance(end, int):
+            counterpart = quorum_counterpart(end, quorum)
+            return (end if counterpart is None else counterpart,)
+        return (end,) if end in (*everyone, OTHERS) else meant(end)
 
     found: dict[str, tuple[End, ...]] = {}
     for item in all_fields_of(type(fault)):

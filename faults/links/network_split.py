@@ -24,10 +24,12 @@ class NetworkSplit(LinkFault):
     """
 
     name: ClassVar[str] = "network_split"
+    parts_control_plane: ClassVar[bool] = True
 
     shape: Literal["halves", "bridge", "majorities_ring"] = described("How it falls apart.", default="halves")
     nodes: tuple[LinkEnd, ...] = described(
-        "Which servers fall apart; links with all others are whole. By default the brokers and ZooKeeper.",
+        "Which servers fall apart; links with all others are whole. By default the brokers and ZooKeeper, or the quorum of KRaft: each of "
+        "their servers is a node of its own.",
         default=(BROKERS, ZOOKEEPER),
         shrinks=False,
     )
@@ -40,7 +42,7 @@ class NetworkSplit(LinkFault):
 
     def problem(self) -> str | None:
         least = _LEAST[self.shape]
-        if len(self.nodes) >= least or any(map(may_be_several, self.nodes)):
+        if len(self.nodes) >= least or any(end == ZOOKEEPER or may_be_several(end) for end in self.nodes):
             return None
         return f"this cuts no link: it takes {least} nodes"
 

@@ -116,7 +116,7 @@ class UserCluster:
         self.names = Names(brokers, {each.name: f"{PREFIX}{run}-{each.name}" for each in plan.cluster.topics})
         self.spec: ClusterSpec = plan.cluster
         # Why something was elected is in logs that nobody has at hand.
-        self.seen = MetadataSeen(surroundings.report)
+        self.seen = MetadataSeen(surroundings.report, has_znodes=seen.metadata == ZOOKEEPER)
         self._assignments = topic_assignments(self.spec)
         self._journal = journal
         self._permitted = permitted

@@ -269,3 +269,22 @@ def test_two_releases_differ_in_behaviours_and_in_defaults_that_nobody_has_set(
     rows = {row["key"]: row["values"] for row in told}
     assert rows["zookeeper.session.timeout.ms (broker), by default"] == ["6000", "18000"]
     assert not [key for key in rows if key.startswith("replica.lag.time.max.ms")]
+
+
+def test_two_releases_are_compared_by_name(harrow: Harrow, folder: Path) -> None:
+    out = harrow("diff", "4.0", "latest").stdout
+    assert out.startswith("What Kafka 4.3 does otherwise than 4.0")
+    assert re.search(r"eligible_leader_replicas +true, before false", out)
+    told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)
+    assert told["schema"] == "harrow.diff-releases/1"
+    assert told["metadata"] == [["kraft", "zookeeper"], ["kraft"]]
+    assert "transactions_v2" in told["behaviours"]
+    assert told["defaults"]["linger.ms (producer)"] == "5, before 0"
+    assert json.loads(harrow("diff", "4.0", "3.9", "--format", "json").stdout)["without"] == [
+        name for name, change in told["defaults"].items() if change.endswith(", new")
+    ]
+
+
+def test_a_folder_that_is_called_like_a_release_is_a_run(harrow: Harrow, folder: Path) -> None:
+    (folder / "4.0").mkdir()
+    assert harrow("diff", "4.0", "4.3").returncode == 2

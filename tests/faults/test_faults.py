@@ -46,6 +46,7 @@ class FakeEnvironment:
         self.stopping: set[int] = set()
         self.under_replicated: tuple[str, ...] = ()
         self.irreplaceable: set[int] = set()
+        self.without_logs: set[int] = set()
         self.down: set[str] = set()
         self.still: set[str] = set()
 
@@ -66,6 +67,12 @@ class FakeEnvironment:
         self.did.append(("crash", broker, power_loss, *torn))
         self.running.discard(broker)
 
+    def has_logs(self, broker: int) -> bool:
+        return broker not in self.without_logs
+
+    def may_lose_disk(self, broker: int) -> bool:
+        return self.may_lose_power(broker)
+
     def lose_disk(self, broker: int) -> None:
         self.did.append(("lose disk", broker))
 
@@ -77,6 +84,12 @@ class FakeEnvironment:
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         self.did.append(("repair dir", broker, log_dir, room_bytes))
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        self.did.append(("slow broker", broker, request_us))
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        self.did.append(("recover broker", broker, request_us))
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         self.did.append(("slow disk", broker, write_us))
@@ -646,6 +659,21 @@ def test_no_disk_fails_where_the_budget_does_not_allow_it(fault: Fault) -> None:
     assert fault.applies(environment)
     environment.irreplaceable = {0}
     assert not fault.applies(environment)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(LogDirFailure(broker=0), DiskFull(broker=0), DiskSlow(broker=0)),
+        *(TornWrite(broker=0), StaleCheckpoint(broker=0)),
+    ],
+)
+def test_what_befalls_logs_strikes_nobody_who_has_none(fault: Fault) -> None:
+    environment = FakeEnvironment()
+    assert fault.applies(environment)
+    environment.without_logs = {0}
+    assert not fault.applies(environment)
+    assert DiskLoss(broker=0).applies(environment)
 
 
 def test_nobody_is_parted_from_itself() -> None:

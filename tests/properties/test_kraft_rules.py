@@ -120,6 +120,12 @@ class Watched:
     def start(self, node: int) -> None:
         self.cluster.start_broker(node)
 
+    def lose_disk(self, node: int) -> None:
+        """Empty a disk, if a majority of the quorum keeps what is committed."""
+        if self.plane.keeps_metadata_without(node):
+            self.crash(node)
+            self.cluster.lose_disk(node)
+
     def stop(self, node: int) -> None:
         if self.cluster.nodes[node].running:
             self.cluster.stop_broker(node)
@@ -145,7 +151,10 @@ class Watched:
 
 steps = st.one_of(
     st.tuples(st.just("run"), st.sampled_from([5, 100, 700, 3_000, 10_000])),
-    st.tuples(st.sampled_from(["crash", "start", "stop", "pause", "resume", "cut_off"]), st.integers(0, 8)),
+    st.tuples(
+        st.sampled_from(["crash", "start", "stop", "pause", "resume", "cut_off", "lose_disk"]),
+        st.integers(0, 8),
+    ),
     st.tuples(st.just("heal")),
 )
 

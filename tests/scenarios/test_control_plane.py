@@ -53,6 +53,12 @@ class Oracle:
     def lose_disk(self, broker: int) -> None:
         """It keeps what there is to know."""
 
+    def has_metadata_log(self, node: int) -> bool:
+        return False
+
+    def keeps_metadata_without(self, node: int) -> bool:
+        return True
+
     def start_server(self, node: int) -> None:
         raise AssertionError(f"there is no controller {node}")
 

@@ -12,9 +12,10 @@ from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted, listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import TOPIC
+from harrow.cluster_model.settings import BROKER, CONTROL_PLANE_LISTENER, SETTINGS, TOPIC
 from harrow.cluster_model.topology import (
     BROKERS_MAX,
+    KRAFT,
     PARTITIONS_MAX,
     ZOOKEEPER,
     BrokerSpec,
@@ -78,13 +79,14 @@ class ClusterReader:
             settings=plain(self._settings.broker()),
         )
         self._check_metadata(spec)
+        self._note_unread(spec, [self._settings.broker(), *(settings for _, settings in brokers.values())])
         if (
             spec.controller is not None
             and spec.controller in self._ids
             and spec.controller not in self._initial
         ):
             self._draft.problem(("cluster", "controller"), f"broker {spec.controller} joins later")
-        references.add_servers(self._servers(spec))
+        references.add_servers(self._servers(spec), self._quorum(spec))
         return CheckedCluster(
             spec=spec,
             topics={name: settings for name, (_, settings) in topics.items()},
@@ -116,13 +118,41 @@ class ClusterReader:
             return spec.zookeeper_ids()
         return () if spec.combined else spec.controller_ids()
 
+    def _quorum(self, spec: ClusterSpec) -> tuple[int, ...]:
+        """Return the voters of KRaft."""
+        release = RELEASES.get(self._settings.release)
+        is_kraft = (spec.metadata or (release.metadata if release else None)) == KRAFT
+        return spec.controller_ids() if is_kraft else ()
+
     def _check_metadata(self, spec: ClusterSpec) -> None:
         """Check that the release keeps its metadata where the campaign says."""
         release = self._settings.release
         if release not in RELEASES or spec.metadata in (None, *RELEASES[release].modes):
             return
         known = listed(RELEASES[release].modes)
-        self._draft.problem(("cluster", "metadata"), f"Kafka {release} keeps its metadata in {known}")
+        message = (
+            f"Kafka {release} keeps its metadata in {known}; leave `metadata` out, or name another release"
+        )
+        self._draft.problem(("cluster", "metadata"), message)
+
+    def _note_unread(self, spec: ClusterSpec, settings: Sequence[GivenSettings]) -> None:
+        """Note what a campaign says of the control plane that its brokers have not, as somebody does who tries another release."""
+        release = RELEASES.get(self._settings.release)
+        if release is None:
+            return
+        metadata = spec.metadata or release.metadata
+        why = (
+            f"Kafka {release.name} keeps its metadata in {'KRaft' if metadata == KRAFT else 'ZooKeeper'} here"
+        )
+        for name, given in (item for each in settings for item in each.items()):
+            known = SETTINGS[BROKER, name]
+            if known.metadata not in ("", metadata):
+                # KafkaConfig.validateControlPlaneListenerEmptyForKRaft
+                refused = " (brokers refuse to start with it)" if name == CONTROL_PLANE_LISTENER else ""
+                self._draft.note(given.path, f"{name} says nothing: {why}{refused}")
+        for section, of in (("zookeeper", ZOOKEEPER), ("kraft", KRAFT)):
+            if of != metadata and self._given.get(section):
+                self._draft.note(("cluster", section), f"cluster.{section} says nothing: {why}")
 
     def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:
         """Check that racks are known of all brokers or of none, if replicas are to be assigned by them."""

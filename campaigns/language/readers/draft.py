@@ -23,6 +23,8 @@ class Report:
     """The mistakes found so far, each with the variants in which it was found (None is the base)."""
 
     found: dict[nodes.Mistake, list[str | None]] = field(default_factory=dict)
+    notes: dict[nodes.Mistake, None] = field(default_factory=dict)
+    """What a campaign says in vain, and may."""
     _suggestions: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
 
     def add(self, mark: nodes.Mark, message: str, variant: str | None) -> None:
@@ -61,6 +63,10 @@ class Draft:
         """Report what is wrong with what stands at *path*, or *at_key* with its key."""
         _, key_mark, node = nodes.lookup(self.tree, path)
         self.report.add(key_mark if at_key else node.mark, message, self.variant)
+
+    def note(self, path: nodes.Path, message: str) -> None:
+        """Note that what stands at *path* changes nothing here."""
+        self.report.notes[nodes.Mistake(nodes.lookup(self.tree, path)[1], message)] = None
 
     def unknown(
         self, path: nodes.Path, what: str, word: str, names: Collection[str], *, at_key: bool = False

@@ -14,6 +14,7 @@ from harrow.cluster_model.topology import (
     ProducerSpec,
     TopicSpec,
     process_name,
+    quorum_counterpart,
 )
 from harrow.faults.actions import AddPartitions
 from harrow.faults.clients.client_processes import ALL, ANY
@@ -46,6 +47,7 @@ class References:
         )
         # Unknown until the whole section has been read.
         self._servers: tuple[int, ...] | None = None
+        self._quorum: tuple[int, ...] = ()
         self._internal: dict[str, int] = {}
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
@@ -60,9 +62,10 @@ class References:
         if partition in self._replicas:
             self._replicas[partition] = tuple(dict.fromkeys((*self._replicas[partition], *replicas)))
 
-    def add_servers(self, servers: Iterable[int]) -> None:
-        """Note which servers there are that are no brokers."""
+    def add_servers(self, servers: Iterable[int], quorum: Iterable[int] = ()) -> None:
+        """Note which servers there are that are no brokers, and of KRaft the voters, be they brokers or not."""
         self._servers = tuple(servers)
+        self._quorum = tuple(quorum)
 
     def add_clients(self, producers: Iterable[ProducerSpec], **others: Iterable[Any]) -> None:
         self._producers = tuple(producer.name for producer in producers)
@@ -101,6 +104,11 @@ class References:
         if self._servers is None or server in self._servers:
             return True
         known = [process_name(each) for each in self._servers]
+        counterpart = quorum_counterpart(server, self._quorum)
+        if counterpart is not None:
+            message = f"there is no ZooKeeper: {process_name(server)} stands for {process_name(counterpart)} of the quorum"
+            self._draft.note(path, message)
+            return True
         are = f"the servers are {listed(known)}" if known else "every server is a broker"
         self._draft.problem(path, f"unknown server {process_name(server)}; {are}")
         return False
@@ -170,7 +178,9 @@ class References:
         if isinstance(endpoint, int):
             self.broker(path, endpoint)
         elif endpoint != ZOOKEEPER and endpoint not in self._clients and self._checks_clients:
-            known = (*sorted(self._clients), ZOOKEEPER)
+            servers = tuple(map(process_name, self._servers or ()))
+            brokers = tuple(map(str, sorted(self._brokers)))
+            known = (*brokers, *sorted(self._clients), *GROUPS, ZOOKEEPER, literals.QUORUM, *servers)
             self._draft.unknown(path, "end of a link", endpoint, known)
 
     def link_end(self, path: Path, end: int | str) -> None:

@@ -4,7 +4,7 @@ What a fault would do is found out by letting it act on a stand-in of the cluste
 nothing on. So a limit holds for every fault, also for one that nobody has thought of here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -17,6 +17,9 @@ from harrow.faults.links.link_ends import ZOOKEEPER
 
 _STEPS_MAX: Final = 10_000
 
+Outage = tuple[frozenset[int], frozenset[int]]
+"""The brokers, and the servers of ZooKeeper or controllers of KRaft, that are out of service."""
+
 
 def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool) -> bool:
     """Return whether a fault leaves as much of a cluster in service as the limits ask for, all the while that it is done.
@@ -24,16 +27,19 @@ def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool)
     One that takes nobody out of service is allowed whatever is out already: it may be what ends an outage. One that does is
     not while another takes out one broker after the other, as a rolling restart does, and this one is not *alone*.
     """
-    rehearsal = _Rehearsal(target.environment)
-    out_before = rehearsal.out_of_service()
-    for out in _outages(fault, rehearsal):
-        is_allowed = is_alone and _is_within(limits, out, out - out_before, target)
-        if not out <= out_before and not is_allowed:
+    rehearsal = _Rehearsal(target.environment, target.observer.quorum())
+    out_before, servers_before = rehearsal.out_of_service()
+    for out, servers in _outages(fault, rehearsal):
+        if not out <= out_before and not (is_alone and _is_within(limits, out, out - out_before, target)):
             return False
+        if limits.keep_majority and not servers <= servers_before:
+            quorum = len(target.observer.quorum())
+            if not is_alone or 2 * (quorum - len(servers)) <= quorum:
+                return False
     return True
 
 
-def _outages(fault: Fault, rehearsal: "_Rehearsal") -> Iterator[frozenset[int]]:
+def _outages(fault: Fault, rehearsal: "_Rehearsal") -> Iterator[Outage]:
     """Yield who is out of service at each moment of a fault."""
     fault.inject(rehearsal)
     yield from rehearsal.outages
@@ -105,45 +111,58 @@ class _Rehearsal:
 
     strike = 0
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, quorum: Sequence[int]) -> None:
         self._real = environment
+        self._quorum = quorum
         self._down: dict[int, bool] = {}
         self._paused: dict[int, bool] = {}
         self._cut: set[Link] = set()
         self._expired: set[int] = set()
-        self.outages: list[frozenset[int]] = []
+        self.outages: list[Outage] = []
         self.broker_ids = environment.broker_ids
         self.client_names = environment.client_names
         self.controller = environment.controller
         self.may_lose_power = environment.may_lose_power
+        self.has_logs = environment.has_logs
+        self.may_lose_disk = environment.may_lose_disk
         self.has_message_rule = environment.has_message_rule
 
     def client(self, name: str) -> _Untouched:
         return _Untouched()
 
-    def out_of_service(self) -> frozenset[int]:
-        """Return the brokers that are down, stop, are paused, have lost their session, or are cut off.
+    def out_of_service(self) -> Outage:
+        """Return the brokers that are down, stop, are paused, have lost their session, or are cut off, and the servers of the control plane.
 
-        Cut off is who does not reach ZooKeeper, or most of those who are in service, the worst first. Of two that do not reach
+        Cut off is who does not reach ZooKeeper, or the quorum, or most of those who are in service, the worst first. Of two that do not reach
         each other neither is, where both reach a third.
         """
-        serving = [broker for broker in self.broker_ids() if self._is_up(broker)]
+        servers = self._connected([node for node in self._quorum if self._is_up(node)])
+        serving = self._connected(
+            [
+                broker
+                for broker in self.broker_ids()
+                if self._is_up(broker) and broker not in self._expired and self._reaches(broker, servers)
+            ]
+        )
+        return frozenset(self.broker_ids()).difference(serving), frozenset(self._quorum).difference(servers)
+
+    def _connected(self, serving: list[int]) -> list[int]:
+        """Return who is left without those that most of the others do not reach."""
         while serving:
             cuts = {one: sum(self._is_cut(one, other) for other in serving) for one in serving}
-            worst = max(serving, key=lambda broker: (cuts[broker], broker))
+            worst = max(serving, key=lambda node: (cuts[node], node))
             if 2 * cuts[worst] <= len(serving) - 1:
                 break
             serving.remove(worst)
-        return frozenset(self.broker_ids()).difference(serving)
+        return serving
 
-    def _is_up(self, broker: int) -> bool:
-        return (
-            self.is_running(broker)
-            and not self.is_stopping(broker)
-            and not self.is_paused(broker)
-            and broker not in self._expired
-            and not self._is_cut(broker, ZOOKEEPER)
-        )
+    def _is_up(self, node: int) -> bool:
+        return self.is_running(node) and not self.is_stopping(node) and not self.is_paused(node)
+
+    def _reaches(self, broker: int, servers: Sequence[int]) -> bool:
+        """Return whether a broker reaches the control plane: most of its servers that serve, as far as there are any."""
+        cuts = sum(server != broker and self._is_cut(broker, server) for server in servers)
+        return not self._is_cut(broker, ZOOKEEPER) and 2 * cuts <= len(servers)
 
     def _is_cut(self, one: int | str, other: int | str) -> bool:
         return any(
@@ -180,6 +199,12 @@ class _Rehearsal:
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: who has ended for it is started apart."""
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        """Do nothing: it stays in service."""
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        """Do nothing: it stays in service."""
 
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Do nothing: it stays in service."""

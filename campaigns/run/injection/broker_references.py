@@ -5,7 +5,7 @@ from math import ceil
 
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model.sim.choices import Stream, pick
-from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, quorum_counterpart
 from harrow.faults.links.link_ends import ZOOKEEPER
 
 
@@ -24,9 +24,12 @@ class BrokerReferences:
 
     def _meant(self, reference: object) -> Iterator[int]:
         if isinstance(reference, int):
-            # A plan for ZooKeeper may be run without it.
-            is_here = reference < FIRST_ZOOKEEPER_ID or reference in self._target.observer.quorum()
-            yield from (reference,) if is_here else ()
+            quorum = self._target.observer.quorum()
+            if reference < FIRST_ZOOKEEPER_ID or reference in quorum:
+                yield reference
+            elif (counterpart := quorum_counterpart(reference, quorum)) is not None:
+                # A plan for ZooKeeper may be run without it.
+                yield counterpart
             return
         word, _, rest = str(reference).partition(" ")
         if word == "any":

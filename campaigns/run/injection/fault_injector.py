@@ -219,7 +219,8 @@ class FaultInjector:
             struck = with_fields(fault, dict(zip(decided, brokers, strict=True)))
             environment = self._target.environment
             ends = with_link_ends(
-                struck, environment.broker_ids(), environment.client_names(), self._references.brokers
+                *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
+                self._target.observer.quorum(),
             )
             yield from (each.decided(self._draw) for each in self._with_clients(ends))
 

@@ -127,7 +127,8 @@ class _Counter:
     def session_expired(self, event: events.SessionExpired) -> None:
         self._hit("session-expired")
         known = self.state.brokers.get(event.broker)
-        if zk.broker_path(event.broker) in event.ephemerals and (known is None or known.is_live):
+        is_gone = events.ends_registration(event.broker, event.ephemerals)
+        if is_gone and (known is None or known.is_live):
             self._hit("session-expired-alive")
         if zk.CONTROLLER in event.ephemerals and self.state.broker(event.broker).is_active_controller:
             self._hit("controller-lost-its-session")

@@ -78,8 +78,36 @@ class ModelEnvironment:
             enough,
         )
 
+    def has_logs(self, broker: int) -> bool:
+        return broker in self._cluster.disks
+
+    def may_lose_disk(self, broker: int) -> bool:
+        """Return whether enough copies stay of records and, of the metadata, with a majority of the quorum."""
+        plane = self._cluster.control_plane
+        if not self.has_logs(broker) and not plane.has_metadata_log(broker):
+            return False
+        return not self._survivable or (self.may_lose_power(broker) and plane.keeps_metadata_without(broker))
+
+    def slow_broker(self, broker: int, request_us: int) -> None:
+        if self.has_logs(broker):
+            self._cluster.slow_broker(broker, request_us)
+        else:
+            # Controllers and ZooKeeper servers have no threads that requests wait for.
+            for sender in self._everybody():
+                self.degrade_link(sender, broker, LinkQuality(request_us=request_us))
+
+    def recover_broker(self, broker: int, request_us: int) -> None:
+        if self.has_logs(broker):
+            self._cluster.recover_broker(broker, request_us)
+        else:
+            for sender in self._everybody():
+                self.recover_link(sender, broker, LinkQuality(request_us=request_us))
+
     def log_dirs(self) -> int:
         return self._cluster.spec.disk.log_dirs
+
+    def _everybody(self) -> tuple[int | str, ...]:
+        return (*self.broker_ids(), *self.client_names())
 
     def step_clock(self, end: int | str, by_us: int) -> None:
         if isinstance(end, int):

@@ -115,7 +115,7 @@ class ClusterObserver:
         return (
             process.running
             and not process.paused
-            and network.disturbs(process.name)
+            and (network.disturbs(process.name) or self._cluster.paces[broker].request_us > 0)
             and not any(
                 network.is_cut(process.name, name) for name in self._cluster.control_plane.process_names
             )

@@ -105,7 +105,10 @@ class ModelTarget:
 
     def _settings_of(self, names: Collection[str]) -> dict[str, PartitionSettings]:
         cluster = self.cluster
-        return partition_settings(cluster.spec, names, cluster.replicas_of, cluster.topic_config)
+        return partition_settings(
+            *(cluster.spec, names, cluster.replicas_of, cluster.topic_config),
+            elects_uncleanly=cluster.behaviours.elects_uncleanly(cluster.metadata),
+        )
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
         """Return the replicas' logs: as their brokers have them, else as their disks do."""

@@ -1,6 +1,7 @@
 """What the settings of a cluster promise of its partitions."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.settings import TopicConfig
@@ -12,12 +13,22 @@ def partition_settings(
     names: Iterable[str],
     replicas_of: Callable[[str], tuple[int, ...]],
     topic_config: Callable[[str, int], TopicConfig],
+    *,
+    elects_uncleanly: bool = True,
 ) -> dict[str, PartitionSettings]:
-    """Return what is promised of each of these partitions, from what each broker makes of its topic's settings."""
+    """Return what is promised of each of these partitions, from what each broker makes of its topic's settings.
+
+    Where controllers never *elect uncleanly*, no setting has them do so.
+    """
     of_topics = {
         topic.name: {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}
         for topic in spec.topics
     }
+    if not elects_uncleanly:
+        of_topics = {
+            name: {broker: replace(own, unclean_leader_election=False) for broker, own in on_broker.items()}
+            for name, on_broker in of_topics.items()
+        }
     found = {}
     for partition in names:
         on_broker, replicas = of_topics[partition.rpartition("-")[0]], replicas_of(partition)

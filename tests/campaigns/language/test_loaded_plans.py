@@ -334,6 +334,38 @@ def test_faults() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("partition: {between: brokers, and: quorum}", "partition: {between: brokers, and: zookeeper}"),
+        ("broker_crash: {broker: leader of quorum}", "broker_crash: {broker: leader of zookeeper}"),
+        ("partition: {between: followers  of quorum}", "partition: {between: followers of zookeeper}"),
+    ],
+)
+def test_who_has_no_zookeeper_says_quorum(said: str, meant: str) -> None:
+    faults = [
+        plan(f'kafka: "4.3"\nworkload: {{duration: 5s}}\nfaults: [{{at: 1s, do: {{{text}}}}}]\n').faults
+        for text in (said, meant)
+    ]
+    assert faults[0] == faults[1]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("quarum", ("did you mean `quorum`?",)),
+        ("xyz", ("0, 1, 2", "brokers", "quorum", "controller-3000", "controller-3002")),
+    ],
+)
+def test_controllers_are_among_the_ends_of_links_that_there_are(
+    written: str, expected: tuple[str, ...]
+) -> None:
+    (problem,) = problems(
+        f'kafka: "4.3"\nworkload: {{duration: 5s}}\nfaults: [{{at: 1s, do: {{partition: {{between: brokers, and: {written}}}}}}}]\n'
+    )
+    assert all(text in str(problem) for text in expected)
+
+
 def test_disk_limits_and_zookeeper() -> None:
     found = plan(
         "cluster: {disk: {writeback: never}, zookeeper: {tick: 3s}}\nlimits: {script: 1m, recovery: 2m}\n"

@@ -334,6 +334,29 @@ def test_what_all_replicas_lose_with_their_disks_is_permitted_to_go() -> None:
     assert causes(run) == {("disk-failure", "disk failure")}
 
 
+@pytest.mark.parametrize(
+    ("lost_at", "is_kept", "permitted_by"), [(8, False, "disk failure"), (8, True, None), (15.2, False, None)]
+)
+def test_what_goes_after_the_quorum_has_lost_its_metadata_is_permitted_to_go(
+    lost_at: float, is_kept: bool, permitted_by: str | None
+) -> None:
+    """A majority of the controllers lost its disks before, none did, or it did when all was over."""
+    run, _ = acked_by_both()
+    if lost_at < 10:
+        run.at(lost_at)
+        run.event("metadata_log_lost", node=3000, end_offset=9, is_kept=is_kept)
+    lose_by_high_watermark(run)
+    if lost_at > 10:
+        run.at(lost_at)
+        run.event("metadata_log_lost", node=3000, end_offset=9, is_kept=is_kept)
+    (finding,) = run.judge("lost-write").findings
+    assert finding.permitted_by == permitted_by
+    assert ("the quorum lost with the disks of its controllers" in because(finding)) == (
+        permitted_by is not None
+    )
+    assert run.judge("lost-write").status == ("permitted" if permitted_by else "violated")
+
+
 def test_the_last_replica_standing_with_an_empty_disk_takes_what_others_still_have() -> None:
     run = last_in_isr_goes_on_without(lambda run: run.recover_with_corruption(0, 1))
     assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}

@@ -35,7 +35,7 @@ class SlowLife(Life):
         super().__init__()
         self.order({Q: state(1, 0)})
         self.disk.slow_down(SECOND)
-        self.broker.disk_slowed()
+        self.broker.slowed()
         self.host.responses.clear()
         self.names: dict[int, str] = {}
 

@@ -18,11 +18,11 @@ from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
-from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, TopicSpec
+from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, DiskSpec, TopicSpec
 from tests.cluster_model.fakes import FakeHost, FakeListener
 
 SECOND = 1_000_000
@@ -38,6 +38,7 @@ class Kraft:
         voters: int = 3,
         combined: bool = False,
         settings: dict[str, Any] | None = None,
+        log_dirs: int = 1,
         **switches: Any,
     ) -> None:
         spec = ClusterSpec(
@@ -47,6 +48,7 @@ class Kraft:
             voters=voters,
             combined=combined,
             settings=settings or {},
+            disk=DiskSpec(log_dirs=log_dirs),
         )
         behaviours = replace(
             Behaviours(), **{"maximal_isr": True, "isr_expansion_checks_registration": True, **switches}
@@ -145,6 +147,105 @@ def test_who_has_lost_its_disk_has_not_stopped_in_good_order() -> None:
     known.cluster.start_broker(1)
     known.run(0.5)
     assert known.active.image.partitions[P].elr == ()
+
+
+@pytest.mark.parametrize("combined", [True, False])
+def test_who_loses_its_disk_forgets_its_vote_and_what_it_had_of_the_metadata(combined: bool) -> None:
+    known = Kraft(combined=combined)
+    plane = known.cluster.control_plane
+    assert isinstance(plane, QuorumControlPlane)
+    node = known.controller
+    epoch = plane._logs[node].epoch
+    assert plane.has_metadata_log(node)
+    known.cluster.crash_broker(node, power_loss=False)
+    known.cluster.lose_disk(node)
+    assert (plane._logs[node].end_offset, plane._logs[node].epoch, plane._logs[node].voted_for) == (0, 0, -1)
+    known.cluster.start_broker(node)
+    known.run(10)
+    assert plane._logs[node].epoch > epoch
+    assert plane._changes.is_all_in(plane._logs[node])
+    assert not known.named(events.InvariantBroken)
+
+
+def test_a_disk_more_than_a_minority_takes_what_is_committed() -> None:
+    known = Kraft()
+    plane = known.cluster.control_plane
+    for node in (3_000, 3_001):
+        known.cluster.crash_broker(node, power_loss=False)
+        known.cluster.lose_disk(node)
+    assert [event[-1] for event in known.named(events.MetadataLogLost)] == [True, False]
+    assert not plane.keeps_metadata_without(3_002)
+    known.cluster.crash_broker(3_002, power_loss=False)
+    for node in (3_000, 3_001):
+        known.cluster.start_broker(node)
+    known.run(5)
+    assert known.controller in (3_000, 3_001)
+    assert "committed-metadata-kept" in {event[2] for event in known.named(events.InvariantBroken)}
+    assert known.cluster.partition_state(P) is None, "the cluster knows no topic any more"
+
+
+def test_a_node_that_would_have_to_cut_off_what_is_committed_ends() -> None:
+    """KafkaMetadataLog.truncateTo; its next life knows of no high watermark, and takes what the leader has."""
+    known = Kraft(voters=1)
+    plane = known.cluster.control_plane
+    assert isinstance(plane, QuorumControlPlane)
+    epoch = plane._logs[3_000].epoch
+    known.cluster.crash_broker(3_000, power_loss=False)
+    known.cluster.lose_disk(3_000)
+    plane._logs[3_000].epoch = epoch
+    known.cluster.start_broker(3_000)
+    known.run(10)
+    assert not any(process.running for process in known.cluster.processes.values())
+    for broker in range(3):
+        known.cluster.start_broker(broker)
+    known.run(20)
+    assert all(known.cluster.is_registered(broker) for broker in range(3))
+
+
+@pytest.mark.parametrize(("kafka", "leader"), [("3.6", -1), ("3.9", 0)])
+def test_who_is_not_in_sync_is_elected_from_3_9_on_where_that_is_enabled(kafka: str, leader: int) -> None:
+    """ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic (KAFKA-12670)."""
+    behaviours = RELEASES[kafka].behaviours
+    known = Kraft(
+        settings={"unclean.leader.election.enable": True},
+        **{
+            name: getattr(behaviours, name) for name in ("kraft_elects_uncleanly", "eligible_leader_replicas")
+        },
+    )
+    for broker in (0, 1):
+        known.cluster.crash_broker(broker, power_loss=False)
+    known.run(12)
+    known.cluster.crash_broker(2, power_loss=False)
+    known.cluster.start_broker(0)
+    known.run(20)
+    assert known.state()[0] == leader
+
+
+@pytest.mark.parametrize(("kafka", "leader"), [("3.6", 0), ("3.9", 1)])
+def test_the_controller_hears_of_a_failed_log_directory_from_3_7_on(kafka: str, leader: int) -> None:
+    """BrokerLifecycleManager.propagateDirectoryFailure (KIP-858)."""
+    known = Kraft(log_dirs=2, log_dir_failure_reported=RELEASES[kafka].behaviours.log_dir_failure_reported)
+    known.cluster.disks[0].dir_by_partition[P] = 1
+    known.cluster.fail_log_dir(0, 1)
+    known.run(20)
+    assert [event[2:4] for event in known.named(events.LogDirFailed)] == [(0, 1)]
+    assert known.cluster.processes[0].running
+    assert known.state()[0] == leader
+
+
+def test_a_broker_ends_when_the_directory_with_its_metadata_log_fails() -> None:
+    """ReplicaManager.handleLogDirFailure (metadataLogDir): also where no partition is in it."""
+    known = Kraft(log_dirs=2)
+    known.cluster.fail_log_dir(0, 0)
+    known.run(40)
+    assert not known.cluster.processes[0].running
+    known.cluster.start_broker(0)
+    known.run(1)
+    assert not known.cluster.processes[0].running, "it cannot start either"
+    known.cluster.repair_log_dir(0, 0)
+    known.cluster.start_broker(0)
+    known.run(20)
+    assert known.cluster.is_registered(0)
 
 
 def sent(known: Kraft, api: str, sender: str, kind: str = "request") -> list[int]:

@@ -53,6 +53,25 @@ def test_a_partition_that_finds_nobody_on_a_side_cuts_nothing() -> None:
     assert NetworkPartition(between=("brokers",), and_=("brokers",)).problem() is None
 
 
+@pytest.mark.parametrize(
+    ("quorum", "nodes"),
+    [
+        ((), (0, 1, 2, "zookeeper")),
+        ((9_000,), (0, 1, 2, "zookeeper")),
+        ((3_000, 3_001, 3_002), (0, 1, 2, 3_000, 3_001, 3_002)),
+        ((0, 1), (0, 1, 2)),
+        ((0,), (0, 1, 2)),
+    ],
+)
+def test_a_split_has_each_server_of_the_control_plane_for_a_node(
+    quorum: tuple[int, ...], nodes: tuple[int | str, ...]
+) -> None:
+    """One that is alone goes by the name of all, and one in a broker's process is that broker."""
+    assert with_link_ends(NetworkSplit(), BROKERS, CLIENTS, lambda _: (), quorum).nodes == nodes
+    both = NetworkPartition(between=("brokers",), and_=("zookeeper",))
+    assert with_link_ends(both, BROKERS, CLIENTS, lambda _: (), quorum).and_ == ("zookeeper",)
+
+
 def reached(split: NetworkSplit, node: int | str) -> set[int | str]:
     """Return whom a node still reaches, itself among them."""
     cut = set(split.links(FakeEnvironment()))

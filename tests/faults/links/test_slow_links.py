@@ -1,9 +1,8 @@
-"""`link_slow`, `broker_slow` and `link_reset`: which links are worse, how much, and how it ends."""
+"""`link_slow` and `link_reset`: which links are worse, how much, and how it ends."""
 
 import pytest
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
-from harrow.faults.brokers.broker_slow import BrokerSlow
 from harrow.faults.fault import Fault
 from harrow.faults.links.link_reset import LinkReset
 from harrow.faults.links.link_slow import LinkSlow
@@ -23,18 +22,6 @@ def test_a_slow_link_is_slow_both_ways_or_one_way_until_it_ends() -> None:
     environment.did.clear()
     LinkSlow(between=(0,), and_=(1,), one_way=True, latency=5).inject(environment)
     assert environment.did == [("degrade", 0, 1, LinkQuality(latency_us=5))]
-
-
-def test_a_slow_broker_is_slow_for_everybody_who_asks_it_and_asks_as_fast_as_ever() -> None:
-    environment = FakeEnvironment()
-    fault = BrokerSlow(broker=1, delay=9)
-    fault.inject(environment)
-    senders = (0, 1, 2, "producer-0", "consumer-0")
-    assert environment.did == [("degrade", sender, 1, LinkQuality(request_us=9)) for sender in senders]
-    environment.did.clear()
-    fault.end(environment)
-    assert environment.did == [("recover", sender, 1, LinkQuality(request_us=9)) for sender in senders]
-    assert not BrokerSlow(broker=2).applies(environment)
 
 
 def test_a_reset_breaks_each_connection_once_whoever_has_opened_it() -> None:

@@ -8,8 +8,12 @@ import pytest
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import BlastRadius, Plan
 from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.run.injection.blast_radius import allows
 from harrow.campaigns.run.injection.fault_injector import FaultInjector
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.targets.model_target import ModelTarget
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
 from harrow.faults.brokers.broker_isolation import BrokerIsolation
 from harrow.faults.brokers.broker_pause import BrokerPause
@@ -170,6 +174,55 @@ def test_a_majority_stays_in_service() -> None:
     assert limited.inject(BrokerCrash(broker=0))
     assert not limited.inject(BrokerCrash(broker=1))
     assert not injector(Stage(brokers=4), keep_majority=True).inject(NetworkSplit(nodes=(0, 1, 2, 3)))
+
+
+def quorum_of_three(kafka: str) -> tuple[ModelTarget, tuple[int, ...]]:
+    """Return a cluster with three ZooKeeper servers, or controllers, and these; the first one is down."""
+    spec = ClusterSpec(
+        brokers=tuple(BrokerSpec(id=number) for number in range(3)),
+        topics=(TopicSpec(name="t", replication_factor=3),),
+        voters=3,
+        zookeeper_servers=3,
+    )
+    target = ModelTarget(Plan(campaign="quorum", cluster=spec, kafka=kafka), Choices.from_seed(0), ())
+    target.start()
+    nodes = target.observer.quorum()
+    target.cluster.crash_broker(nodes[0], power_loss=False)
+    return target, nodes
+
+
+@pytest.mark.parametrize("kafka", ["2.4", "4.3"])
+def test_a_majority_of_the_control_plane_stays_in_service(kafka: str) -> None:
+    target, (_, second, third) = quorum_of_three(kafka)
+    limits = BlastRadius(keep_majority=True)
+    faults: tuple[tuple[Fault, bool], ...] = (
+        (BrokerCrash(broker=second), False),
+        (BrokerPause(broker=third), False),
+        (BrokerStop(broker=third), False),
+        (NetworkPartition(between=(second,), and_=(third,)), False),
+        (BrokerCrash(broker=0), True),
+        (NetworkPartition(between=(0,), and_=(second, third)), True),
+        (NetworkPartition(between=(0, 1), and_=(second, third)), False),
+    )
+    found = [allows(limits, fault, target, is_alone=True) for fault, _ in faults]
+    assert found == [expected for _, expected in faults]
+    assert all(allows(BlastRadius(), fault, target, is_alone=True) for fault, _ in faults)
+
+
+def test_a_broker_that_does_not_reach_most_of_the_quorum_is_out_of_service() -> None:
+    target, (_, second, third) = quorum_of_three("4.3")
+    limits = BlastRadius(brokers=1)
+    target.cluster.crash_broker(1, power_loss=False)
+    assert allows(limits, NetworkPartition(between=(0,), and_=(second,)), target, is_alone=True)
+    assert not allows(limits, NetworkPartition(between=(0,), and_=(second, third)), target, is_alone=True)
+
+
+@pytest.mark.parametrize("kafka", ["2.4", "4.3"])
+def test_who_decides_alone_is_not_struck_where_a_majority_stays(kafka: str) -> None:
+    stage = Stage(kafka=kafka)
+    (alone,) = stage.target.observer.quorum()
+    assert not injector(stage, keep_majority=True).inject(BrokerCrash(broker=alone))
+    assert injector(stage).inject(BrokerCrash(broker=alone))
 
 
 def test_what_takes_nobody_out_of_service_is_always_allowed() -> None:

@@ -1,0 +1,77 @@
+"""What a campaign says in vain: of ZooKeeper where there is none, of KRaft where there is."""
+
+import pytest
+
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.cluster_model.topology import node_id, quorum_counterpart
+from tests.campaigns.language.campaign_texts import load
+
+CAMPAIGN = """
+kafka: "2.4"
+settings: {zookeeper.session.timeout.ms: 4s, control.plane.listener.name: CONTROL_PLANE, acks: all}
+cluster: {zookeeper: {servers: 3}}
+workload: {duration: 5s}
+faults: [{at: 1s, do: {broker_crash: {broker: zookeeper-2}}}]
+"""
+
+
+def notes(text: str, *overrides: str) -> list[tuple[int, str]]:
+    return [(note.line, note.message) for note in load(text, *overrides).notes]
+
+
+def test_nothing_is_said_in_vain_where_it_is_read() -> None:
+    assert notes(CAMPAIGN) == []
+    assert notes(CAMPAIGN, "kafka=3.9", "cluster.metadata=zookeeper") == []
+
+
+def test_what_is_about_zookeeper_says_nothing_in_kraft() -> None:
+    why = "Kafka 4.0 keeps its metadata in KRaft here"
+    assert notes(CAMPAIGN, "kafka=4.0") == [
+        (3, f"zookeeper.session.timeout.ms says nothing: {why}"),
+        (3, f"control.plane.listener.name says nothing: {why} (brokers refuse to start with it)"),
+        (4, f"cluster.zookeeper says nothing: {why}"),
+        (6, "there is no ZooKeeper: zookeeper-2 stands for controller-3001 of the quorum"),
+    ]
+
+
+def test_what_is_about_kraft_says_nothing_with_zookeeper() -> None:
+    text = (
+        "settings: {broker.session.timeout.ms: 4s}\ncluster: {kraft: {voters: 5}}\nworkload: {duration: 5s}\n"
+    )
+    why = "Kafka 3.9 keeps its metadata in ZooKeeper here"
+    assert notes(text, "kafka=3.9", "cluster.metadata=zookeeper") == [
+        (1, f"broker.session.timeout.ms says nothing: {why}"),
+        (2, f"cluster.kraft says nothing: {why}"),
+    ]
+    assert notes(text, "kafka=latest") == []
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.3"])
+def test_every_campaign_of_the_library_can_be_run_without_zookeeper(release: str) -> None:
+    for name in library_names():
+        for path in resolve(name):
+            assert load_campaign(path, [f"kafka={release}"]).plans
+
+
+@pytest.mark.parametrize(
+    ("server", "quorum", "expected"),
+    [
+        (1, (3_000, 3_001, 3_002), 3_000),
+        (3, (3_000, 3_001, 3_002), 3_002),
+        (4, (3_000, 3_001, 3_002), None),
+        (2, (0, 1, 2), 1),
+        (1, (), None),
+    ],
+)
+def test_a_zookeeper_server_stands_for_the_voter_in_its_place(
+    server: int, quorum: tuple[int, ...], expected: int | None
+) -> None:
+    node = node_id(f"zookeeper-{server}")
+    assert node is not None
+    assert quorum_counterpart(node, quorum) == expected
+
+
+def test_a_zookeeper_server_stands_for_nobody_where_there_are_any() -> None:
+    servers = tuple(node for number in (1, 2, 3) if (node := node_id(f"zookeeper-{number}")) is not None)
+    assert [quorum_counterpart(server, servers) for server in servers] == [None, None, None]
