@@ -245,6 +245,7 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
         "fetch_sessions_keep_epoch": True,
         "heartbeats_while_syncing": True,
         "high_watermark_answers_followers": "never",
+        "impossible_requests_answered": True,
         "isr_altered_by_controller": True,
         "later_epoch_cannot_end": True,
         "maximal_isr": True,
