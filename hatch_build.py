@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -117,30 +117,31 @@ def compile_core(optimisation: str) -> None:
         builder: Any = Distribution({"ext_modules": [library]}).get_command_obj("build_ext")
         builder.build_lib = builder.build_temp = folder
         builder.ensure_finalized()
-        with _compiling_side_by_side():
-            builder.run()
+        build_extensions = builder.build_extensions
+
+        def build() -> None:
+            # It has a compiler by now.
+            _compile_side_by_side(builder)
+            build_extensions()
+
+        builder.build_extensions = build
+        builder.run()
         # A process may run the old one: it keeps its file.
         compilation.LIBRARY.unlink(missing_ok=True)
         shutil.copyfile(Path(folder) / compilation.LIBRARY.name, compilation.LIBRARY)
     compilation.SOURCES.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-@contextlib.contextmanager
-def _compiling_side_by_side() -> Iterator[None]:
-    """Have as many files compiled at once as there are cores: a compiler takes them one after the other."""
-    from setuptools._distutils.ccompiler import CCompiler  # noqa: PLC0415 - see above
+def _compile_side_by_side(builder: Any) -> None:
+    """Have as many files compiled at once as there are cores: by itself it takes them one after the other."""
+    one_after_the_other = builder.compiler.compile
 
-    def compile_all(self: Any, sources: list[str], *args: Any, **kwargs: Any) -> list[str]:
+    def compile_all(sources: Sequence[str], *args: Any, **kwargs: Any) -> list[str]:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            done = pool.map(lambda source: one_after_the_other(self, [source], *args, **kwargs), sources)
-            return [made for files in done for made in files]
+            made = pool.map(lambda source: one_after_the_other([source], *args, **kwargs), sources)
+            return [file for files in made for file in files]
 
-    one_after_the_other = CCompiler.compile
-    CCompiler.compile = compile_all
-    try:
-        yield
-    finally:
-        CCompiler.compile = one_after_the_other
+    builder.compiler.compile = compile_all
 
 
 def with_initialisers(source: str) -> str:
