@@ -159,7 +159,7 @@ def test_a_static_member_that_is_closed_has_its_partitions_again_and_nobody_else
         " {name: again, start: 20s, settings: {group.instance.id: two}}]"
     )
     result = small(consumers, "30s")
-    assert [event.epoch for event in events(result, TargetAssigned)] == [1, 2]
+    assert [event.epoch for event in events(result, TargetAssigned)] == [2, 3]
     assert max(processed(result).values()) == 1
 
 
