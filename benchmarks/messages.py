@@ -18,7 +18,16 @@ from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
-from harrow.cluster_model.zookeeper.protocol import WatchEvent, ZooKeeperRequest
+from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.protocol import (
+    NODE_EXISTS,
+    Create,
+    GetData,
+    WatchEvent,
+    ZooKeeperRequest,
+    ZooKeeperResponse,
+)
 
 RELEASES_MEASURED: Final = ("2.4", "4.3")
 PARTITIONS: Final = (1, 100, 10_000)
@@ -27,6 +36,8 @@ TOPIC_PARTITIONS_MAX: Final = 1_000
 BEGIN_US: Final = 5 * US_PER_SECOND
 FAILOVER_US: Final = 20 * US_PER_SECOND
 """Longer than any session."""
+SESSION_US: Final = 6 * US_PER_SECOND
+BROKER_TOPICS: Final = "/brokers/topics"
 HERD_US: Final = 3 * US_PER_SECOND
 
 Count = Counter[str]
@@ -102,6 +113,57 @@ def counted(spec: ClusterSpec, release: str, act: Callable[[Cluster], None], unt
     return Counter({kind: counts[0][kind] - counts[1][kind] for kind in counts[0]})
 
 
+class WatchingReplicas:
+    """The replicas of one broker that elect their leaders by watches, as before 0.8: no controller is asked.
+
+    Each watches the node of its partition's leader. Where that is gone each tries to create it, and who comes too late watches it again.
+    """
+
+    def __init__(self, broker: int, host: SimulatedHost, partitions: Sequence[str]) -> None:
+        self._broker = broker
+        self._partitions = partitions
+        self._zookeeper = ZooKeeperClient(host, SESSION_US, self)
+        self._zookeeper.start()
+
+    def session_established(self) -> None:
+        """Try to lead every partition."""
+        for path in self._partitions:
+            self._elect(path)
+
+    def session_expired(self) -> None:
+        """There is nothing to be done."""
+
+    def watch_fired(self, event: WatchEvent) -> None:
+        """A leader is gone."""
+        self._elect(event.path)
+
+    def _elect(self, path: str) -> None:
+        def answered(response: ZooKeeperResponse) -> None:
+            if response.results[-1].error == NODE_EXISTS:
+                self._zookeeper.submit((GetData(path, watch=True),), lambda _: None)
+
+        self._zookeeper.submit((Create(path, self._broker, ephemeral=True),), answered)
+
+
+def herd(brokers: int, partitions: int) -> Count:
+    """Return what is sent when a broker dies that leads all partitions, of which each other broker has a replica that watches."""
+    cluster = CountingCluster(spec_of(brokers, 1), "2.4")
+    admin = cluster.host(Process("admin"))
+    ensemble = ZooKeeperEnsemble(cluster.spec, cluster.host, cluster.network, admin, lambda _: None)
+    ensemble.start()
+    paths = [f"{BROKER_TOPICS}/leader-{number}" for number in range(partitions)]
+    processes = [Process(f"replicas-{number}") for number in range(brokers)]
+    for broker, process in enumerate(processes):
+        cluster.network.add(process)
+        WatchingReplicas(broker, cluster.host(process), paths)
+        cluster.simulator.run_until(cluster.simulator.now_us + HERD_US)
+    before = Counter(cluster.counts)
+    processes[0].kill()
+    cluster.network.process_died(processes[0], power_loss=False)
+    cluster.simulator.run_until(cluster.simulator.now_us + FAILOVER_US)
+    return cluster.counts - before
+
+
 def crash(cluster: Cluster) -> None:
     cluster.crash_broker(0, power_loss=False)
 
@@ -120,6 +182,9 @@ def main() -> None:
     counts = [counted(spec_of(3, number), release, crash, FAILOVER_US) for release, number in sizes]
     print("\nFailover of a broker that leads so many partitions:\n")
     print(table([f"{release}: {number}" for release, number in sizes], counts), flush=True)
+    counts = [herd(3, number) for number in PARTITIONS]
+    print("\nThe same by watches of every replica, as before 0.8:\n")
+    print(table([str(number) for number in PARTITIONS], counts), flush=True)
     for title, act in (
         ("/controller is deleted", lambda cluster: cluster.delete_controller_znode()),
         ("/brokers/ids changes", lambda cluster: cluster.expire_session(0)),

@@ -56,6 +56,8 @@ WHY: Final[dict[str, str]] = {
     "forgotten-isr-member": "from 2.7 on who may have joined the ISR counts (KIP-497)",
     "clock-skew": "from 4.0 on timestamps of more than an hour ahead are refused (KIP-1030): the variant `producer-refused`",
     "metadata-snapshot": "about KRaft: with ZooKeeper nobody has a metadata log",
+    "isr-change-notification": "from 2.7 on the controller writes the ISRs (KIP-497): the variant `by-controller`",
+    "watch-herd": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
     "controller-disk-loss": "about KRaft; from 4.1 on who has stopped uncleanly leaves the ISR when it is back (KIP-966)",
     "log-dir-failure": (

@@ -20,5 +20,7 @@ def excused_by_metadata_loss(index: Index, finding: Finding) -> Finding:
     latest_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=lost_us)
     if latest_us < lost_us:
         return finding
-    chain = (*finding.chain, catalogue.metadata_lost.conclude())
+    # What says that nothing permits it is wrong now.
+    told = (link for link in finding.chain if link.kind is not catalogue.committed_record_lost)
+    chain = (*told, catalogue.metadata_lost.conclude())
     return replace(finding, chain=chain, permitted_by=promise.DISK_FAILURE, prevented_by=())

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.messages import FAILOVER_US, HERD_US, Count, counted, crash, spec_of, table
+from benchmarks.messages import FAILOVER_US, HERD_US, Count, counted, crash, herd, spec_of, table
 from harrow.cluster_model.sim.cluster import Cluster
 from tests.plain_model import patches_the_model
 
@@ -32,6 +32,16 @@ def test_a_failover_in_kraft_takes_as_many_messages_for_any_number_of_partitions
     assert one["answers with metadata records"] == many["answers with metadata records"] == 4
     # Two brokers and two controllers that stand by get a record for the broker, and one for each partition.
     assert many["metadata records in them"] == 4 * (1 + PARTITIONS)
+
+
+@pytest.mark.parametrize("brokers", [3, 6])
+def test_an_election_by_watches_wakes_every_replica_of_every_partition(brokers: int) -> None:
+    counts = herd(brokers, PARTITIONS)
+    left = brokers - 1
+    assert counts["ZooKeeper watch events"] == counts["ZooKeeper Create"] == left * PARTITIONS
+    # All but the one that leads now watch again.
+    assert counts["ZooKeeper GetData"] == (left - 1) * PARTITIONS
+    assert not counts["LeaderAndIsr requests"]
 
 
 def deleted(cluster: Cluster) -> None:

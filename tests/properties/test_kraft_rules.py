@@ -1,6 +1,6 @@
 """What KRaft promises of a cluster's metadata, whatever happens to controllers, brokers and links."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from harrow.cluster_model import errors
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -16,6 +17,7 @@ from harrow.cluster_model.kraft.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
+from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
@@ -252,3 +254,75 @@ def test_a_partition_gets_another_leader_while_a_majority_of_the_voters_lives(vo
     watched.crash(1)
     watched.run(30 * SECOND)
     assert watched.partitions["t-0"].leader == 1
+
+
+# What an active controller answers a leader that wants another ISR
+
+
+def alteration_error(
+    known: PartitionRecord,
+    broker: int,
+    wanted: AlterPartition,
+    epochs: Mapping[int, int],
+    fenced: Collection[int],
+) -> str:
+    """Return the error by the rules (ReplicationControlManager.validateAlterPartitionData), in their order."""
+    if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
+        return errors.NOT_CONTROLLER
+    if wanted.leader_epoch < known.leader_epoch:
+        return errors.FENCED_LEADER_EPOCH
+    members = [member for member, _ in wanted.isr]
+    if broker != known.leader:
+        return errors.INVALID_REQUEST
+    if wanted.partition_epoch < known.partition_epoch:
+        return errors.INVALID_UPDATE_VERSION
+    if broker not in members or not set(members) <= set(known.replicas):
+        return errors.INVALID_REQUEST
+    is_eligible = all(member not in fenced and epoch in (-1, epochs[member]) for member, epoch in wanted.isr)
+    return errors.NONE if is_eligible else errors.INELIGIBLE_REPLICA
+
+
+@pytest.mark.soak(size=40, test=1, soak=200)
+@settings(max_examples=40, deadline=None)
+@given(
+    release=st.sampled_from(["3.6", "4.3"]),
+    fenced=st.lists(st.sampled_from([1, 2]), max_size=1),
+    wanted=st.lists(
+        st.tuples(
+            st.sampled_from([0, 0, 0, 1, 3]),
+            st.sampled_from([-1, 0, 0, 0, 1]),
+            st.sampled_from([-1, 0, 0, 0, 1]),
+            st.lists(
+                st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, -1])),
+                min_size=1,
+                max_size=4,
+                unique_by=lambda each: each[0],
+            ),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+)
+def test_an_alter_partition_is_refused_for_its_epochs_its_sender_and_ineligible_members_in_this_order(
+    release: str, fenced: list[int], wanted: list[tuple[int, int, int, list[tuple[int, int]]]]
+) -> None:
+    watched = Watched(release, 1, False, 1)
+    for broker in fenced:
+        watched.crash(broker)
+        watched.run(12 * SECOND)
+    active = watched.plane._active_controller()
+    assert active is not None
+    for broker, leader_epoch, partition_epoch, members in wanted:
+        known = active.image.partitions["t-0"]
+        epochs = {each: registered.broker_epoch for each, registered in active.image.brokers.items()}
+        isr = tuple((member, epochs[member] + former) for member, former in members)
+        alteration = AlterPartition(
+            known.leader_epoch + leader_epoch, known.partition_epoch + partition_epoch, isr
+        )
+        _, answer = active._alter_partitions(
+            AlterPartitionRequest(broker, epochs[broker], {"t-0": alteration})
+        )
+        assert isinstance(answer, AlterPartitionResponse)
+        expected = alteration_error(known, broker, alteration, epochs, fenced)
+        event(expected)
+        assert answer.partitions["t-0"][0] == expected

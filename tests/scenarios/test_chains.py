@@ -180,6 +180,16 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         (("corruption-cut", 0, "cut its log at offset 1, with m2"),),
         ("min.insync.replicas=2",),
     ),
+    ("controller-disk-loss[base]", "lost-write", "m1"): (
+        (
+            ("acked", 0, "acked m1"),
+            ("elected", 2, "without m1"),
+            ("truncated", 0, "cut off m1"),
+            ("conclusion", None, "the quorum lost with the disks of its controllers what it had committed"),
+        ),
+        # With it the script does not come as far as the disk.
+        ("acks=all with min.insync.replicas=2",),
+    ),
     ("disk-loss[base]", "lost-write", "m0"): (
         LAST_IN_ISR,
         # With it the script does not come as far as the disk.
@@ -571,6 +581,11 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ),
     ("unclean-election[base]", "lost-write", "m1"): (unclean("m1"), CLEAN),
     ("unclean-election[base]", "inconsistent-offsets", "m1"): (
+        unclean("m1", ("appended", 1, "m2 at offset 1")),
+        CLEAN,
+    ),
+    ("unclean-election[kraft]", "lost-write", "m1"): (unclean("m1"), CLEAN),
+    ("unclean-election[kraft]", "inconsistent-offsets", "m1"): (
         unclean("m1", ("appended", 1, "m2 at offset 1")),
         CLEAN,
     ),
