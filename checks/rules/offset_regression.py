@@ -5,6 +5,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
+from harrow.checks.causes.effects import NO_GROUP_METADATA, commit_of_anybody, lacks_group_metadata
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision
@@ -17,7 +18,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import NO_GENERATION, NO_MEMBER
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
-from harrow.cluster_model.topology import CONSUMER_OFFSETS
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"
 
@@ -233,7 +234,7 @@ def _why_committed(
         went = consumer_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
         return Cause((went,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
     if NO_GENERATION in (commit.generation, known.generation):
-        return Cause((no_member_committed.conclude(),), promise.ASSIGN)
+        return _why_without_generation(index, group)
     if (commit.member, commit.generation) == (known.member, known.generation):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
     if not commit.is_owners and commit.generation >= known.generation:
@@ -244,6 +245,16 @@ def _why_committed(
         old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
         return Cause((old,), None, fixes)
     return Cause((), None, fixes)
+
+
+def _why_without_generation(index: Index, group: str) -> Cause:
+    """Return what permits a commit that names no generation: of a consumer of its own, or in a transaction, which names it only when it is sent."""
+    applications = index.group_work.applications.get(group, ())
+    if all(application.delivery != EXACTLY_ONCE for application in applications):
+        return Cause((no_member_committed.conclude(),), promise.ASSIGN)
+    if lacks_group_metadata(index, applications):
+        return Cause((commit_of_anybody.conclude(),), NO_GROUP_METADATA)
+    return Cause((), None, preventions.by_behaviour(index.evidence, preventions.COORDINATION))
 
 
 def _by_answer(
@@ -312,6 +323,10 @@ RULE: Final = Rule(
             Permission(
                 setting=promise.ASSIGN,
                 when="of consumers that assign partitions to themselves, which nobody fences",
+            ),
+            Permission(
+                setting=NO_GROUP_METADATA,
+                when="of commits in transactions: when a member that was taken for dead goes on, or a transaction ends late",
             ),
             Permission(
                 setting=promise.ASYNC_COMMITS,
