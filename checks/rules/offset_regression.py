@@ -139,6 +139,17 @@ class _Groups:
         self._expected: dict[tuple[str, str], tuple[str, _Commit | None]] = {}
         self._resets: dict[str, tuple[int, str]] = {}
         self._owned: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._leaders: dict[str, tuple[int, int]] = {}
+
+    def _lead(self, _: int, event: events.BecameLeader) -> Iterator[Finding]:
+        led = event.leader_epoch, event.broker
+        self._leaders[event.partition] = max(led, self._leaders.get(event.partition, led))
+        yield from ()
+
+    def _is_of_past(self, group: str, broker: int) -> bool:
+        """Return whether another broker coordinates a group: who has stood still tells late what its successor has in the log before its own."""
+        led = self._leaders.get(_offsets_partition(self._index, group))
+        return led is not None and led[1] != broker
 
     def _commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
         for partition, position in event.offsets:
@@ -150,6 +161,8 @@ class _Groups:
             )
             known = self._commits.get(key)
             if known is not None and position < known.position:
+                if self._is_of_past(event.group, event.broker):
+                    continue
                 yield _by_commit(self._index, key, known, commit, self._resets.get(partition))
             self._commits[key] = commit
             self._expired.pop(key, None)
@@ -180,6 +193,7 @@ class _Groups:
             yield _by_answer(self._index, group, known, number, event, expired)
 
     TAKES: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
+        events.BecameLeader: _lead,
         events.OffsetsCommitted: _commit,
         events.MemberReconciled: _reconcile,
         events.OffsetsExpired: _expire,

@@ -310,3 +310,23 @@ def test_whom_a_commit_in_a_transaction_may_set_back_hangs_on_what_it_says_of_it
         )
     (finding,) = app.judge("offset-regression").findings
     assert finding.permitted_by == setting
+
+
+@pytest.mark.parametrize(("coordinator", "status"), [(0, VIOLATED), (1, HELD)])
+def test_what_a_coordinator_of_the_past_tells_late_sets_nobody_back(coordinator: int, status: str) -> None:
+    app = ApplicationRun()
+    offsets = "__consumer_offsets-0"
+    app.run.elect(1, 0, (0, 1), partition=offsets)
+    for position, broker in ((9, 0), (7, 0)):
+        app.run.elect(coordinator, 1, (0, 1), partition=offsets)
+        committed = ((SOURCE, position),)
+        app.run.event(
+            "offsets_committed",
+            broker=broker,
+            group="g",
+            member=NO_MEMBER,
+            generation=NO_GENERATION,
+            present=1,
+            offsets=committed,
+        )
+    assert app.judge("offset-regression").status == status
