@@ -1,8 +1,9 @@
 """Consume, transform, produce with a crash at every step of the loop, and every fault of the catalogue meanwhile: what came of each record.
 
-Run ``python -m benchmarks.exactly_once [SEEDS]``. Each pair of a step and a fault is run with each seed, first with the offsets in the
-transaction, then with automatic commits. A run counts as one that doubled or lost if any record of its input has more or fewer effects
-than it should; rates are shares of runs, with their 95% intervals.
+Run ``python -m benchmarks.exactly_once [SEEDS] [--release R] [--protocol consumer]``. Each pair of a step and a fault is run with each seed,
+first with the offsets in the transaction, then with automatic commits. Of the step `abort`, which is taken where something has failed,
+each application first has records that it cannot deliver. A run counts if an application died at the step, and as one that doubled or lost if
+any record of its input has more or fewer effects than it should; rates are shares of the runs that count, with their 95% intervals.
 """
 
 import argparse
@@ -18,8 +19,10 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.sweep.confidence import wilson
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.checks.promise import DOUBLED_EFFECT, LOST_EFFECT
-from harrow.cluster_model.clients.application import APPLICATIONS
+from harrow.cluster_model.clients.application import ABORT, APPLICATIONS
+from harrow.cluster_model.events import ApplicationStep, ClientStopped
 from harrow.cluster_model.topology import AUTO_COMMITTED, EXACTLY_ONCE
+from harrow.cluster_model.trace import select
 
 FAULTS: Final[Mapping[str, str]] = {
     "broker_crash": "broker_crash: {broker: leader of in-0, restart_after: 3s}",
@@ -70,18 +73,18 @@ settings:
   isolation.level: read_committed
   offsets.topic.num.partitions: 1
   transaction.state.log.num.partitions: 1
-  session.timeout.ms: 8s
+  {sessions}
   transaction.timeout.ms: 10s
   max.poll.records: 10
 cluster:
   brokers: 3
   topics: [{{name: in, replication_factor: 3}}, {{name: out, replication_factor: 3}}]
 workload:
-  duration: 16s
+  duration: 24s
   producers: [{{rate: 8/s, partitions: [in-0], settings: {{enable.idempotence: true}}}}]
   applications:
-    - {{name: one, from: in, to: out, delivery: {delivery}, work: 20ms}}
-    - {{name: two, from: in, to: out, delivery: {delivery}, work: 20ms}}
+    - {{name: one, from: in, to: out, delivery: {delivery}, work: 20ms{producer}}}
+    - {{name: two, from: in, to: out, delivery: {delivery}, work: 20ms{producer}}}
 survivable: true
 faults:
   - {{at: 9s..10s, do: {{application_crash: {{client: all, step: {step}, restart_after: 1s}}}}}}
@@ -89,11 +92,34 @@ faults:
 """
 
 
+SESSIONS: Final = {
+    "classic": "session.timeout.ms: 8s",
+    "consumer": "group.protocol: consumer\n  group.consumer.min.session.timeout.ms: 8s\n  group.consumer.session.timeout.ms: 8s",
+}
+"""How soon a group takes a member for dead, by its protocol."""
+_UNDELIVERED: Final = ", producer: {request.timeout.ms: 500, delivery.timeout.ms: 2s}"
+_DROPPED: Final = """
+  - {{at: 8900ms, do: {{message: {{action: drop, api: Produce, kind: request, from: {client}, count: 6}}}}}}"""
+"""As often as a record is sent again before its delivery has failed, and the transaction with it."""
+
+
+def was_struck(result: RunResult, step: str) -> bool:
+    """Return whether an application died when it had come to a step."""
+    at: dict[str, str] = {}
+    for event in select(result.evidence.trace, ApplicationStep, ClientStopped):
+        if isinstance(event, ApplicationStep):
+            at[event.client] = event.step
+        elif at.pop(event.client, "") == step:
+            return True
+    return False
+
+
 @dataclass(slots=True)
 class Tally:
-    """What became of runs."""
+    """What became of runs; those that were ``not_struck`` do not count."""
 
     runs: int = 0
+    not_struck: int = 0
     undecided: int = 0
     lost: int = 0
     doubled: int = 0
@@ -102,7 +128,10 @@ class Tally:
     doubled_records: int = 0
     failed: list[str] = field(default_factory=list)
 
-    def add(self, result: RunResult, what: str) -> None:
+    def add(self, result: RunResult, what: str, step: str) -> None:
+        if not was_struck(result, step):
+            self.not_struck += 1
+            return
         self.runs += 1
         rules = result.verdict.rules
         lost, doubled = len(rules[LOST_EFFECT].findings), len(rules[DOUBLED_EFFECT].findings)
@@ -123,26 +152,35 @@ class Tally:
             self.failed.append(what)
 
 
-def plan_of(fault: str, step: str, delivery: str, release: str) -> Plan:
+def plan_of(fault: str, step: str, delivery: str, release: str, protocol: str = "classic") -> Plan:
     """Return the campaign of a step and a fault."""
     strikes = [
         f"  - {{at: {8500 + 500 * place}ms..{8900 + 500 * place}ms, do: {{{strike.strip()}}}}}"
         for place, strike in enumerate(FAULTS[fault].split(";"))
     ]
-    text = _CAMPAIGN.format(delivery=delivery, step=step, release=release, faults="\n".join(strikes))
+    fails = step == ABORT
+    text = _CAMPAIGN.format(
+        delivery=delivery,
+        step=step,
+        release=release,
+        sessions=SESSIONS[protocol],
+        producer=_UNDELIVERED if fails else "",
+        faults="\n".join(strikes)
+        + "".join(_DROPPED.format(client=client) for client in ("one", "two") if fails),
+    )
     return load_text(text, f"{fault}-{step}.yaml").plans[0]
 
 
 def runs_of(
-    delivery: str, seeds: range, release: str, faults: list[str], steps: list[str]
-) -> Iterator[tuple[str, RunResult]]:
+    delivery: str, seeds: range, release: str, protocol: str, faults: list[str], steps: list[str]
+) -> Iterator[tuple[str, str, RunResult]]:
     """Run each pair of a step and a fault."""
     for fault in faults or FAULTS:
         for step in steps or APPLICATIONS[delivery].steps:
             if step in APPLICATIONS[delivery].steps:
                 for seed in seeds:
-                    plan = plan_of(fault, step, delivery, release)
-                    yield f"{fault} at {step}, seed {seed}", run_plan(plan, seed)
+                    plan = plan_of(fault, step, delivery, release, protocol)
+                    yield f"{fault} at {step}, seed {seed}", step, run_plan(plan, seed)
 
 
 def main() -> None:
@@ -150,21 +188,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=1)
     parser.add_argument("--release", default="3.9")
+    parser.add_argument("--protocol", choices=list(SESSIONS), default="classic")
     parser.add_argument("--faults", nargs="*", default=[])
     parser.add_argument("--steps", nargs="*", default=[])
     parser.add_argument("--deliveries", nargs="*", default=[EXACTLY_ONCE, AUTO_COMMITTED])
     arguments = parser.parse_args()
     for delivery in arguments.deliveries:
         tally, began_s = Tally(), time.process_time()
-        for what, result in runs_of(
-            delivery, range(arguments.seeds), arguments.release, arguments.faults, arguments.steps
+        for what, step, result in runs_of(
+            delivery,
+            range(arguments.seeds),
+            arguments.release,
+            arguments.protocol,
+            arguments.faults,
+            arguments.steps,
         ):
-            tally.add(result, what)
+            tally.add(result, what, step)
             if delivery == EXACTLY_ONCE and tally.failed and tally.failed[-1] == what:
                 print(f"  {what}: {result.verdict.status}", flush=True)
         took_s = time.process_time() - began_s
         print(
-            f"{delivery}: {tally.runs} runs, {tally.records} records, {tally.undecided} undecided ({took_s:.0f} s)"
+            f"{delivery}: {tally.runs} runs, {tally.not_struck} more in which nobody died there, {tally.records} records, "
+            f"{tally.undecided} undecided ({took_s:.0f} s)"
         )
         for word, runs, records in (
             ("doubled", tally.doubled, tally.doubled_records),

@@ -493,6 +493,7 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="partition-given-before-revoked",
+        of_coordinators=True,
         switch="partitions_released_first",
         kafka="4.3",
         doc=(
@@ -504,6 +505,7 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="stale-epoch-commit-accepted",
+        of_coordinators=True,
         switch="member_epochs_fence_commits",
         kafka="4.3",
         doc=(

@@ -8,6 +8,7 @@ plain: bool, int or str, times in the unit that the name ends in (``.ms``,
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -812,6 +813,7 @@ MIN_ISR: Final = "min.insync.replicas"
 DELIVERY_TIMEOUT: Final = "delivery.timeout.ms"
 AUTO_OFFSET_RESET: Final = "auto.offset.reset"
 GROUP_ID: Final = "group.id"
+_ANY_GROUP: Final = "any"
 AUTO_COMMIT: Final = "enable.auto.commit"
 _SESSION_TIMEOUT: Final = "session.timeout.ms"
 ASSIGNMENT_STRATEGY: Final = "partition.assignment.strategy"
@@ -993,7 +995,7 @@ def reconciled(
     """Return *chosen* settings that Kafka takes, beside *fixed* ones, as somebody would mean them.
 
     What has to give way does; where that is fixed, what asks for it is not chosen. A topic needs no
-    more replicas in sync than it has.
+    more replicas in sync than it has. With the protocol of groups those settings go that only the other one has.
     """
     settings = dict(chosen)
     if MIN_ISR in settings and replicas is not None:
@@ -1001,7 +1003,11 @@ def reconciled(
     # Each round settles one setting for good.
     for _ in range(2 * len(settings)):
         known = shared_with(PRODUCER, release, {**fixed, **settings})
-        for conflict in conflicts(release, known, behaviours):
+        found = conflicts(release, known, behaviours)
+        if GROUP_PROTOCOL in settings:
+            of_member = {GROUP_ID: _ANY_GROUP, **shared_with(CONSUMER, release, settings)}
+            found = chain(found, consumer_conflicts(release, of_member))
+        for conflict in found:
             if _settled(settings, conflict):
                 break
         else:

@@ -19,7 +19,7 @@ from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.fields import fields_of, with_fields
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
 from harrow.cluster_model.sim.choices import SeededStream, Stream, between, happens, pick
-from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
+from harrow.cluster_model.topology import ApplicationSpec, BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Injection, Rate
 
@@ -90,7 +90,7 @@ class _Drawing:
                 cluster=_with_settings(cluster, settings),
                 producers=tuple(replace(p, settings={**p.settings, **settings[PRODUCER]}) for p in producers),
                 consumers=tuple(replace(c, settings={**c.settings, **settings[CONSUMER]}) for c in consumers),
-                applications=applications,
+                applications=tuple(_with_client_settings(each, settings) for each in applications),
                 script=(*plan.script, *actions),
                 faults=(*plan.faults, *faults),
                 duration_us=duration_us,
@@ -266,6 +266,17 @@ def _with_settings(cluster: ClusterSpec, settings: Mapping[str, Mapping[str, Val
             replace(topic, settings={**topic.settings, **settings[TOPIC]}) for topic in cluster.topics
         ),
     )
+
+
+def _with_client_settings(client: T, settings: Mapping[str, Mapping[str, Value]]) -> T:
+    """Return an application whose consumer and producer have what was drawn; another kind of client is as it is."""
+    if not isinstance(client, ApplicationSpec):
+        return client
+    consumer, producer = (
+        {**client.consumer, **settings[CONSUMER]},
+        {**client.producer, **settings[PRODUCER]},
+    )
+    return replace(client, consumer=consumer, producer=producer)
 
 
 def _sample(stream: Stream, options: Sequence[Fault], count: int) -> list[Fault]:

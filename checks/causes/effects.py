@@ -13,7 +13,7 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
-from harrow.checks.prevention import COORDINATION, by_behaviour
+from harrow.checks.prevention import COORDINATION, by_behaviour, lacks
 from harrow.cluster_model import events
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.topology import (
@@ -186,6 +186,19 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
     (promise.BY_POWER_LOSS, _lost_with_power),
     (promise.BY_DISK_FAILURE, _lost_with_disk),
 )
+
+
+@cause("commit-of-anybody")
+def commit_of_anybody() -> str:
+    """The coordinator of a group was not told which member commits, so that it refused nobody."""
+    return "who commits offsets in a transaction did not say as which member of the group, so that one of the past could"
+
+
+def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSettings]) -> bool:
+    """Return whether transactions commit offsets of a group without saying as which of its members."""
+    return lacks(index.evidence, "transactional_commits_fenced") or not all(
+        application.group_metadata for application in applications
+    )
 
 
 @cause("effect-unexplained")

@@ -6,7 +6,7 @@ loss takes what was not flushed: both break what replicas know of each other, an
 nothing else. Whatever else breaks an invariant is a flaw.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -107,21 +107,9 @@ _OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
 def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
     """Return what permits a break, if anything in the trace does, and the line of what happened."""
     event = broken.event
-    if event.invariant in _BETWEEN_REPLICAS:
-        for group in _concerned(story, broken):
-            election = _unclean_election(story, broken, group)
-            if election is not None:
-                because = catalogue.unclean_election_broke_invariant.conclude()
-                prevented_by = (prevention.CLEAN_ELECTIONS,)
-                return Cause((because,), promise.UNCLEAN_ELECTION, prevented_by), election
-            loss = _loss(broken, group)
-            if loss is not None and loss.lost_with_disk:
-                because = catalogue.disk_loss_in_isr.conclude()
-                return Cause((because,), promise.DISK_FAILURE), _line_of(loss)
-            if loss is not None:
-                because = catalogue.power_loss_in_isr.conclude()
-                prevented_by = (prevention.FLUSHING,)
-                return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), _line_of(loss)
+    between = _between_replicas(story, broken) if event.invariant in _BETWEEN_REPLICAS else None
+    if between is not None:
+        return between
     is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOGS)
     excuse = story.index.excuse(event.partition, event.offset) if is_of_logs else None
     if excuse is not None:
@@ -132,6 +120,50 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
                 because = catalogue.old_checkpoint.conclude(file=line.event.kind)
                 return Cause((because,), promise.DISK_FAILURE), None
     return Cause((), None, _prevented_by(story.evidence, event.invariant)), None
+
+
+def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None] | None:
+    """Return what permits that replicas differ in what is committed, and the line of what happened."""
+    for group in _concerned(story, broken):
+        election = _unclean_election(story, broken, group)
+        if election is not None:
+            because = catalogue.unclean_election_broke_invariant.conclude()
+            prevented_by = (prevention.CLEAN_ELECTIONS,)
+            return Cause((because,), promise.UNCLEAN_ELECTION, prevented_by), election
+        loss = _loss(broken, group)
+        if loss is not None and loss.lost_with_disk:
+            because = catalogue.disk_loss_in_isr.conclude()
+            return Cause((because,), promise.DISK_FAILURE), _line_of(loss)
+        if loss is not None:
+            because = catalogue.power_loss_in_isr.conclude()
+            prevented_by = (prevention.FLUSHING,)
+            return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), _line_of(loss)
+    return _cause_of_lost_marker(story, broken)
+
+
+def _cause_of_lost_marker(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
+    """Return what permits that the end of a transaction is gone, which stood at the offset and is no record."""
+    number, event = broken
+    markers = [
+        line
+        for line, marked in story.events(events.TransactionMarkerWritten)
+        if line < number and marked.offset == event.offset
+    ]
+    since = max(markers, default=number)
+    for line, election in story.elections if story.settings.unclean_leader_election else ():
+        if election.unclean and since < line <= number:
+            because = catalogue.unclean_election_broke_invariant.conclude()
+            return Cause((because,), promise.UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,)), line
+    losses: Sequence[TraceLine[events.UnflushedLost | events.CorruptionCut | events.LogLost]]
+    losses = story.events(events.UnflushedLost, events.CorruptionCut, events.LogLost)
+    for line, loss in losses:
+        if not since < line < number or not loss.from_offset <= event.offset < loss.to_offset:
+            continue
+        if isinstance(loss, events.UnflushedLost) or (isinstance(loss, events.CorruptionCut) and loss.torn):
+            because = catalogue.power_loss_in_isr.conclude()
+            return Cause((because,), promise.FLUSH_INTERVAL, (prevention.FLUSHING,)), line
+        return Cause((catalogue.disk_loss_in_isr.conclude(),), promise.DISK_FAILURE), line
+    return None
 
 
 def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:

@@ -44,12 +44,6 @@ def processed_uncommitted(*, setting: Text) -> str:
     return f"what has had its effect need not be committed, and is processed again then ({setting})"
 
 
-@cause("commit-of-anybody")
-def commit_of_anybody() -> str:
-    """The coordinator of a group was not told which member commits, so that it refused nobody."""
-    return "who commits offsets in a transaction did not say as which member of the group, so that one of the past could"
-
-
 @cause("unstable-offset")
 def unstable_offset() -> str:
     """A member began where its group was before a transaction that was about to end."""
@@ -85,10 +79,8 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
     if found is not None:
         return found
     if any(application.delivery == EXACTLY_ONCE for application in applications):
-        if lacks(index.evidence, "transactional_commits_fenced") or not all(
-            application.group_metadata for application in applications
-        ):
-            return Cause((commit_of_anybody.conclude(),), effects.NO_GROUP_METADATA)
+        if effects.lacks_group_metadata(index, applications):
+            return Cause((effects.commit_of_anybody.conclude(),), effects.NO_GROUP_METADATA)
         if lacks(index.evidence, "stable_offset_fetch"):
             return Cause((unstable_offset.conclude(),), effects.NO_GROUP_METADATA)
     return effects.by_lost_log(index, story.partition) or effects.unexplained(story, applications)

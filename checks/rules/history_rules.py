@@ -173,11 +173,27 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         cause = explain_replaced(index, finding.partition, skipped, skipped_at or 0)
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
-        # Nothing has become of the record before the gap: of those in it the story is told.
-        cause = Cause((), None)
-        for skipped in details.get("skipped", ())[:1]:
+        # Nothing has become of the record before the gap: what is told is of those in it, and behind it.
+        cause = _by_other_log(index, finding) or Cause((), None)
+        for skipped in details.get("skipped", ())[:1] if cause.permitted_by is None else ():
             tell_place(story, index.orders.of(finding.partition).first_offset(skipped) or 0, skipped)
     return _explained(finding, story, cause)
+
+
+def _by_other_log(index: Index, finding: Finding) -> Cause | None:
+    """Explain a consumer that read on where another one read something else: what either of them read is gone, and was permitted to go.
+
+    Where a log has markers of transactions, what it had before or got later need not stand in the same places.
+    """
+    details = dict(finding.details)
+    order = index.orders.of(finding.partition)
+    skipped = [(order.first_offset(value), value) for value in details.get("skipped", ())]
+    for offset, value in ((details["offsets"][1], details["values"][1]), *skipped):
+        if offset is not None and index.standing_at(finding.partition, offset) != value:
+            cause = explain_replaced(index, finding.partition, value, offset)
+            if cause.permitted_by is not None:
+                return cause
+    return None
 
 
 def _by_reset(index: Index, finding: Finding) -> Cause | None:

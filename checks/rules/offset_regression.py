@@ -5,6 +5,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
+from harrow.checks.causes.effects import NO_GROUP_METADATA, commit_of_anybody, lacks_group_metadata
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision
@@ -17,7 +18,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import NO_GENERATION, NO_MEMBER
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
-from harrow.cluster_model.topology import CONSUMER_OFFSETS
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"
 
@@ -138,6 +139,17 @@ class _Groups:
         self._expected: dict[tuple[str, str], tuple[str, _Commit | None]] = {}
         self._resets: dict[str, tuple[int, str]] = {}
         self._owned: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._leaders: dict[str, tuple[int, int]] = {}
+
+    def _lead(self, _: int, event: events.BecameLeader) -> Iterator[Finding]:
+        led = event.leader_epoch, event.broker
+        self._leaders[event.partition] = max(led, self._leaders.get(event.partition, led))
+        yield from ()
+
+    def _is_of_past(self, group: str, broker: int) -> bool:
+        """Return whether another broker coordinates a group: who has stood still tells late what its successor has in the log before its own."""
+        led = self._leaders.get(_offsets_partition(self._index, group))
+        return led is not None and led[1] != broker
 
     def _commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
         for partition, position in event.offsets:
@@ -149,6 +161,8 @@ class _Groups:
             )
             known = self._commits.get(key)
             if known is not None and position < known.position:
+                if self._is_of_past(event.group, event.broker):
+                    continue
                 yield _by_commit(self._index, key, known, commit, self._resets.get(partition))
             self._commits[key] = commit
             self._expired.pop(key, None)
@@ -179,6 +193,7 @@ class _Groups:
             yield _by_answer(self._index, group, known, number, event, expired)
 
     TAKES: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
+        events.BecameLeader: _lead,
         events.OffsetsCommitted: _commit,
         events.MemberReconciled: _reconcile,
         events.OffsetsExpired: _expire,
@@ -233,7 +248,7 @@ def _why_committed(
         went = consumer_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
         return Cause((went,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
     if NO_GENERATION in (commit.generation, known.generation):
-        return Cause((no_member_committed.conclude(),), promise.ASSIGN)
+        return _why_without_generation(index, group)
     if (commit.member, commit.generation) == (known.member, known.generation):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
     if not commit.is_owners and commit.generation >= known.generation:
@@ -244,6 +259,16 @@ def _why_committed(
         old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
         return Cause((old,), None, fixes)
     return Cause((), None, fixes)
+
+
+def _why_without_generation(index: Index, group: str) -> Cause:
+    """Return what permits a commit that names no generation: of a consumer of its own, or in a transaction, which names it only when it is sent."""
+    applications = index.group_work.applications.get(group, ())
+    if all(application.delivery != EXACTLY_ONCE for application in applications):
+        return Cause((no_member_committed.conclude(),), promise.ASSIGN)
+    if lacks_group_metadata(index, applications):
+        return Cause((commit_of_anybody.conclude(),), NO_GROUP_METADATA)
+    return Cause((), None, preventions.by_behaviour(index.evidence, preventions.COORDINATION))
 
 
 def _by_answer(
@@ -312,6 +337,10 @@ RULE: Final = Rule(
             Permission(
                 setting=promise.ASSIGN,
                 when="of consumers that assign partitions to themselves, which nobody fences",
+            ),
+            Permission(
+                setting=NO_GROUP_METADATA,
+                when="of commits in transactions: when a member that was taken for dead goes on, or a transaction ends late",
             ),
             Permission(
                 setting=promise.ASYNC_COMMITS,

@@ -35,12 +35,18 @@ def began_behind_it(*, offset: Offset) -> str:
     return f"the next member began at offset {offset}, behind it"
 
 
+@cause("committed-behind-it")
+def committed_behind_it() -> str:
+    """Whoever comes next begins behind the record."""
+    return "the group has committed an offset behind it, where the next member will begin"
+
+
 def find(index: Index) -> Iterator[Finding]:
     """Find records below what members of a group have read or committed that no poll of any of them returned."""
     work = index.group_work
     for group, partitions in work.partitions.items():
         for partition, done in partitions.items():
-            if partition in index.evidence.read_back and done.polls:
+            if partition in index.evidence.read_back:
                 yield from _skipped(index, group, partition, done)
 
 
@@ -66,11 +72,13 @@ def _begin(index: Index, group: str, partition: str) -> int:
 
 
 def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
-    """Yield from where to where nothing was polled, from where the group began to the last record that was."""
+    """Yield from where to where nothing was polled, from where the group began to the last record that was, or to its last commit."""
     for first, last in sorted((poll.first, poll.last) for poll in done.polls):
         if first > reached:
             yield reached, first
         reached = max(reached, last + 1)
+    if done.passed() > reached:
+        yield reached, done.passed()
 
 
 def _is_excused(index: Index, partition: str, value: Value) -> bool:
@@ -97,7 +105,7 @@ def _finding(
         told = group_committed(commit.at_us, work.client(commit.process), offset=commit.offset)
         story.tell(story.start(commit.at_us), told)
     story.tell(END, passed_over.conclude(value=value, group=group))
-    why = _cause(story, group, offset, behind[0].first)
+    why = _cause(story, group, offset, behind[0].first if behind else None)
     return Finding(
         partition=partition,
         offset=offset,
@@ -109,15 +117,20 @@ def _finding(
     )
 
 
-def _cause(story: Story, group: str, offset: int, next_offset: int) -> Cause:
+def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
+    """Return why a record was passed over; ``next_offset`` is where the next member began, None where there was only a commit."""
     index = story.index
     found = by_reset(story, index.group_work.members(group), offset, twice=False)
     if found is None:
         found = by_lost_log(index, story.partition)
     if found is not None:
         return found
-    began = began_behind_it.conclude(offset=next_offset)
-    return Cause((began,), None, by_behaviour(index.evidence, COORDINATION))
+    why = (
+        committed_behind_it.conclude()
+        if next_offset is None
+        else began_behind_it.conclude(offset=next_offset)
+    )
+    return Cause((why,), None, by_behaviour(index.evidence, COORDINATION))
 
 
 def _held_to(evidence: Evidence) -> str:

@@ -85,6 +85,7 @@ class ConsumerMembership(GroupMember):
         self._has_listener = has_listener
         self.state = UNSUBSCRIBED
         self.epoch = JOIN_EPOCH
+        self._member_as = (NO_GENERATION, NO_MEMBER)
         if subscribes:
             # It names itself, and has that name for as long as its process lasts (KIP-1082).
             self.member = f"{host.name}-{host.choices.network.below(_ID_END):08x}"
@@ -107,6 +108,14 @@ class ConsumerMembership(GroupMember):
         config = self._config
         member = self.member if self.epoch > 0 else NO_MEMBER
         return GroupMetadata(config.group, self.generation, member, config.group_instance)
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this is, for transactions that commit offsets of the group: one that was fenced says what it was, until it is a member again.
+
+        As ``AsyncKafkaConsumer.updateGroupMetadata`` has it, so that it is refused. Who names no member is not.
+        """
+        return GroupMetadata(self._config.group, *self._member_as, self._config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
@@ -249,6 +258,8 @@ class ConsumerMembership(GroupMember):
     def _set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
         self.generation = epoch if epoch > 0 else NO_GENERATION
+        if epoch > 0:
+            self._member_as = (epoch, self.member)
 
     # What it owns
 

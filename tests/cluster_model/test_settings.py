@@ -430,6 +430,17 @@ def test_what_kafka_refuses_gives_way_to_what_asks_for_it(
 ORDERS: dict[str, Value] = {"transactional.id": "orders"}
 
 
+@pytest.mark.parametrize(("protocol", "kept"), [("classic", True), ("consumer", False)])
+def test_settings_of_the_classic_protocol_give_way_to_the_other_one(protocol: str, kept: bool) -> None:
+    of_classic: dict[str, Value] = {
+        "session.timeout.ms": 6_000,
+        "partition.assignment.strategy": "cooperative-sticky",
+    }
+    chosen: dict[str, Value] = {"group.protocol": protocol, "max.poll.records": 5, **of_classic}
+    settled = reconciled("4.3", chosen, LATEST)
+    assert settled == {"group.protocol": protocol, "max.poll.records": 5, **(of_classic if kept else {})}
+
+
 def test_a_transactional_id_makes_a_producer_idempotent_in_every_release() -> None:
     for release in since("0.11"):
         config = producer_config(release, ORDERS)

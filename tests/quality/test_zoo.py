@@ -18,7 +18,7 @@ BUDGET = 4_000
 
 RARE = {
     *("joined-member-forgotten", "former-life-joins-isr", "reelected-leader-keeps-positions"),
-    *("partition-given-before-revoked", "stale-epoch-commit-accepted"),
+    "stale-epoch-commit-accepted",
 }
 """Flaws that the swarms have not been seen to find: campaigns of the library and scripts of their own do (`tests/scenarios/test_mutants.py`)."""
 

@@ -11,6 +11,7 @@ from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_pause import BrokerPause
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.injection import At, Injection
+from tests.library_swarm import library_swarm
 
 KINDS = (BrokerCrash(broker="any"), BrokerPause(broker="any"), ControllerFailover(how="session_expiry"))
 ALWAYS = Injection(timing=At(at_us=(1_000_000, 1_000_000)), faults=(BrokerCrash(broker=0),))
@@ -54,3 +55,20 @@ def test_a_number_is_round_where_it_can_be() -> None:
         for s in range(60)
     }
     assert all(duration_us % 100_000 == 0 for duration_us in found)
+
+
+def test_applications_have_what_is_drawn_as_other_clients_do() -> None:
+    plans = [draw_for_seed(library_swarm("swarm-eos"), seed).plan for seed in range(20)]
+    protocols = set()
+    for plan in plans:
+        member = next(consumer for consumer in plan.consumers if consumer.name == "first")
+        for application in plan.applications:
+            drawn = dict(application.consumer)
+            assert drawn.pop("group.id") == "made"
+            assert {**drawn, "group.id": "g"} == {**drawn, **member.settings}
+            assert (
+                application.producer["transaction.timeout.ms"]
+                == plan.producers[0].settings["transaction.timeout.ms"]
+            )
+            protocols.add(drawn["group.protocol"])
+    assert protocols == {"classic", "consumer"}

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from harrow.campaigns.record.phrases import because
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, Evidence
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED, RuleResult
 from harrow.checks.index import Index
 from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.coordinators.protocol import NO_GENERATION, NO_MEMBER
 from harrow.cluster_model.history import FAIL, INFO, OK
 from tests.checks.evidence_builder import RunBuilder
 
@@ -261,3 +263,70 @@ def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
     app.run.event("offset_reset", client="app", partition=SOURCE, position=-1, offset=2, policy="latest")
     app.poll((2, "c"))
     assert app.judge("rebalance-skip").status == HELD
+
+
+def test_a_group_that_commits_behind_all_that_its_members_were_given_has_skipped_what_lies_between() -> None:
+    app = ApplicationRun("at_least_once")
+    app.input("a", "b", "c")
+    app.poll((0, "a"))
+    app.commit(3)
+    judged = app.judge("rebalance-skip")
+    assert judged.status == VIOLATED
+    assert [finding.value for finding in judged.findings] == ["b", "c"]
+    assert "the next member will begin" in because(judged.findings[0])
+
+
+def test_a_group_that_commits_a_marker_that_nobody_is_given_has_skipped_nothing() -> None:
+    app = ApplicationRun("at_least_once")
+    app.input("a")
+    app.run.append(0, "<commit>", partition=SOURCE)
+    app.poll((0, "a"))
+    app.commit(2)
+    assert app.judge("rebalance-skip").status == HELD
+
+
+@pytest.mark.parametrize(
+    ("delivery", "settings", "setting"),
+    [
+        ("exactly_once", {}, None),
+        ("exactly_once", {"release": "2.4"}, "no group metadata (KIP-447)"),
+        ("exactly_once", {"group_metadata": False}, "no group metadata (KIP-447)"),
+        ("at_least_once", {}, "assign()"),
+    ],
+)
+def test_whom_a_commit_in_a_transaction_may_set_back_hangs_on_what_it_says_of_its_member(
+    delivery: str, settings: dict[str, Any], setting: str | None
+) -> None:
+    app = ApplicationRun(delivery, **settings)
+    for position in (9, 7):
+        app.run.event(
+            "offsets_committed",
+            broker=0,
+            group="g",
+            member=NO_MEMBER,
+            generation=NO_GENERATION,
+            present=1,
+            offsets=((SOURCE, position),),
+        )
+    (finding,) = app.judge("offset-regression").findings
+    assert finding.permitted_by == setting
+
+
+@pytest.mark.parametrize(("coordinator", "status"), [(0, VIOLATED), (1, HELD)])
+def test_what_a_coordinator_of_the_past_tells_late_sets_nobody_back(coordinator: int, status: str) -> None:
+    app = ApplicationRun()
+    offsets = "__consumer_offsets-0"
+    app.run.elect(1, 0, (0, 1), partition=offsets)
+    for position, broker in ((9, 0), (7, 0)):
+        app.run.elect(coordinator, 1, (0, 1), partition=offsets)
+        committed = ((SOURCE, position),)
+        app.run.event(
+            "offsets_committed",
+            broker=broker,
+            group="g",
+            member=NO_MEMBER,
+            generation=NO_GENERATION,
+            present=1,
+            offsets=committed,
+        )
+    assert app.judge("offset-regression").status == status

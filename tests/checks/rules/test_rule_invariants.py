@@ -206,3 +206,22 @@ def test_what_a_release_does_not_promise_is_watched_when_it_is_demanded() -> Non
     assert watched_in(names, "2.4", ()) == names
     assert watched_in(names, "2.0", ()) == ("hw-monotonic",)
     assert watched_in(names, "2.0", ("failover-shrinks-isr",)) == names
+
+
+@pytest.mark.parametrize("how", ["power", "unclean", "neither"])
+def test_a_marker_of_a_transaction_may_go_as_a_record_may(how: str) -> None:
+    """Nothing of it is a record, so that its offset alone tells what became of it."""
+    run = committed("a", unclean=how == "unclean")
+    for broker in (0, 1):
+        run.append(broker, "<commit>")
+    ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": 0}
+    run.event(
+        "transaction_marker", broker=0, partition=PARTITION, first_offset=0, offset=1, committed=True, **ids
+    )
+    if how == "power":
+        run.lose_power(1, 1)
+    elif how == "unclean":
+        run.elect(1, 1, (1,), unclean=True)
+    broken(run, "isr-holds-committed", 1, 1)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == {"power": FLUSH, "unclean": UNCLEAN, "neither": None}[how]

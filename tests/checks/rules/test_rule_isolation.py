@@ -83,3 +83,21 @@ def test_what_is_behind_a_transaction_that_never_ends_is_unseen_though_others_re
     (finding,) = run.judge("unseen").findings
     assert finding.value == "b"
     assert "read_committed ends at offset 1" in because(finding)
+
+
+def test_what_stood_where_a_marker_came_to_stand_is_not_skipped_but_lost() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "a", 0, 1)
+    run.write(producer, "lost", 0, 1)
+    run.poll((0, "a"), (1, "lost"), isolation_level=COMMITTED)
+    run.lose_power(1, 1)
+    run.lose_power(0, 1)
+    run.elect(0, 1, (0, 1))
+    for broker in (0, 1):
+        run.append(broker, "<commit>")
+    run.write(producer, "b", 0, 1)
+    run.poll((0, "a"), (2, "b"), isolation_level=COMMITTED)
+    judged = run.judge("int-poll-skip")
+    assert [finding.permitted_by for finding in judged.findings] == ["log.flush.interval.messages"]
