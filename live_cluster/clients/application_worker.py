@@ -36,8 +36,8 @@ from harrow.cluster_model.topology import (
 )
 from harrow.live_cluster.clients.channel import AskingChannel, Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, MembershipError
-from harrow.live_cluster.clients.member import Member, Records
-from harrow.live_cluster.clients.senders import Sender, TransactionalSender
+from harrow.live_cluster.clients.member import GroupMembership, Records
+from harrow.live_cluster.clients.senders import LibrarySender, TransactionalSender
 from harrow.live_cluster.names import names_of
 
 OF_PRODUCER: Final = "producer"
@@ -48,7 +48,7 @@ _NOWHERE: Final[Mapping[str, int]] = {}
 _Record = tuple[str, int, str]
 
 
-class Application(ABC):
+class ApplicationLoop(ABC):
     """A process of an application: its consumer, its producer if it has one, and its loop."""
 
     delivery: ClassVar[str]
@@ -76,7 +76,7 @@ class Application(ABC):
         self._waiting: dict[str, Any] = {}
         self._written = 0
         self._sender = self._make_sender(client, library)
-        self._member = Member(
+        self._member = GroupMembership(
             partial(self._channel.report_now, of=OF_CONSUMER),
             library.make_member(client["consumer"]),
             names_of(client),
@@ -86,11 +86,11 @@ class Application(ABC):
             on_revoked=self._revoked,
         )
 
-    def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> Sender | None:
+    def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> LibrarySender | None:
         if client["producer"] is None:
             return None
         report = partial(self._channel.report_now, of=OF_PRODUCER)
-        return Sender(report, library.make_producer(client["producer"]), names_of(client))
+        return LibrarySender(report, library.make_producer(client["producer"]), names_of(client))
 
     def work(self, orders: list[dict[str, Any]]) -> None:
         """Run from the time that it was told until it ends by itself; then wait to be ended."""
@@ -108,7 +108,7 @@ class Application(ABC):
         finally:
             self._is_over = True
 
-    def _serve(self, sender: Sender) -> None:
+    def _serve(self, sender: LibrarySender) -> None:
         """Hear of the outcomes of records while the loop is busy, waits or is held, as the Java client's sender does."""
         while not self._is_over:
             sender.poll(_POLL_S)
@@ -249,7 +249,7 @@ class Application(ABC):
         """Read these partitions no more."""
 
 
-class ExactlyOnce(Application):
+class ExactlyOnceLoop(ApplicationLoop):
     """What it has written and what it has read are committed in one transaction."""
 
     delivery = EXACTLY_ONCE
@@ -294,7 +294,7 @@ class ExactlyOnce(Application):
         self._channel.report_now(of=OF_CONSUMER, **what)
 
 
-class AtLeastOnce(Application):
+class AtLeastOnceLoop(ApplicationLoop):
     """What it has read it commits when all that it has made of it is acknowledged."""
 
     delivery = AT_LEAST_ONCE
@@ -312,7 +312,7 @@ class AtLeastOnce(Application):
         return None
 
 
-class AtMostOnce(Application):
+class AtMostOnceLoop(ApplicationLoop):
     """It processes what it has committed, and nothing else."""
 
     delivery = AT_MOST_ONCE
@@ -325,7 +325,7 @@ class AtMostOnce(Application):
         return None
 
 
-class AutoCommitted(Application):
+class AutoCommittedLoop(ApplicationLoop):
     """It processes what polls return, and its consumer commits that now and then, whatever has come of it."""
 
     delivery = AUTO_COMMITTED
@@ -341,7 +341,7 @@ class AutoCommitted(Application):
         return super()._poll()
 
 
-class IdempotentSink(Application):
+class IdempotentSinkLoop(ApplicationLoop):
     """It stores each result together with the offset of its record, and begins where its store is: that harrow keeps for all its instances."""
 
     delivery = IDEMPOTENT_SINK
@@ -362,7 +362,7 @@ class IdempotentSink(Application):
         return None
 
 
-class ParallelWorkers(Application):
+class ParallelWorkersLoop(ApplicationLoop):
     """It hands records to workers, who finish in any order, and commits the lowest offset that is not finished."""
 
     delivery = WATERMARK
@@ -453,7 +453,7 @@ class ParallelWorkers(Application):
             self._forget(partitions)
 
 
-class HighestFinished(ParallelWorkers):
+class HighestFinishedLoop(ParallelWorkersLoop):
     """The same, but for what it commits: the highest offset that is finished, and with it all below that is not."""
 
     delivery = HIGHEST_FINISHED
@@ -462,17 +462,17 @@ class HighestFinished(ParallelWorkers):
         return {name: offset + 1 for name, offset in self._highest.items()}
 
 
-APPLICATIONS: Final[Mapping[str, type[Application]]] = {
+APPLICATIONS: Final[Mapping[str, type[ApplicationLoop]]] = {
     kind.delivery: kind
     for kind in (
-        *(ExactlyOnce, AtLeastOnce, AtMostOnce, AutoCommitted, IdempotentSink),
-        *(ParallelWorkers, HighestFinished),
+        *(ExactlyOnceLoop, AtLeastOnceLoop, AtMostOnceLoop, AutoCommittedLoop, IdempotentSinkLoop),
+        *(ParallelWorkersLoop, HighestFinishedLoop),
     )
 }
 """The loops by what a campaign calls them."""
 
 
-def make_application(channel: Channel, client: dict[str, Any], library: ClientLibrary) -> Application:
+def make_application(channel: Channel, client: dict[str, Any], library: ClientLibrary) -> ApplicationLoop:
     """Return the application that a process was told to be."""
     return APPLICATIONS[client["delivery"]](channel, client, library)
 

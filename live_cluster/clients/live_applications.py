@@ -24,7 +24,7 @@ from harrow.live_cluster.clients.live_clients import (
     promised_to_producer,
 )
 from harrow.live_cluster.clients.member_session import MemberSession
-from harrow.live_cluster.clients.producer_sessions import ProducerSession, TransactionsSession
+from harrow.live_cluster.clients.producer_sessions import LiveProducerSession, TransactionsSession
 
 _TAKES: Final = 1_000
 """How many times that workers take are drawn; then they begin again."""
@@ -37,7 +37,7 @@ class LiveApplication(GroupReader):
     def __init__(self, spec: ApplicationSpec, host: ClientHost) -> None:
         self.spec = spec
         self._host = host
-        self._sessions: list[_ApplicationSession] = []
+        self._sessions: list[_LiveApplicationSession] = []
         self._written = 0
         self._slow_us = 0
         self._restart_us: int | None = None
@@ -52,7 +52,7 @@ class LiveApplication(GroupReader):
     def _begin(self, first_us: int) -> None:
         self._restart_us = None
         hold = self._sessions[-1].hold if self._sessions else None
-        self._sessions.append(_ApplicationSession(self, self._host, len(self._sessions) + 1))
+        self._sessions.append(_LiveApplicationSession(self, self._host, len(self._sessions) + 1))
         # What waits for a step waits for it in the next life, too.
         self._sessions[-1].start(first_us, hold, self._slow_us)
 
@@ -181,7 +181,7 @@ class LiveApplication(GroupReader):
         )
 
 
-class _ApplicationSession:
+class _LiveApplicationSession:
     """A process of an instance: in the history its consumer is one and its producer another."""
 
     def __init__(self, client: LiveApplication, host: ClientHost, life: int) -> None:
@@ -193,12 +193,14 @@ class _ApplicationSession:
         consumer = host.reports.new_process(spec.name)
         self.processes = (consumer, consumer if spec.target is None else host.reports.new_process(spec.name))
         self._consumer = MemberSession(host, consumer, spec.name, spec.group, (spec.source,))
-        self._producer: ProducerSession | None = None
+        self._producer: LiveProducerSession | None = None
         if spec.target is not None:
             id_ = spec.transactional_id
             number = self.processes[1]
             self._producer = (
-                TransactionsSession(host, number, spec.name, id_) if id_ else ProducerSession(host, number)
+                TransactionsSession(host, number, spec.name, id_)
+                if id_
+                else LiveProducerSession(host, number)
             )
         self._process: ClientProcess | None = None
         self.is_paused = False

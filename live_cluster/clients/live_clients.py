@@ -20,7 +20,7 @@ from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
 from harrow.live_cluster.clients.member_session import MemberSession
-from harrow.live_cluster.clients.producer_sessions import ProducerSession, TransactionsSession
+from harrow.live_cluster.clients.producer_sessions import LiveProducerSession, TransactionsSession
 
 NS_PER_US: Final = 1_000
 RECORDS_MAX: Final = 500
@@ -70,7 +70,7 @@ class LiveProducer(LiveClient, Sender):
     def __init__(self, spec: ProducerSpec, host: ClientHost) -> None:
         super().__init__(host)
         self.spec = spec
-        self._sessions: list[ProducerSession] = []
+        self._sessions: list[LiveProducerSession] = []
         self._generated = 0
 
     def start(self) -> None:
@@ -84,7 +84,9 @@ class LiveProducer(LiveClient, Sender):
         number = host.reports.new_process(self.spec.name)
         id_ = self.spec.transactional_id
         session = (
-            TransactionsSession(host, number, self.spec.name, id_) if id_ else ProducerSession(host, number)
+            TransactionsSession(host, number, self.spec.name, id_)
+            if id_
+            else LiveProducerSession(host, number)
         )
         self._sessions.append(session)
         # Gaps between half and one and a half times the mean.

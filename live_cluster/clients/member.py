@@ -12,7 +12,7 @@ Records = Mapping[str, list[tuple[int, str]]]
 _NOWHERE: Final[Mapping[str, int]] = {}
 
 
-class Member:
+class GroupMembership:
     """Reads and commits for a group, and reports what it does by the campaign's names of partitions.
 
     ``consumed`` is up to where it has polled the partitions that it reads now; *begins_at_zero* says that it begins there where its group

@@ -13,7 +13,7 @@ _CRASHED: Final = "CRASHED"
 _ABORTED: Final = "ABORTED"
 
 
-class ProducerSession:
+class LiveProducerSession:
     """What the process of a producer has been handed and has generated, and what it has reported of it."""
 
     def __init__(self, host: ClientHost, process: int) -> None:
@@ -74,7 +74,7 @@ class ProducerSession:
             self._host.reports.add_send(self.process, INFO, partition, value, now_us, error=_CRASHED)
 
 
-class TransactionsSession(ProducerSession):
+class TransactionsSession(LiveProducerSession):
     """That of a process with transactions: what is sent in one is under way until that has ended, and may stay so."""
 
     def __init__(self, host: ClientHost, process: int, name: str, transactional_id: str) -> None:

@@ -20,7 +20,7 @@ Report = Callable[..., None]
 """Reports to harrow, with the time."""
 
 
-class Sender:
+class LibrarySender:
     """Hands records to a producer, and reports each when it is handed over and when its outcome is known."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Sender:
         return ended
 
 
-class TransactionalSender(Sender):
+class TransactionalSender(LibrarySender):
     """That of a producer with a transactional id: it makes a call that takes too long again.
 
     A transaction is one operation, which is reported when it has ended. After an error it may be aborted; calls return the error,

@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, load_library
-from harrow.live_cluster.clients.member import Member, Records
-from harrow.live_cluster.clients.senders import Sender, TransactionalSender
+from harrow.live_cluster.clients.member import GroupMembership, Records
+from harrow.live_cluster.clients.senders import LibrarySender, TransactionalSender
 from harrow.live_cluster.names import names_of
 
 _POLL_S: Final = 0.02
@@ -58,9 +58,11 @@ class _ProducerWorker:
         self._first: int = client.get("first", 0)
         self._sender = self._make_sender(client, load_library(client["library"]))
 
-    def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> Sender:
+    def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> LibrarySender:
         producer = library.make_producer(client["settings"])
-        return Sender(self._channel.report_now, producer, names_of(client), client.get("record_bytes", 0))
+        return LibrarySender(
+            self._channel.report_now, producer, names_of(client), client.get("record_bytes", 0)
+        )
 
     def work(self, orders: list[dict[str, Any]]) -> None:
         while True:
@@ -210,7 +212,7 @@ class _MemberWorker:
         self._slow_s: float = client["slow_ns"] / 1e9
         self._is_closing = False
         consumer = load_library(client["library"]).make_member(client["settings"])
-        self._member = Member(
+        self._member = GroupMembership(
             channel.report_now,
             consumer,
             names_of(client),

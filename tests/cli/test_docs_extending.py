@@ -90,7 +90,7 @@ def test_the_key_and_the_setting_are_known(project: Path) -> None:
 
 
 def test_the_rule_is_permitted_where_it_is_enabled(project: Path) -> None:
-    base, clean, _ = runs(project, "unclean-election")
+    base, clean, *_ = runs(project, "unclean-election")
     assert base["rules"]["elected-outside-isr"]["status"] == "permitted"
     assert clean["rules"]["elected-outside-isr"]["status"] == "held"
 
