@@ -16,10 +16,7 @@ from tests.plain_environment import ROOT
 BUDGET = 4_000
 """Within so many seeds a flaw has to be found."""
 
-RARE = {
-    *("joined-member-forgotten", "former-life-joins-isr", "reelected-leader-keeps-positions"),
-    "stale-epoch-commit-accepted",
-}
+RARE = {"joined-member-forgotten", "former-life-joins-isr", "reelected-leader-keeps-positions"}
 """Flaws that the swarms have not been seen to find: campaigns of the library and scripts of their own do (`tests/scenarios/test_mutants.py`)."""
 
 TABLE = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
