@@ -63,7 +63,16 @@ def test_each_event_of_a_run_has_words_of_its_own() -> None:
         **dict.fromkeys(
             (
                 *("isr", "values", "offsets", "brokers", "details", "records", "partitions"),
-                *("replicas", "adding", "removing", "members", "assignments", "assigned", "revoking"),
+                *(
+                    "replicas",
+                    "adding",
+                    "removing",
+                    "members",
+                    "assignments",
+                    "assigned",
+                    "revoking",
+                    "ephemerals",
+                ),
             ),
             (),
         ),
