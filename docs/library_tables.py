@@ -59,7 +59,7 @@ WHY: Final[dict[str, str]] = {
     "isr-change-notification": "from 2.7 on the controller writes the ISRs (KIP-497): the variant `by-controller`",
     "watch-herd": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
-    "controller-disk-loss": "about KRaft; from 4.1 on who has stopped uncleanly leaves the ISR when it is back (KIP-966)",
+    "controller-disk-loss": "about KRaft",
     "log-dir-failure": (
         "from 1.0 on a broker survives it (KIP-112), so the variant `kafka-0.11` waits in vain for the broker's end; in KRaft the first "
         "directory has the metadata log: the variants `kraft`, `kraft-metadata-directory` and, before 3.7 (KIP-858), `kraft-3.6`"

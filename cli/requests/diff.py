@@ -11,7 +11,7 @@ from harrow.cli.requests.request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest(Request):
-    """Show replica logs side by side, or compare runs or releases.
+    """Show replica logs, or compare two runs or two releases.
 
     For one run: a row for each offset, a column for each broker, whether the record was acked and who read
     it; below, what became of the lost records, and the moments that decided it.
