@@ -1003,7 +1003,10 @@ def reconciled(
     # Each round settles one setting for good.
     for _ in range(2 * len(settings)):
         known = shared_with(PRODUCER, release, {**fixed, **settings})
-        found = conflicts(release, known, behaviours)
+        found = chain(
+            conflicts(release, known, behaviours),
+            broker_conflicts(release, shared_with(BROKER, release, {**fixed, **settings})),
+        )
         if GROUP_PROTOCOL in settings:
             of_member = {GROUP_ID: _ANY_GROUP, **shared_with(CONSUMER, release, settings)}
             found = chain(found, consumer_conflicts(release, of_member))

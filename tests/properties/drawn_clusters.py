@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from harrow.campaigns.search.strategies import settings, specs
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.settings import BROKER, PRODUCER, TOPIC, Value
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import BROKER, PRODUCER, TOPIC, Value, reconciled
 from harrow.cluster_model.topology import (
     BrokerSpec,
     ClusterSpec,
@@ -136,7 +137,9 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
         BrokerSpec(
             id=number,
             rack=draw(texts) if racks else None,
-            settings=draw(settings(BROKER, kafka=release)) if draw(st.booleans()) else {},
+            settings=reconciled(release, draw(settings(BROKER, kafka=release)), RELEASES[release].behaviours)
+            if draw(st.booleans())
+            else {},
         )
         for number in ids
     )
@@ -164,7 +167,7 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
         brokers=brokers,
         topics=tuple(topics),
         controller=draw(st.none() | st.sampled_from(ids)),
-        settings=draw(settings(BROKER, kafka=release)),
+        settings=reconciled(release, draw(settings(BROKER, kafka=release)), RELEASES[release].behaviours),
         network=draw(st.just(NetworkSpec()) | specs(NetworkSpec, VALUES)),
         disk=draw(st.just(DiskSpec()) | specs(DiskSpec, VALUES)),
         zookeeper_tick_us=draw(st.just(2_000_000) | times.filter(bool)),

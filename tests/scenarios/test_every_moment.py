@@ -30,7 +30,13 @@ from harrow.checks.replay.partition_state import (
 )
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.controller.assignment import partition_assignments
-from harrow.cluster_model.events import NO_CONTROLLER, BatchAcknowledged, IsrReduced, PartitionStateWritten
+from harrow.cluster_model.events import (
+    NO_CONTROLLER,
+    BatchAcknowledged,
+    InvariantBroken,
+    IsrReduced,
+    PartitionStateWritten,
+)
 from harrow.cluster_model.history import FAIL, INVOKE, OK
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
@@ -261,6 +267,11 @@ class Moments:
                 isrs = [isr for acked, isr in self._isr_at_ack if acked == value]
                 assert [ack.isr for ack in acks] == isrs, value
 
+    def _is_metadata_lost(self) -> bool:
+        """Return whether committed metadata has been lost: a broker that would have to cut some off ends by itself."""
+        broken = select(self._cluster.trace.events, InvariantBroken)
+        return any(event.invariant == METADATA_KEPT for event in broken)
+
     def _compare_faults(self) -> None:
         """Compare the faults in force with what stands still, is dead, is cut, and with the rules for messages."""
         cluster, faults = self._cluster, self._state.faults
@@ -276,7 +287,7 @@ class Moments:
         without_disk = {
             fault.detail("broker") for fault in faults if fault.fault in ("log_dir_failure", "disk_full")
         }
-        assert len(down - struck - without_disk) <= is_rolling, where
+        assert len(down - struck - without_disk) <= is_rolling or self._is_metadata_lost(), where
         paused = sorted(node_of(fault) for fault in faults if fault.fault == "broker_pause")
         assert paused == sorted(node for node, known in cluster.nodes.items() if known.paused), where
         if self._is_core_healed:
@@ -316,6 +327,7 @@ class Moments:
                 assert struck.at_us + high_us >= self._cluster.simulator.now_us, fault
 
 
+METADATA_KEPT: Final = "committed-metadata-kept"
 STOPPING: Final = frozenset(
     {
         *("broker_crash", "broker_stop", "controller_failover"),
