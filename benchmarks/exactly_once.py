@@ -115,7 +115,7 @@ def was_struck(result: RunResult, step: str) -> bool:
 
 
 @dataclass(slots=True)
-class Tally:
+class EffectTally:
     """What became of runs; those that were ``not_struck`` do not count."""
 
     runs: int = 0
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--deliveries", nargs="*", default=[EXACTLY_ONCE, AUTO_COMMITTED])
     arguments = parser.parse_args()
     for delivery in arguments.deliveries:
-        tally, began_s = Tally(), time.process_time()
+        tally, began_s = EffectTally(), time.process_time()
         for what, step, result in runs_of(
             delivery,
             range(arguments.seeds),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from benchmarks.zoo import Found, broken_rules, first_failure, library_plan
+from benchmarks.zoo import FirstFailure, broken_rules, first_failure, library_plan
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
@@ -53,7 +53,7 @@ def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 
 
-def first_of_its_own(before: Plan, after: Plan, end_s: float) -> Found:
+def first_of_its_own(before: Plan, after: Plan, end_s: float) -> FirstFailure:
     """Return the first seed in which something is broken that is not with the later value of the switch."""
     count = 0
     while True:
@@ -61,7 +61,7 @@ def first_of_its_own(before: Plan, after: Plan, end_s: float) -> Found:
         count += found.seeds
         own = set(found.rules).difference(broken_rules(after, count - 1)) if found.rules else set()
         if own or not found.rules:
-            return Found(count, tuple(name for name in found.rules if name in own))
+            return FirstFailure(count, tuple(name for name in found.rules if name in own))
 
 
 def main() -> None:

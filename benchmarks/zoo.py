@@ -21,7 +21,7 @@ RANGE: Final = 10_000
 """So many seeds has a range: more than any flaw needs."""
 
 
-class Found(NamedTuple):
+class FirstFailure(NamedTuple):
     """After how many seeds something was noticed, and by which rules; by none if it was not."""
 
     seeds: int
@@ -37,23 +37,23 @@ def broken_rules(plan: Plan, seed: int) -> tuple[str, ...]:
     return tuple(name for name, judged in rules.items() if judged.status == VIOLATED)
 
 
-def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> Found:
+def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> FirstFailure:
     """Return the first of some seeds in which a promise is broken, or how many there were until time was over."""
     count = 0
     for count, seed in enumerate(seeds, start=1):
         broken = broken_rules(plan, seed)
         if broken:
-            return Found(count, broken)
+            return FirstFailure(count, broken)
         if time.process_time() > end_s:
             break
-    return Found(count)
+    return FirstFailure(count)
 
 
 def row(mutant: Mutant, seconds: float) -> str:
     """Return what the swarm needs for a flaw; of a range that it did not come to the end of, nothing counts."""
     plan = library_plan(mutant.swarm).flawed(mutant)
     end_s = time.process_time() + seconds
-    found: list[Found] = []
+    found: list[FirstFailure] = []
     for number in range(RANGES):
         one = first_failure(plan, range(number * RANGE, (number + 1) * RANGE), end_s)
         if not one.rules:

@@ -5,11 +5,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from harrow.campaigns.run.clients.client import GroupReader
+from harrow.campaigns.run.clients.client_promises import (
+    promised_to_application,
+    promised_to_consumer_of,
+    promised_to_producer,
+)
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.application import ResultStore
 from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, ClientStopped
 from harrow.cluster_model.history import effect_of
-from harrow.cluster_model.settings import READ_COMMITTED, consumer_config
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ApplicationSpec
 from harrow.live_cluster.clients.application_worker import APPLICATIONS as LOOPS
@@ -21,7 +27,6 @@ from harrow.live_cluster.clients.live_clients import (
     NS_PER_US,
     RECORDS_MAX,
     begins_at_zero,
-    promised_to_producer,
 )
 from harrow.live_cluster.clients.member_session import MemberSession
 from harrow.live_cluster.clients.producer_sessions import LiveProducerSession, TransactionsSession
@@ -153,32 +158,17 @@ class LiveApplication(GroupReader):
     def producer_settings(self) -> dict[int, ProducerSettings]:
         if self.spec.target is None:
             return {}
-        promised = promised_to_producer(self._host.release, self.spec.name, self.spec.producer_settings())
+        release = self._host.release
+        config = producer_config(release, self.spec.producer_settings(), RELEASES[release].behaviours)
+        promised = promised_to_producer(self.spec.name, config)
         return {session.processes[1]: promised for session in self._sessions}
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        config = consumer_config(self._host.release, self.spec.consumer_settings())
-        known = ConsumerSettings(
-            name=self.spec.name,
-            read_committed=config.isolation_level == READ_COMMITTED,
-            group=self.spec.group,
-            offset_reset=config.auto_offset_reset,
-        )
+        known = promised_to_consumer_of(self.spec, self._host.release)
         return {session.processes[0]: known for session in self._sessions}
 
     def application_settings(self) -> ApplicationSettings:
-        spec = self.spec
-        return ApplicationSettings(
-            name=spec.name,
-            group=spec.group,
-            delivery=spec.delivery,
-            source=spec.source,
-            target=spec.target,
-            group_metadata=spec.group_metadata,
-            rewinds=spec.rewinds,
-            consumers=tuple(session.processes[0] for session in self._sessions),
-            producers=tuple(session.processes[1] for session in self._sessions),
-        )
+        return promised_to_application(self.spec, [session.processes for session in self._sessions])
 
 
 class _LiveApplicationSession:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
+from harrow.campaigns.run.clients.client_promises import promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.release import RELEASES
@@ -163,21 +164,10 @@ class LiveProducer(LiveClient, Sender):
         return self._sessions[-1].unfinished() if self._sessions else 0
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
-        promised = promised_to_producer(self._host.release, self.spec.name, self.spec.settings)
+        release = self._host.release
+        config = producer_config(release, self.spec.settings, RELEASES[release].behaviours)
+        promised = promised_to_producer(self.spec.name, config)
         return {session.process: promised for session in self._sessions}
-
-
-def promised_to_producer(release: str, name: str, settings: Mapping[str, Value]) -> ProducerSettings:
-    """Return what a producer of a release is promised by its settings."""
-    config = producer_config(release, settings, RELEASES[release].behaviours)
-    return ProducerSettings(
-        name=name,
-        acks="all" if config.acks == -1 else str(config.acks),
-        idempotence=config.idempotence,
-        max_in_flight=config.max_in_flight,
-        retries=config.retries,
-        transactional_id=config.transactional_id,
-    )
 
 
 def begins_at_zero(settings: Mapping[str, Value]) -> bool:

@@ -33,6 +33,8 @@ from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.events import (
     NO_CONTROLLER,
     BatchAcknowledged,
+    BrokerStarted,
+    BrokerStopped,
     InvariantBroken,
     IsrReduced,
     PartitionStateWritten,
@@ -267,10 +269,18 @@ class Moments:
                 isrs = [isr for acked, isr in self._isr_at_ack if acked == value]
                 assert [ack.isr for ack in acks] == isrs, value
 
-    def _is_metadata_lost(self) -> bool:
-        """Return whether committed metadata has been lost: a broker that would have to cut some off ends by itself."""
-        broken = select(self._cluster.trace.events, InvariantBroken)
-        return any(event.invariant == METADATA_KEPT for event in broken)
+    def _ended_without_metadata(self) -> set[int]:
+        """Return the brokers that have ended by themselves, for they would have to cut off committed metadata."""
+        lost = False
+        ended = set()
+        for event in select(self._cluster.trace.events, InvariantBroken, BrokerStopped, BrokerStarted):
+            if isinstance(event, InvariantBroken):
+                lost = lost or event.invariant == METADATA_KEPT
+            elif isinstance(event, BrokerStarted):
+                ended.discard(event.broker)
+            elif lost:
+                ended.add(event.broker)
+        return ended
 
     def _compare_faults(self) -> None:
         """Compare the faults in force with what stands still, is dead, is cut, and with the rules for messages."""
@@ -287,7 +297,9 @@ class Moments:
         without_disk = {
             fault.detail("broker") for fault in faults if fault.fault in ("log_dir_failure", "disk_full")
         }
-        assert len(down - struck - without_disk) <= is_rolling or self._is_metadata_lost(), where
+        unexplained = down - struck - without_disk
+        # They are looked for only where there is something to explain: it takes a look at the whole trace.
+        assert len(unexplained) <= is_rolling or unexplained <= self._ended_without_metadata(), where
         paused = sorted(node_of(fault) for fault in faults if fault.fault == "broker_pause")
         assert paused == sorted(node for node, known in cluster.nodes.items() if known.paused), where
         if self._is_core_healed:

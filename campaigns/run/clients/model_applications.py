@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 
 from harrow.campaigns.run.clients.client import GroupReader
+from harrow.campaigns.run.clients.client_promises import (
+    promised_to_application,
+    promised_to_consumer_of,
+    promised_to_producer,
+)
 from harrow.campaigns.run.clients.model_clients import pause
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.application import APPLICATIONS, Application, ResultStore
 from harrow.cluster_model.events import ClientStopped, ClockStepped
-from harrow.cluster_model.settings import READ_COMMITTED, consumer_config, producer_config
+from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ApplicationSpec
@@ -166,38 +171,15 @@ class ApplicationClient(GroupReader):
         config = producer_config(
             self._cluster.release, self.spec.producer_settings(), self._cluster.behaviours
         )
-        known = ProducerSettings(
-            name=self.spec.name,
-            acks="all" if config.acks == -1 else str(config.acks),
-            idempotence=config.idempotence,
-            max_in_flight=config.max_in_flight,
-            retries=config.retries,
-            transactional_id=config.transactional_id,
-        )
+        known = promised_to_producer(self.spec.name, config)
         return {session.processes[1]: known for session in self._sessions}
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        config = consumer_config(self._cluster.release, self.spec.consumer_settings())
-        known = ConsumerSettings(
-            name=self.spec.name,
-            read_committed=config.isolation_level == READ_COMMITTED,
-            group=self.spec.group,
-            offset_reset=config.auto_offset_reset,
-        )
+        known = promised_to_consumer_of(self.spec, self._cluster.release)
         return {session.processes[0]: known for session in self._sessions}
 
     def application_settings(self) -> ApplicationSettings:
-        return ApplicationSettings(
-            name=self.spec.name,
-            group=self.spec.group,
-            delivery=self.spec.delivery,
-            source=self.spec.source,
-            target=self.spec.target,
-            group_metadata=self.spec.group_metadata,
-            rewinds=self.spec.rewinds,
-            consumers=tuple(session.processes[0] for session in self._sessions),
-            producers=tuple(session.processes[1] for session in self._sessions),
-        )
+        return promised_to_application(self.spec, [session.processes for session in self._sessions])
 
 
 class _ApplicationSession:

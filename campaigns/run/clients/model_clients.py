@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from harrow.campaigns.run.clients.client import Reader, Sender
+from harrow.campaigns.run.clients.client_promises import promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.group_consumer import GroupConsumer
@@ -98,7 +99,10 @@ class ProducerClient(Sender):
         return sum(session.unfinished() for session in self._sessions)
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
-        return {session.history_process: _settings(self) for session in self._sessions}
+        return {
+            session.history_process: promised_to_producer(self.spec.name, self.config)
+            for session in self._sessions
+        }
 
     def is_running(self) -> bool:
         return bool(self._sessions) and self._sessions[-1].process.running
@@ -504,15 +508,3 @@ class ConsumerClient(Reader):
 
     def has_read_to_end(self) -> bool:
         return self._consumer is not None and self._consumer.has_read_to_end()
-
-
-def _settings(producer: ProducerClient) -> ProducerSettings:
-    config = producer.config
-    return ProducerSettings(
-        name=producer.spec.name,
-        acks="all" if config.acks == -1 else str(config.acks),
-        idempotence=config.idempotence,
-        max_in_flight=config.max_in_flight,
-        retries=config.retries,
-        transactional_id=config.transactional_id,
-    )
