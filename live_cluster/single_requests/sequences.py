@@ -32,6 +32,16 @@ LENGTH: Final = 30
 DRAWN_AT_ONCE: Final = 20
 """Sequences that one seed brings."""
 
+
+def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
+    """Return what draws from one of some strategies, each as often as its weight says.
+
+    ``st.one_of`` takes a strategy that it is given several times for one.
+    """
+    drawn_from = [strategy for weight, strategy in choices for _ in range(weight)]
+    return st.sampled_from(drawn_from).flatmap(lambda strategy: strategy)
+
+
 _PARTITION: Final = st.sampled_from((*(0,) * 9, *(1,) * 4, 7))
 """The last one there is not."""
 _EPOCH: Final = st.sampled_from((0, 0, 0, 0, None, -1, 1))
@@ -104,11 +114,11 @@ _CATCHING_UP: Final = st.sampled_from(
     ((), (_LEADS,), (_LEADS, FollowerStep(does="goes")), (_LEADS, FollowerStep(does="goes"), *_COMES))
 ).map(lambda then: (*_COMES, *then))
 """What seldom comes about step by step: a follower that is in all ISRs, and may lead then."""
-_CLIENT_STEPS: Final[tuple[st.SearchStrategy[Step], ...]] = (
-    *(_PRODUCE,) * 4,
-    *(_RETRY,) * 2,
-    _EPOCH_END,
-    st.one_of(st.just(ProducerIdStep()), st.just(MetadataStep())),
+_CLIENT_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
+    (4, _PRODUCE),
+    (2, _RETRY),
+    (1, _EPOCH_END),
+    (1, st.sampled_from((ProducerIdStep(), MetadataStep()))),
 )
 
 
@@ -116,29 +126,21 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     """Return what draws sequences; of a topic that is not *followed* no follower fetches, and none is elected."""
     if not followed:
         nobody = st.just(value=False)
-        alone = st.one_of(*_CLIENT_STEPS, _fetches(nobody), _fetches(nobody), _ends(nobody))
+        alone = weighted(*_CLIENT_STEPS, (2, _fetches(nobody)), (1, _ends(nobody)))
         return st.lists(alone, min_size=LENGTH // 2, max_size=LENGTH).map(tuple)
     anybody = st.booleans()
-    step = st.one_of(
+    step: st.SearchStrategy[Step] = weighted(
         *_CLIENT_STEPS,
-        *(_fetches(anybody),) * 3,
-        *(_REPLICATION,) * 2,
-        _ends(anybody),
-        _FOLLOWER,
+        (3, _fetches(anybody)),
+        (2, _REPLICATION),
+        (1, _ends(anybody)),
+        (1, _FOLLOWER),
     )
-    parts = st.one_of(*(step.map(lambda drawn: (drawn,)),) * 6, _CATCHING_UP)
+    one: st.SearchStrategy[tuple[Step, ...]] = step.map(lambda drawn: (drawn,))
+    parts = weighted((6, one), (1, _CATCHING_UP))
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
-
-
-def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
-    """Return what draws from one of some strategies, each as often as its weight says.
-
-    ``st.one_of`` takes a strategy that it is given several times for one.
-    """
-    drawn_from = [strategy for weight, strategy in choices for _ in range(weight)]
-    return st.sampled_from(drawn_from).flatmap(lambda strategy: strategy)
 
 
 def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:

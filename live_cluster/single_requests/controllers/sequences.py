@@ -14,6 +14,7 @@ from harrow.live_cluster.single_requests.controllers.steps import (
     PreferredStep,
     RegisterStep,
 )
+from harrow.live_cluster.single_requests.sequences import weighted
 
 LENGTH: Final = 24
 """Steps that a sequence has at the most, beside those that open it and what belongs to one of them."""
@@ -60,10 +61,10 @@ _RESTART: Final = st.builds(lambda broker, stopped: _restart(broker, stopped=sto
 
 def controller_sequences() -> st.SearchStrategy[tuple[ControllerStep, ...]]:
     """Return what draws sequences."""
-    step = st.one_of(*(_alterations(),) * 3, *(_HEARTBEAT,) * 3, _REGISTER, st.just(PreferredStep())).map(
-        lambda drawn: (drawn,)
+    step: st.SearchStrategy[ControllerStep] = weighted(
+        (3, _alterations()), (3, _HEARTBEAT), (1, _REGISTER), (1, st.just(PreferredStep()))
     )
-    parts = st.one_of(*(step,) * 5, _RESTART)
+    parts = weighted((5, step.map(lambda drawn: (drawn,))), (1, _RESTART))
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: tuple(chain.from_iterable(drawn))
     )

@@ -2,6 +2,7 @@
 
 import random
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -194,6 +195,44 @@ def test_sequences_depend_on_the_seed_alone() -> None:
     assert all(steps[-len(CLOSING) :] == CLOSING for steps in first)
     alone = [step for steps in seed_sequences(7, sequences(followed=False)) for step in steps]
     assert not any(isinstance(step, FollowerStep) or getattr(step, "follower", False) for step in alone)
+
+
+OF_LEADERS = {"NONE", "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_FOR_PARTITION"}
+FENCED = {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"}
+SESSIONS = {"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"}
+PRODUCED = {"REQUEST_TIMED_OUT", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"}
+
+
+@pytest.mark.parametrize(
+    ("release", "fenced", "sessions", "produced"),
+    [
+        ("0.11.0.3", set(), set(), PRODUCED),
+        ("2.4.1", FENCED, SESSIONS, {*PRODUCED, "UNKNOWN_PRODUCER_ID"}),
+        ("4.3.1", FENCED, SESSIONS, PRODUCED),
+    ],
+)
+def test_sequences_come_to_every_answer_of_a_broker_and_most_often_to_those_of_logs(
+    release: str, fenced: set[str], sessions: set[str], produced: set[str]
+) -> None:
+    """They count as drawn of weights: a strategy that is given four times comes four times as often."""
+    found: Counter[tuple[str, str]] = Counter()
+    for number in range(6):
+        for steps in seed_sequences(number, sequences(followed=True)):
+            found += compared_sequence(steps, broker(release), broker(release)).answered()
+    reached = {
+        "Produce": {*OF_LEADERS, *produced},
+        "Fetch": {*OF_LEADERS, *fenced, *sessions, "OFFSET_OUT_OF_RANGE"},
+        "ListOffsets": {*OF_LEADERS, *fenced},
+        "OffsetsForLeaderEpoch": {*OF_LEADERS, *fenced},
+        "InitProducerId": {"NONE"},
+        "Metadata": {"NONE"},
+    }
+    assert set(found) == {(api, error) for api, told in reached.items() for error in told}
+    asked = {
+        apis: sum(count for (api, _), count in found.items() if api in apis)
+        for apis in (("Produce",), ("Fetch",), ("InitProducerId", "Metadata"))
+    }
+    assert min(asked["Produce",], asked["Fetch",]) > 4 * asked["InitProducerId", "Metadata"]
 
 
 def test_what_was_answered_is_counted_by_api_and_error() -> None:

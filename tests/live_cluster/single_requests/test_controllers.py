@@ -1,6 +1,7 @@
 """Sequences of single requests to controllers: two of the model in the place of one of the model and a real one."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -62,6 +63,35 @@ def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
         found = compared(steps, release)
         assert found.difference is None
         assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
+
+
+REACHED = {
+    "AlterPartition": {
+        "NONE",
+        "FENCED_LEADER_EPOCH",
+        "INELIGIBLE_REPLICA",
+        "INVALID_REQUEST",
+        "INVALID_UPDATE_VERSION",
+        "NOT_CONTROLLER",
+        "STALE_BROKER_EPOCH",
+    },
+    "BrokerHeartbeat": {"NONE", "STALE_BROKER_EPOCH"},
+    "BrokerRegistration": {"NONE", "DUPLICATE_BROKER_REGISTRATION"},
+}
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_sequences_come_to_every_answer_of_a_controller_and_most_often_to_what_decides(release: str) -> None:
+    found: Counter[tuple[str, str]] = Counter()
+    for number in range(3):
+        for steps in seed_sequences(number, controller_sequences()):
+            found += compared(steps, release).answered()
+    assert set(found) == {(api, error) for api, told in REACHED.items() for error in told}
+    heartbeats, registrations = (
+        sum(count for (api, _), count in found.items() if api == asked)
+        for asked in ("BrokerHeartbeat", "BrokerRegistration")
+    )
+    assert heartbeats > 2 * registrations
 
 
 @pytest.mark.parametrize(
