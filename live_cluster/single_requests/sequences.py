@@ -137,7 +137,7 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
         (1, _FOLLOWER),
     )
     one: st.SearchStrategy[tuple[Step, ...]] = step.map(lambda drawn: (drawn,))
-    parts = weighted((6, one), (1, _CATCHING_UP))
+    parts: st.SearchStrategy[tuple[Step, ...]] = weighted((6, one), (1, _CATCHING_UP))
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
