@@ -149,7 +149,7 @@ def with_initialisers(source: str) -> str:
 
     Else it is made when the class is, by ``dataclasses``, and interpreted: making an object of a compiled class would be
     slower than in plain Python. A class variable becomes the default of an attribute, for mypyc tells `dataclasses` of both
-    as of fields. Nothing can be assigned to a frozen class, which mypy has made sure of; at run time it is hashable alone.
+    as of fields, and is one of the class again when that is made. Nothing can be assigned to a frozen class, which mypy has made sure of; at run time it is hashable alone.
     """
     classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
     lines = source.splitlines(keepends=True)
@@ -162,7 +162,10 @@ def with_initialisers(source: str) -> str:
             or any(isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in node.body)
         ):
             continue
-        lines.insert(node.end_lineno or 0, _initialiser(node, fields))
+        of_class = [
+            f"setattr({node.name}, '{name}', {value})\n" for name, value in _class_variables(node).items()
+        ]
+        lines.insert(node.end_lineno or 0, _initialiser(node, fields) + "".join(of_class))
         for item in filter(_is_class_variable, node.body):
             line = item.lineno - 1
             lines[line] = re.sub(
@@ -187,6 +190,15 @@ def _dataclass_decorator(node: ast.ClassDef) -> ast.Call | None:
 
 def _is_class_variable(item: ast.stmt) -> TypeGuard[ast.AnnAssign]:
     return isinstance(item, ast.AnnAssign) and ast.unparse(item.annotation).startswith("ClassVar")
+
+
+def _class_variables(node: ast.ClassDef) -> dict[str, str]:
+    """Return the class variables that have a value, with what is written of it."""
+    return {
+        ast.unparse(item.target): ast.unparse(item.value)
+        for item in node.body
+        if _is_class_variable(item) and item.value is not None
+    }
 
 
 def _fields(
@@ -223,11 +235,7 @@ def _field_options(item: ast.AnnAssign) -> dict[str, str]:
 
 def _initialiser(node: ast.ClassDef, fields: Sequence[tuple[ast.AnnAssign, bool]]) -> str:
     positional, named = ["self"], ["*"]
-    body = [
-        f"        self.{ast.unparse(item.target)} = {ast.unparse(item.value)}\n"
-        for item in node.body
-        if _is_class_variable(item) and item.value is not None
-    ]
+    body = [f"        self.{name} = {value}\n" for name, value in _class_variables(node).items()]
     for item, is_named in fields:
         name, kind, options = ast.unparse(item.target), ast.unparse(item.annotation), _field_options(item)
         value, made = name, options.get("default_factory")

@@ -110,9 +110,15 @@ _COMES: Final = (
     *(FetchStep(places=(FetchedPlace(partition=number),), follower=True) for number in (0, 1)),
 )
 _LEADS: Final = FollowerStep(does="leads")
-_CATCHING_UP: Final = st.sampled_from(
-    ((), (_LEADS,), (_LEADS, FollowerStep(does="goes")), (_LEADS, FollowerStep(does="goes"), *_COMES))
-).map(lambda then: (*_COMES, *then))
+_GOES: Final = FollowerStep(does="goes")
+_CATCHING_UP: Final[st.SearchStrategy[tuple[Step, ...]]] = st.sampled_from(
+    (
+        _COMES,
+        (*_COMES, _LEADS),
+        (*_COMES, _LEADS, _GOES),
+        (*_COMES, _LEADS, _GOES, *_COMES),
+    )
+)
 """What seldom comes about step by step: a follower that is in all ISRs, and may lead then."""
 _CLIENT_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (4, _PRODUCE),
@@ -137,7 +143,7 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
         (1, _FOLLOWER),
     )
     one: st.SearchStrategy[tuple[Step, ...]] = step.map(lambda drawn: (drawn,))
-    parts: st.SearchStrategy[tuple[Step, ...]] = weighted((6, one), (1, _CATCHING_UP))
+    parts = weighted((6, one), (1, _CATCHING_UP))
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
