@@ -312,12 +312,13 @@ class CompiledCore(BuildHookInterface[Any]):
 
 
 def main() -> None:
-    """Compile the core in the checkout, if it is not compiled as it is now."""
+    """Compile the core in the checkout, if it is not compiled as it is now, or was by another version of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--optimisation", choices=["0", "1", "2", "3"], default="2", help="gcc's -O")
     optimisation = parser.parse_args().optimisation
     os.environ.pop("HARROW_PURE", None)
-    if compilation.compilation()[0] != compilation.COMPILED:
+    is_compiled = compilation.compilation()[0] == compilation.COMPILED
+    if not is_compiled or compilation.LIBRARY.stat().st_mtime < Path(__file__).stat().st_mtime:
         compile_core(optimisation)
 
 
