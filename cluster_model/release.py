@@ -5,7 +5,9 @@ A campaign names a release; each behaviour is a switch that it can also set alon
 known-bad value is a mutant (`mutants.MUTANTS`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Final, TypedDict, cast
 
 HIGH_WATERMARK: Final = "high_watermark"
@@ -46,6 +48,7 @@ class Switch(TypedDict):
     is_repair: bool
 
 
+@cache
 def version_of(release: str) -> Version:
     """Return the numbers of a release's name."""
     return tuple(int(number) for number in release.split("."))
@@ -1062,7 +1065,9 @@ class Behaviours:
         return metadata != "kraft" or self.kraft_elects_uncleanly
 
 
-def switch_docs() -> dict[str, Switch]:
+@cache
+def switch_docs() -> Mapping[str, Switch]:
+    """Return what is said of each switch, by its name, in the order of `Behaviours`."""
     return {switch.name: cast("Switch", switch.metadata) for switch in fields(Behaviours)}
 
 

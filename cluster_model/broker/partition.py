@@ -591,7 +591,7 @@ class Partition:
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
         if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
-            return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
+            return errors.NONE  # As nearly always.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
         if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
@@ -604,6 +604,8 @@ class Partition:
 
         The leader epoch counts there too (``Partition.readRecords`` with ``fetchOnlyFromLeader=false``).
         """
+        if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
+            return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
         error = self.check_epoch(current_leader_epoch)
         if (
             error == errors.NOT_LEADER_FOR_PARTITION

@@ -40,7 +40,7 @@ class FetchState:
     """A partition being fetched: from where, since when again, and the leader epoch that requests carry (KIP-320).
 
     ``corrupt_offset`` is that of the last batch which came with a wrong CRC. ``lag`` is how far the log ends below the leader's high
-    watermark, -1 before the first answer.
+    watermark, none if that is not more than 0; before the first answer it counts as behind.
     """
 
     partition: Partition
@@ -49,7 +49,7 @@ class FetchState:
     truncating: bool
     delayed_until_us: int = 0
     corrupt_offset: int = -1
-    lag: int = -1
+    lag: int = 1
 
 
 class ReplicaFetcher:
@@ -189,7 +189,7 @@ class ReplicaFetcher:
         for name, state in self._states.items():
             if state.truncating or name in self._delayed:
                 continue
-            if state.lag != 0 and quota.is_throttled(name) and quota.is_exceeded:
+            if state.lag > 0 and quota.is_throttled(name) and quota.is_exceeded:
                 if name not in self._throttled:
                     self._throttled[name] = state
                     self._session.remove(name)
@@ -360,7 +360,7 @@ class ReplicaFetcher:
         else:
             if readable_moved:
                 self._replicated.append(partition.name)
-            state.lag = max(fetched.hw - partition.log.log_end_offset, 0)
+            state.lag = fetched.hw - partition.log.log_end_offset
             if self.quota is not None:
                 self.quota.record(partition.name, sum([batch.size_bytes for batch in fetched.batches]))
             if fetched.batches or partition.log.log_start_offset != log_start:

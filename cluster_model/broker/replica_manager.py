@@ -119,8 +119,14 @@ class ReplicaManager:
         # What coordinators have answered about produces that wait to be handled again.
         self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
         self._alter_partition_manager = alter_partition_manager
+        # Consumers that read from a follower have something to read when its high watermark has moved (KIP-392).
+        replicated = (
+            self._fetch_watchers.check
+            if behaviours.replication_completes_fetches
+            else self._fetch_watchers.note
+        )
         self._fetchers = ReplicaFetcherManager(
-            broker, host, config, behaviours, self.append_locks, self._replicated, self._fetch_watchers.note
+            broker, host, config, behaviours, self.append_locks, replicated, self._fetch_watchers.note
         )
         self._answers_by_hw = behaviours.high_watermark_answers_followers == ALWAYS or (
             behaviours.high_watermark_answers_followers == WITH_SELECTOR
@@ -863,13 +869,6 @@ class ReplicaManager:
         if partition is None:
             return self._error_without_replica(name), NO_OFFSET
         return partition.low_watermark(self._is_alive)
-
-    def _replicated(self, name: str) -> None:
-        """A follower's high watermark has moved: consumers that read from it have something to read (KIP-392)."""
-        if self._behaviours.replication_completes_fetches:
-            self._fetch_watchers.check(name)
-        else:
-            self._fetch_watchers.note(name)
 
     def _log_start_raised(self, name: str) -> None:
         """Have followers, or the leader, hear where a log begins."""
