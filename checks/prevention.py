@@ -171,6 +171,7 @@ SEQUENCES: Final = (
     "followers_learn_producers",
     "producer_ids_given_once",
     "empty_log_begins_at_zero",
+    "unknown_producer_begins_at_zero",
 )
 """Those by which a leader tells a retry from a new record."""
 

@@ -145,10 +145,10 @@ class ProducerStates:
                 return base_offset
         return None
 
-    def check(self, batch: RecordBatch, *, is_first: bool = False) -> str:
+    def check(self, batch: RecordBatch, *, is_first: bool = False, is_whole: bool = False) -> str:
         """Return the error that a leader answers to a batch that cannot follow the last one.
 
-        *is_first* says that the log has never had a record. What a coordinator appends for a producer has no sequence number, so that
+        *is_first* says that the log has never had a record, *is_whole* that nothing of it has been deleted. What a coordinator appends for a producer has no sequence number, so that
         only the epoch is checked (``AppendOrigin.COORDINATOR``).
         """
         if not self._behaviours.producer_batches_retained:
@@ -161,7 +161,7 @@ class ProducerStates:
         if self.verifications and not self._may_begin_transaction(batch, entry):
             return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry is None:
-            return self._check_first(batch, is_first=is_first)
+            return self._check_first(batch, is_first=is_first, is_whole=is_whole)
         error = self._sequence_error(batch, entry)
         if (
             error == errors.NONE
@@ -200,12 +200,14 @@ class ProducerStates:
             return False
         return batch.base_sequence <= verification.lowest_sequence
 
-    def _check_first(self, batch: RecordBatch, *, is_first: bool) -> str:
+    def _check_first(self, batch: RecordBatch, *, is_first: bool, is_whole: bool) -> str:
         if batch.base_sequence in (0, NO_SEQUENCE) or not self._behaviours.sequence_check:
             return errors.NONE
         if not self.begin_anywhere:
             return self._unknown_producer_error()
-        if is_first and self._behaviours.empty_log_begins_at_zero:
+        if (is_first and self._behaviours.empty_log_begins_at_zero) or (
+            is_whole and self._behaviours.unknown_producer_begins_at_zero
+        ):
             return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         return errors.NONE
 

@@ -146,7 +146,9 @@ class UnifiedLog:
         duplicate_offset = self.producers.find_duplicate(batch)
         if duplicate_offset is not None:
             return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
-        error = self.producers.check(batch, is_first=self.log_end_offset == 0)
+        error = self.producers.check(
+            batch, is_first=self.log_end_offset == 0, is_whole=self.log_start_offset == 0
+        )
         return None if error == errors.NONE else AppendResult(error, None, -1)
 
     def append_validated(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:

@@ -158,6 +158,23 @@ def test_between_kip_360_and_kafka_15591_the_first_batch_in_a_log_may_have_any_s
     assert states_after(release=release).check(batch, is_first=is_first) == error
 
 
+@pytest.mark.parametrize(
+    ("release", "is_whole", "error"),
+    [
+        ("2.4", True, errors.UNKNOWN_PRODUCER_ID),
+        ("4.5", True, errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ("4.5", False, errors.NONE),
+    ],
+)
+def test_where_no_release_refuses_it_a_producer_has_to_begin_at_zero_behind_others_too(
+    release: str, is_whole: bool, error: str
+) -> None:
+    batch = RecordBatch(("m",), 1, 0, 3)
+    states = states_after(release=release, unknown_producer_begins_at_zero=True)
+    assert states.check(batch, is_whole=is_whole) == error
+    assert states.check(RecordBatch(("m",), 1, 0, 0), is_whole=is_whole) == errors.NONE
+
+
 def coordinated(epoch: int = 0, at: int = -1) -> RecordBatch:
     """Return what a group coordinator appends in a producer's transaction."""
     return RecordBatch(("g t-0",), PID, epoch, base_offset=at, is_transactional=True)
