@@ -590,9 +590,9 @@ class Behaviours:
         before=(("2.5", True), ("4.5", False)),
     )
     unknown_producer_begins_at_zero: bool = _switch(
-        "In a log of which nothing has been deleted the first batch of a producer has to begin at sequence 0, whatever others have written "
-        "there. No release does that where the producer may begin anywhere: with the records of others before it a batch overtakes the "
-        "producer's first one also where it could not in an empty log (`empty_log_begins_at_zero`).",
+        "In a log that has records of others, and of which nothing has been deleted, the first batch of a producer has to begin at sequence 0. "
+        "No release does that where the producer may begin anywhere: there a batch overtakes the producer's first one also where it could "
+        "not in an empty log (`empty_log_begins_at_zero`).",
         "KAFKA-14359, ProducerAppendInfo.checkSequence",
         meaning="the first batch of a producer in a log begins at sequence 0, also behind those of others (KAFKA-14359)",
         latest=False,

@@ -46,8 +46,6 @@ class DelayedFetch:
     def try_complete(self, name: str) -> bool:
         """Answer if there is something to read of a partition, or it is no longer served here."""
         request: FetchRequest = self.message[2]
-        if name in self.redirected:
-            return False
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
         partition, cached = self.partitions[name], self.session.partitions[name]
         if (
@@ -59,7 +57,7 @@ class DelayedFetch:
             or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
             or (partition.answers_by_hw and partition.owes_high_watermark(request.replica_id))
-        ):
+        ) and name not in self.redirected:
             self._complete(expired=False)
             return True
         return False

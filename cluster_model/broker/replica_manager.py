@@ -489,14 +489,15 @@ class ReplicaManager:
         if request.replica_id < 0 and self._fetch_quota is not None:
             return self._read_within_quota(message, session, self._fetch_quota)
         answer: dict[str, protocol.FetchedPartition] = {}
+        max_bytes, is_consumer = request.max_bytes, request.replica_id < 0
         for name in session.news:
             cached = session.partitions[name]
-            fetched = self._read_partition(name, cached, message, request.max_bytes)
-            if request.replica_id < 0 and fetched.batches:
+            fetched = self._read_partition(name, cached, message, max_bytes)
+            if is_consumer and fetched.batches:
                 self._served(name, cached, message, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
-        if self._leader_quota is not None and request.replica_id >= 0:
+        if self._leader_quota is not None and not is_consumer:
             for name, fetched in answer.items():
                 self._leader_quota.record(name, sum([batch.size_bytes for batch in fetched.batches]))
         return protocol.FetchResponse(answer, errors.NONE, session.id)
@@ -595,11 +596,14 @@ class ReplicaManager:
             return self._refused(name, cached, client, self._error_without_replica(name))
         error = partition.check_fetch(cached.leader_epoch, request)
         if error == errors.NONE:
-            if request.rack:
-                elsewhere = self._read_replica(partition, offset, request.rack)
-                if elsewhere is not None:
-                    return self._redirected(partition, client, elsewhere)
-            error, diverging = self._position_error(partition, cached, request.replica_id)
+            if request.rack and (answer := self._redirected(partition, offset, request.rack, client)):
+                return answer
+            if not _is_known(partition, request.replica_id):
+                error = errors.UNKNOWN_LEADER_EPOCH
+            elif cached.last_epoch != protocol.NO_EPOCH:
+                error, diverging = partition.divergence(offset, cached.last_epoch)
+            if error == errors.NONE and diverging is None and not partition.has_offset(offset):
+                error = errors.OFFSET_OUT_OF_RANGE
         if error != errors.NONE:
             return self._refused(name, cached, client, error)
         log = partition.log
@@ -643,18 +647,6 @@ class ReplicaManager:
             return ()
         return log.aborted_transactions(offset, offset)
 
-    def _position_error(
-        self, partition: Partition, cached: CachedPartition, replica: int
-    ) -> tuple[str, tuple[int, int] | None]:
-        """Return the error for where a fetch begins, and where a follower's log has parted from this one."""
-        diverging: tuple[int, int] | None = None
-        error = errors.NONE if _is_known(partition, replica) else errors.UNKNOWN_LEADER_EPOCH
-        if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
-            error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-        if error == errors.NONE and diverging is None and not partition.has_offset(cached.offset):
-            error = errors.OFFSET_OUT_OF_RANGE
-        return error, diverging
-
     def _refused(
         self, name: str, cached: CachedPartition, sender: str, error: str
     ) -> protocol.FetchedPartition:
@@ -685,8 +677,13 @@ class ReplicaManager:
             return self._read_replica(partition, offset, rack) is not None
         return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
 
-    def _redirected(self, partition: Partition, client: str, replica: int) -> protocol.FetchedPartition:
-        """Return the answer to a consumer that is to read from another replica."""
+    def _redirected(
+        self, partition: Partition, offset: int, rack: str, client: str
+    ) -> protocol.FetchedPartition | None:
+        """Return the answer to a consumer that is to read from another replica, None if it may read from this one."""
+        replica = self._read_replica(partition, offset, rack)
+        if replica is None:
+            return None
         log = partition.log
         self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
         return protocol.FetchedPartition(

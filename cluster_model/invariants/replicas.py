@@ -47,11 +47,10 @@ class IsrHoldsCommitted:
         if leader is None or log is None:
             return
         partition, file = replica.partition, replica.file
-        high_watermark = log.high_watermark
+        start, high_watermark = max(replica.hw, partition.deleted_below), log.high_watermark
         for broker in leader.isr:
             if broker != replica.broker and partition.is_replica(broker, leader):
                 member = partition.replica(broker)
-                start = max(replica.hw, partition.deleted_below)
                 missing = _first_missing(member.file, file, start, high_watermark)
                 if missing is not None:
                     self._report(member, missing, high_watermark)

@@ -74,19 +74,21 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
 
     Replicas share their batches, so that equal parts are told by identity. What one of them has deleted is not compared.
     """
-    start = max(start, one.segments[0].base_offset, other.segments[0].base_offset)
-    if end <= start:
-        return None
     batches = one.batches
-    if one.compacts:
-        first, last = bisect_left(one.base_offsets, start), bisect_left(one.base_offsets, end)
-        return _first_conflict(batches[first:last], other)
     if (
         one.log_end_offset == end == other.log_end_offset
+        and batches
+        and other.batches
         and batches[-1] is other.batches[-1]
         and batches[-1].base_offset <= start
     ):
         return None  # One batch at the end of both, as nearly always.
+    start = max(start, one.segments[0].base_offset, other.segments[0].base_offset)
+    if end <= start:
+        return None
+    if one.compacts:
+        first, last = bisect_left(one.base_offsets, start), bisect_left(one.base_offsets, end)
+        return _first_conflict(batches[first:last], other)
     first = bisect_left(one.base_offsets, start)
     last = bisect_left(one.base_offsets, end)
     begin = (

@@ -205,11 +205,13 @@ class ProducerStates:
             return errors.NONE
         if not self.begin_anywhere:
             return self._unknown_producer_error()
-        if (is_first and self._behaviours.empty_log_begins_at_zero) or (
-            is_whole and self._behaviours.unknown_producer_begins_at_zero
-        ):
-            return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return errors.NONE
+        behaviours = self._behaviours
+        begins_at_zero = (
+            behaviours.empty_log_begins_at_zero
+            if is_first
+            else is_whole and behaviours.unknown_producer_begins_at_zero
+        )
+        return errors.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_at_zero else errors.NONE
 
     def _unknown_producer_error(self) -> str:
         is_told = self._behaviours.unknown_producer_id_error

@@ -8,7 +8,7 @@ anything else that can pick a number below *n*, such as a recording.
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
@@ -40,13 +40,13 @@ class SeededStream:
     __slots__ = ("_draw",)
 
     def __init__(self, seed: int, name: str) -> None:
-        self._draw = _draws(f"{seed}/{name}").__next__
+        # Python looks for signals when it multiplies long numbers. Compiled code that knows these for numbers would not hear of an
+        # interrupt that is raised there.
+        self._draw: Callable[[], Any] = _draws(f"{seed}/{name}").__next__
 
     def below(self, bound: int) -> int:
-        # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use. Python looks for signals when it multiplies
-        # long numbers; of an interrupt that is raised there compiled code knows nothing if it knows that they are numbers.
-        drawn: Any = self._draw()
-        number: int = (drawn * bound) >> 64
+        # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use.
+        number: int = (self._draw() * bound) >> 64
         return number
 
 

@@ -302,10 +302,11 @@ class Network:
         connection.established = True
         direction = connection.to_server if to_server else connection.to_client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
+        at_us += extra_us
         if self._qualities.by_link:
-            at_us = self._degraded(connection, to_server, message, at_us + extra_us)
-        else:
-            at_us = max(at_us + extra_us, direction.arrival_us + 1)
+            at_us = self._degraded(connection, to_server, message, at_us)
+        elif at_us <= direction.arrival_us:
+            at_us = direction.arrival_us + 1
         direction.arrival_us = at_us
         receiver: Process = connection.server if to_server else connection.client
         self._simulator.schedule(at_us, receiver, self._receiver(connection, to_server, message), message)
