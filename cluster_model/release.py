@@ -1063,6 +1063,22 @@ class Behaviours:
         before=(("4.1", False),),
         is_repair=False,
     )
+    stale_epoch_refused_unverified: bool = _switch(
+        "A leader refuses what begins a transaction with an epoch before its producer's last one (INVALID_PRODUCER_EPOCH), and asks no "
+        "coordinator. Before, it asked, and told the producer what that had answered.",
+        "KIP-890 (KAFKA-18042), UnifiedLog.maybeStartTransactionVerification",
+        meaning="a leader refuses an earlier epoch before it asks the coordinator",
+        before=(("4.1", False),),
+        is_repair=False,
+    )
+    stale_epoch_told_first: bool = _switch(
+        "A producer that was fenced while the coordinator was asked about its transaction is told INVALID_PRODUCER_EPOCH, after which it "
+        "may abort it. Before, and in 4.0.0 and 4.1.0, INVALID_TXN_STATE, after which it may not.",
+        "KAFKA-19690, UnifiedLog.analyzeAndValidateProducerState",
+        meaning="a fenced producer is told of its epoch first (KAFKA-19690)",
+        before=(("3.9.2", False),),
+        is_repair=False,
+    )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",

@@ -31,6 +31,7 @@ from harrow.cluster_model.broker.transaction_verification import TransactionVeri
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET, UnifiedLog
 from harrow.cluster_model.release import ALWAYS, HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR, Behaviours
@@ -53,6 +54,7 @@ _UNVERIFIED: Final = (
     errors.NOT_COORDINATOR,
 )
 """Why nobody knows whether a partition is in a transaction: producers try NOT_ENOUGH_REPLICAS again (``handleProduceAppend``)."""
+_NO_GUARD: Final = -1
 _LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
 
@@ -251,18 +253,32 @@ class ReplicaManager:
     ) -> None:
         """Ask the coordinator whether partitions are in a transaction, or with transactions v2 add them (``maybeStartTransactionVerificationForPartitions``).
 
-        Of those in which it is open already nobody is asked, nor in releases that verify nothing. *on_verified* is told the errors.
+        Of those in which it is open already nobody is asked, nor of those in which its producer has gone on to a later epoch, nor in
+        releases that verify nothing. *on_verified* is told the errors.
         """
-        unknown = tuple(
-            name
-            for name in partitions
-            if name in self.partitions
-            and not self.partitions[name].log.producers.is_in_transaction(producer_id, producer_epoch)
+        unknown: list[str] = []
+        refused: dict[str, str] = {}
+        for name in partitions if self._behaviours.transaction_verification else ():
+            partition = self.partitions.get(name)
+            if partition is None:
+                continue
+            if self._is_refused_unverified(partition, producer_id, producer_epoch):
+                refused[name] = errors.INVALID_PRODUCER_EPOCH
+            elif not partition.log.producers.is_in_transaction(producer_id, producer_epoch):
+                unknown.append(name)
+        if not unknown:
+            on_verified(refused)
+            return
+
+        def verified(found: dict[str, str]) -> None:
+            on_verified({**refused, **found})
+
+        self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unknown), verified)
+
+    def _is_refused_unverified(self, partition: Partition, producer_id: int, producer_epoch: int) -> bool:
+        return self._behaviours.stale_epoch_refused_unverified and partition.log.producers.is_stale(
+            producer_id, producer_epoch
         )
-        if not unknown or not self._behaviours.transaction_verification:
-            on_verified({})
-        else:
-            self._verification.verify(transactional_id, producer_id, producer_epoch, unknown, on_verified)
 
     def _is_verified(self, message: Message) -> bool:
         """Return whether the partitions of a produce are known to be in its transaction; else ask, and handle it again then.
@@ -273,17 +289,25 @@ class ReplicaManager:
         if not self._behaviours.transaction_verification or key in self._verified:
             return True
         guards: dict[str, int] = {}
+        refused: dict[str, tuple[str, int]] = {}
         producer = (NO_PRODUCER_ID, protocol.NO_EPOCH)
         for name, batch in request.batches.items():
             partition = self.partitions.get(name)
-            if partition is not None and self._has_to_be_verified(partition, batch):
+            if partition is None or not self._has_to_be_verified(partition, batch):
+                continue
+            if self._is_refused_unverified(partition, batch.producer_id, batch.producer_epoch):
+                refused[name] = (errors.INVALID_PRODUCER_EPOCH, _NO_GUARD)
+            else:
                 guards[name] = partition.log.producers.begin_verification(batch)
                 producer = (batch.producer_id, batch.producer_epoch)
         if not guards:
+            if refused:
+                self._verified[key] = refused
             return True
 
         def verified(found: dict[str, str]) -> None:
-            self._verified[key] = {name: (found.get(name, errors.NONE), guards[name]) for name in guards}
+            asked = {name: (found.get(name, errors.NONE), guards[name]) for name in guards}
+            self._verified[key] = {**refused, **asked}
             self.on_unblocked(message)
 
         self._verification.verify(request.transactional_id, *producer, tuple(guards), verified)
@@ -301,16 +325,22 @@ class ReplicaManager:
         request: protocol.ProduceRequest = message[2]
         batch, partition = request.batches[name], self.partitions.get(name)
         if request.transactional_id and self._behaviours.transaction_verification and partition is not None:
-            error, guard = self._verified.get(_key(message), {}).get(name, (errors.NONE, -1))
+            error, guard = self._verified.get(_key(message), {}).get(name, (errors.NONE, _NO_GUARD))
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
                 producers = partition.log.producers
                 is_known = producers.verification_guard(batch.producer_id) == guard
                 if not is_known and producers.find_duplicate(batch) is None:
-                    error = errors.INVALID_TXN_STATE
+                    error = self._error_of_unverified(producers, batch)
             if error != errors.NONE:
                 unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED else error
                 return PendingAck(unverified, -1, -1)
         return self._append(name, batch, request.acks)
+
+    def _error_of_unverified(self, producers: ProducerStates, batch: RecordBatch) -> str:
+        """Return what is told of a batch whose transaction has ended while the coordinator was asked about it."""
+        is_stale = producers.is_stale(batch.producer_id, batch.producer_epoch)
+        is_told = is_stale and self._behaviours.stale_epoch_told_first
+        return errors.INVALID_PRODUCER_EPOCH if is_told else errors.INVALID_TXN_STATE
 
     def append_records(
         self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCompleted

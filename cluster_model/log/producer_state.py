@@ -245,6 +245,15 @@ class ProducerStates:
             or self.entries[producer_id].producer_epoch == producer_epoch
         )
 
+    def is_stale(self, producer_id: int, producer_epoch: int) -> bool:
+        """Return whether an epoch is before the one that a transactional producer has had here; known-bad leaders never say so."""
+        entry = self.entries.get(producer_id)
+        return (
+            entry is not None
+            and producer_epoch < entry.producer_epoch
+            and self._behaviours.transactional_epoch_checked
+        )
+
     def begin_verification(self, batch: RecordBatch) -> int:
         """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
 

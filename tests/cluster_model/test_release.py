@@ -65,6 +65,8 @@ ARRIVED: dict[str, dict[str, object]] = {
     "transaction_abortable_error": {"0.10.2": False, "3.9": True},  # KAFKA-16314, 3.8
     "transactions_v2": {"0.10.2": False, "4.0": True},  # KIP-890, 4.0
     "next_transaction_verified": {"0.10.2": False, "4.0": True},  # KAFKA-18575, 4.0
+    "stale_epoch_refused_unverified": {"0.10.2": False, "4.3": True},  # KAFKA-18042, 4.1
+    "stale_epoch_told_first": {"0.10.2": False, "3.9": True},  # KAFKA-19690, 3.9.2, 4.0.1, 4.1.1
     "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 

@@ -139,9 +139,9 @@ class Walk:
         if self.group.epoch > self.group.target_epoch:
             self.assign()
         before = member.current.assigned
-        current = next_assignment(
-            self.group, member, self.owned[name] if says else None, waits_for_owners=self.waits
-        )
+        owned = self.owned[name] if says else None
+        target = self.group.target.get(name, ())
+        current = next_assignment(self.group, member, owned, target, waits_for_owners=self.waits)
         self.group.move(member, current)
         for partition, epoch in current.assigned.items():
             if partition not in before:

@@ -135,11 +135,17 @@ class ConsumerGroupManager:
             answer(ConsumerGroupHeartbeatResponse(error))
             return
         before = self._summary(consumers)
+        # The target of a static member is looked up by its instance, which nobody has yet (`ConsumerGroup.targetAssignment`).
+        has_target = request.instance == NO_INSTANCE or consumers.static_member(request.instance) is not None
         subscribes_anew = self._update_member(group, consumers, member, request, client, records)
         if consumers.epoch > consumers.target_epoch and self._may_assign(consumers):
             self._make_target(group, consumers, records)
+            has_target = True
         owned_before = member.current.assigned
-        self._reconcile(group, consumers, member, request.owned, records, subscribes_anew=subscribes_anew)
+        target = consumers.target.get(member.id, ()) if has_target else ()
+        self._reconcile(
+            group, consumers, member, request.owned, target, records, subscribes_anew=subscribes_anew
+        )
         self._heard_of(group, member)
         self._tell(
             group,
@@ -381,6 +387,7 @@ class ConsumerGroupManager:
         consumers: ConsumerGroup,
         member: ConsumerGroupMember,
         owned: tuple[str, ...] | None,
+        target: tuple[str, ...],
         records: list[CoordinatorRecord],
         *,
         subscribes_anew: bool,
@@ -389,6 +396,7 @@ class ConsumerGroupManager:
             consumers,
             member,
             owned,
+            target,
             waits_for_owners=self._behaviours.partitions_released_first,
             subscribes_anew=subscribes_anew,
             follows_subscription=self._behaviours.assignment_follows_subscription,

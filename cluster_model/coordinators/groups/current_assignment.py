@@ -21,6 +21,7 @@ def next_assignment(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     owned: Collection[str] | None,
+    target: tuple[str, ...],
     *,
     waits_for_owners: bool,
     subscribes_anew: bool = False,
@@ -28,6 +29,7 @@ def next_assignment(
 ) -> CurrentAssignment:
     """Return what a member owns after a heartbeat, which has said that it owns *owned*, None where it has not said.
 
+    *target* is what it is to own by the group's target assignment.
     *waits_for_owners* is whether a partition is given out only when nobody owns it. Off is a mutant. Where an assignment
     *follows_subscription* a member has nothing of a topic that it does not subscribe to, though the target assignment says so still.
     """
@@ -36,7 +38,6 @@ def next_assignment(
     is_waiting = current.state == UNREVOKED_PARTITIONS and _still_owns(owned, current.revoking)
     if is_waiting or member.is_reconciled_to(group.target_epoch):
         return _subscribed_part(member, owned) if is_enforced else current
-    target = group.target.get(member.id, ())
     if follows_subscription:
         target = tuple(name for name in target if _is_subscribed(member, name))
     kept = {name: epoch for name, epoch in current.assigned.items() if name in target}

@@ -767,7 +767,9 @@ class GroupCoordinator:
             name = group.static_members[request.instance]
         if name in group.pending_members:
             if request.instance != NO_INSTANCE and not self._behaviours.unknown_instances_refused:
-                return errors.UNKNOWN_SERVER_ERROR  # As impossible as a join with it.
+                # Whose instance it is was looked up first; one that is nobody's is as impossible as a join with it.
+                is_known = request.instance in group.static_members
+                return errors.FENCED_INSTANCE_ID if is_known else errors.UNKNOWN_SERVER_ERROR
             del group.pending_members[name]
             self._try_complete_join(group)
             return errors.NONE

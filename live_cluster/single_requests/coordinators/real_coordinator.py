@@ -59,6 +59,7 @@ from harrow.live_cluster.single_requests.coordinators.model_coordinator import (
     read,
 )
 from harrow.live_cluster.single_requests.coordinators.steps import TOPIC
+from harrow.live_cluster.single_requests.coordinators.topic_probe import TopicProbe
 from harrow.live_cluster.stored_batches import as_batches, next_offset, whole_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import (
@@ -349,7 +350,7 @@ class RealCoordinator:
         }
 
     def create_topic(self) -> None:
-        """Create the topic, and wait until the broker leads it.
+        """Create the topic, and wait until the broker leads it and its group coordinator has heard of it.
 
         Raises:
             LiveError: it does not.
@@ -360,6 +361,7 @@ class RealCoordinator:
         version = own.version_of(MetadataRequest, *range(4, 10), WITH_TOPIC_IDS)
         names = [partition_name(number) for number in PARTITIONS]
         ends = protocol.ListOffsetsRequest(protocol.CONSUMER_REPLICA_ID, dict.fromkeys(names, -1))
+        probe = TopicProbe(own, self._topic, len(PARTITIONS))
         until_s = time.monotonic() + _PATIENCE_S
         while True:
             answer = own.ask(
@@ -371,7 +373,7 @@ class RealCoordinator:
             leaders = [told.leader_id for topic in answer.topics for told in topic.partitions]
             if leaders == [BROKER] * len(PARTITIONS):
                 told = self.again(0, ends)["partitions"]
-                if all(error == errors.NONE for error, _ in told.values()):
+                if all(error == errors.NONE for error, _ in told.values()) and probe.is_known():
                     self._topic_id = next(topic.topic_id for topic in answer.topics)
                     return
             if time.monotonic() > until_s:

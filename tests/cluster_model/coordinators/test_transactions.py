@@ -478,10 +478,68 @@ def test_a_leader_asks_while_its_disk_is_slow_too(release: str) -> None:
     assert (cluster.write(following, "t-0", "other") == errors.NONE) == (release == "4.3")
 
 
+@pytest.mark.parametrize(
+    ("release", "error"),
+    [
+        ("3.9", errors.INVALID_PRODUCER_ID_MAPPING),
+        ("4.0", errors.INVALID_PRODUCER_ID_MAPPING),
+        ("4.3", errors.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_an_epoch_of_the_past_is_refused_without_asking_from_4_1_on(release: str, error: str) -> None:
+    """The coordinator knows nothing of the id that it is asked about, the leader something of the producer (KAFKA-18042)."""
+    cluster = TransactionsCluster(release)
+    leader = cluster.leader("t-0")
+    later = RecordBatch(("a",), 10**9, 1, 0, size_bytes=80)
+    cluster.ask(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": later}, ""))
+    assert cluster.write((10**9, 0), "t-0", "b", transactional_id="nobody") == error
+    assert cluster.write((10**9, 2), "t-0", "c", transactional_id="nobody") == (
+        errors.INVALID_PRODUCER_ID_MAPPING
+    )
+    log = cluster.made.brokers[leader].replicas.partitions["t-0"].log
+    assert [batch.values for batch in log.batches] == [("a",)]
+
+
+@pytest.mark.parametrize(
+    ("release", "error"),
+    [("3.9", errors.INVALID_PRODUCER_ID_MAPPING), ("4.3", errors.INVALID_PRODUCER_EPOCH)],
+)
+def test_offsets_of_an_epoch_of_the_past_are_refused_without_asking_from_4_1_on(
+    release: str, error: str
+) -> None:
+    cluster = TransactionsCluster(release)
+    former = cluster.begun()
+    producer = cluster.begun()
+    coordinator = cluster.leader(f"{CONSUMER_OFFSETS}-{partition_for('g', 3)}")
+
+    def committed(transactional_id: str, of: tuple[int, int]) -> str:
+        request = TxnOffsetCommitRequest(transactional_id, "g", *of, {"t-0": 1})
+        return str(cluster.ask(coordinator, request).partitions["t-0"])
+
+    cluster.add_offsets(producer)
+    assert committed("id", producer) == errors.NONE
+    cluster.end(producer)
+    assert committed("nobody", former) == error
+
+
 @patches_the_model
-def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends_nothing() -> None:
-    """It asks, the transaction is aborted, and the answer that it was open comes after that."""
-    cluster = TransactionsCluster()
+@pytest.mark.parametrize(
+    ("release", "raised", "error"),
+    [
+        ("3.6", 0, errors.INVALID_TXN_STATE),
+        ("3.6", 1, errors.INVALID_TXN_STATE),
+        ("3.9", 0, errors.INVALID_TXN_STATE),
+        ("3.9", 1, errors.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends_nothing(
+    release: str, raised: int, error: str
+) -> None:
+    """It asks, the transaction is aborted, and the answer that it was open comes after that.
+
+    Where it was aborted with a later epoch, the producer has been fenced, and is told so (KAFKA-19690).
+    """
+    cluster = TransactionsCluster(release)
     producer = cluster.begun()
     cluster.add(producer, "t-0", "t-1")
     leader = cluster.leader("t-0")
@@ -493,7 +551,7 @@ def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends
     answers = cluster.send(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": batch}, "id"))
     cluster.run(1)
     assert (len(asked), answers) == (1, [])
-    marker = TxnMarker(*producer, 5, False, ("t-0",))
+    marker = TxnMarker(producer[0], producer[1] + raised, 5, False, ("t-0",))
     other = cluster.made.host(Process("other"))
     NetworkClient(other, f"broker-{leader}", "client", US_PER_SECOND).send(
         WriteTxnMarkersRequest((marker,)), lambda *_: None
@@ -501,7 +559,7 @@ def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends
     cluster.run(1)
     asked[0]({"t-0": errors.NONE})
     cluster.run(1)
-    assert answers[0].partitions["t-0"] == (errors.INVALID_TXN_STATE, -1)
+    assert answers[0].partitions["t-0"] == (error, -1)
     assert [stored.control_type for stored in log.batches] == [ABORT]
 
 

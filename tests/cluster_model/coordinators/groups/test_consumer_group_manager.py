@@ -272,6 +272,22 @@ def test_a_static_member_that_leaves_for_a_while_has_its_partitions_again() -> N
     assert app.beat("a", 1, instance="one").error == errors.FENCED_INSTANCE_ID
 
 
+@pytest.mark.parametrize("release", ["4.0", "4.3"])
+def test_a_member_that_becomes_a_static_one_has_nothing_until_the_next_target(release: str) -> None:
+    """The coordinator looks its target up by an instance that it does not know yet."""
+    app = Members(release)
+    app.beat("a")
+    app.wait(1)
+    app.beat("b")
+    turned = app.beat("a", JOIN_EPOCH, instance="one")
+    assert (turned.epoch, turned.assignment) == (2, ())
+    assert app.beat("b").assignment == ("t-1",)
+    assert app.beat("a", instance="one").assignment is None
+    app.wait(1)
+    app.beat("b", LEAVE_EPOCH)
+    assert app.beat("a", instance="one").assignment == BOTH
+
+
 def test_a_static_member_that_has_not_left_keeps_others_with_its_instance_id_out() -> None:
     app = Members()
     app.beat("a", instance="one")

@@ -258,6 +258,29 @@ def test_a_static_member_that_comes_back_gets_its_partitions_and_its_former_life
     assert app.commit(1, back[0].member, 3, "one") == errors.NONE
 
 
+@pytest.mark.parametrize(
+    ("release", "known", "unknown"),
+    [
+        ("2.4", errors.FENCED_INSTANCE_ID, errors.UNKNOWN_SERVER_ERROR),
+        ("2.8", errors.FENCED_INSTANCE_ID, errors.UNKNOWN_SERVER_ERROR),
+        ("3.9", errors.NONE, errors.NONE),
+    ],
+)
+def test_who_leaves_before_it_has_joined_is_asked_whose_instance_it_names_up_to_2_8(
+    release: str, known: str, unknown: str
+) -> None:
+    app = Application(release)
+    app.member(instance="one")
+
+    def left(instance: str) -> str:
+        given = app.ask(JoinGroupRequest("g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE))
+        assert given.error == errors.MEMBER_ID_REQUIRED
+        return str(app.ask(LeaveGroupRequest("g", given.member, instance)).error)
+
+    assert (left("one"), left("two")) == (known, unknown)
+    assert app.states()[-1] == (STABLE, 1)
+
+
 @pytest.mark.parametrize("seconds", [5, 2_000])
 def test_sessions_are_as_long_as_the_broker_allows(seconds: int) -> None:
     app = Application()
