@@ -143,7 +143,7 @@ def test_what_it_reports_does_not_wait_until_what_it_reported_before_is_acknowle
 
     monkeypatch.setattr(worker, "Channel", channel)
     client = {"role": "producer", "library": "any", "name": "p", "partitions": ["t-0"], "gaps_ns": []}
-    more = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}}
+    more: dict[str, Any] = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}}
     with worked(monkeypatch, {**client, **more}, {"value": "v", "partition": "t-0"}):
         pass
     assert told == [1]
