@@ -51,7 +51,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _skipped(index: Index, group: str, partition: str, done: GroupPartition) -> Iterator[Finding]:
-    gaps = list(_gaps(done, _begin(index, group, partition)))
+    gaps = list(_gaps(done, _begin(index, group, partition, done)))
     if not gaps:
         return
     records = index.group_work.records_of(partition)
@@ -62,12 +62,22 @@ def _skipped(index: Index, group: str, partition: str, done: GroupPartition) -> 
                 yield _finding(index, group, partition, offset, value, done)
 
 
-def _begin(index: Index, group: str, partition: str) -> int:
-    """Return where a group began that had committed nothing: at the end of the partition, if its first member's settings say so."""
+def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:
+    """Return where a group began that had committed nothing: at the end of the partition, if its first member's settings say so.
+
+    Real clients do not tell where the end was when they came. What stands before the first record that one of them was given, or before
+    what one committed first, cannot be held against them then.
+    """
     members = index.group_work.members(group)
     for _, event in index.events(OffsetReset, partition=partition):
         if event.client in members:
             return event.offset if event.position < 0 else 0
+    if any(
+        settings.group == group and settings.offset_reset == LATEST
+        for settings in index.evidence.consumers.values()
+    ):
+        begun = (*(poll.first for poll in done.polls[:1]), *(commit.offset for commit in done.commits[:1]))
+        return min(begun, default=0)
     return 0
 
 

@@ -44,6 +44,8 @@ OF_PRODUCER: Final = "producer"
 OF_CONSUMER: Final = "consumer"
 """Whose report it is (``of``); others are the application's own."""
 _POLL_S: Final = 0.02
+_OUTCOMES_S: Final = 5.0
+"""How long one that is to be held waits at the most for what it has sent before."""
 _NOWHERE: Final[Mapping[str, int]] = {}
 _Record = tuple[str, int, str]
 
@@ -169,6 +171,9 @@ class ApplicationLoop(ABC):
         self._channel.report_now(passed=step, hold=self._hold)
         if passes:
             return
+        # The model's records leave when they are sent. A library's wait for a thread of its own, and would leave after a pause on a busy machine.
+        if self._sender is not None:
+            self._sender.wait(_OUTCOMES_S)
         self._is_held = True
         self._channel.report_now(held=step)
         while self._is_held:

@@ -94,6 +94,7 @@ class ClientProcess:
                     continue
                 break
             connection.settimeout(_PATIENCE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line, rest = _line(connection)
             if line == json.dumps({"token": token}).encode():
                 connection.settimeout(None)

@@ -4,17 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
-from harrow.campaigns.run.clients.client_promises import promised_to_producer
+from harrow.campaigns.run.clients.client_promises import promised_to_consumer, promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import (
-    AUTO_OFFSET_RESET,
-    ISOLATION_LEVEL,
-    READ_COMMITTED,
-    Value,
-    producer_config,
-)
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET, Value, consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients.client_host import ClientHost
@@ -280,8 +274,8 @@ class LiveConsumer(LiveClient, Reader):
             self._process.order(**what)
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        isolation = self.spec.settings.get(ISOLATION_LEVEL)
-        known = ConsumerSettings(name=self.spec.name, read_committed=isolation == READ_COMMITTED)
+        config = consumer_config(self._host.release, self.spec.settings)
+        known = promised_to_consumer(self.spec, config)
         return {session.process: known for session in self._sessions}
 
     def has_consumed(self, value: str) -> bool:

@@ -1,6 +1,8 @@
 """Producers of libraries in a client's process: what they are handed, and the reports of what becomes of it."""
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -64,13 +66,20 @@ class LibrarySender:
 
     def flush(self) -> bool:
         """Wait until the outcome of all that was handed over before is known; return whether all since the last time was stored."""
-        with self._lock:
-            last = self._handed_over
-        while (first := self._first_outstanding()) is not None and first <= last:
-            self._producer.poll(_POLL_S)
+        self.wait()
         with self._lock:
             known, self._failed_before = self._failed_before, self._failed
             return self._failed == known
+
+    def wait(self, timeout_s: float = math.inf) -> None:
+        """Wait until the outcome of all that was handed over before is known, for so long at the most."""
+        until_s = time.monotonic() + timeout_s
+        with self._lock:
+            last = self._handed_over
+        while (first := self._first_outstanding()) is not None and first <= last:
+            if time.monotonic() >= until_s:
+                return
+            self._producer.poll(_POLL_S)
 
     def _first_outstanding(self) -> int | None:
         with self._lock:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -123,3 +125,26 @@ def test_in_which_order_a_client_sends_again_is_the_clients_where_it_may_choose(
     broken = replace(kept.verdict.rules["nonmonotonic-send"], status=VIOLATED)
     verdict = replace(kept.verdict, rules={**kept.verdict.rules, "nonmonotonic-send": broken})
     assert compared(java.plan, [replace(kept, verdict=verdict)], [java]).status == DIFFERS
+
+
+WORKERS = """
+name: workers
+kafka: "3.9"
+settings: {auto.offset.reset: earliest}
+cluster: {brokers: 3, topics: [{name: jobs}, {name: results}]}
+workload:
+  producers: [{}]
+  applications: [{name: app, from: jobs, to: results, delivery: DELIVERY, workers: 4, work: 100ms}]
+script: [{at: 5s, do: {send: {value: job, count: 20, partition: jobs-0}}}, {after: 5s}]
+"""
+
+
+@pytest.mark.parametrize("delivery", ["watermark", "highest_finished"])
+def test_in_which_order_workers_in_parallel_finish_is_not_compared(delivery: str) -> None:
+    one, *others = runs(WORKERS.replace("DELIVERY", delivery), range(3))
+    logs = [list(next(iter(run.evidence.replicas["results-0"].values())).values()) for run in (one, *others)]
+    assert len({tuple(log) for log in logs}) == len(logs)
+    compared_with = compared(one.plan, [one], others)
+    assert (compared_with.status, compared_with.reasons) == (AGREED, ())
+    # What they read is.
+    assert {partition for partition, _, _ in outcome_of(one).logs} == {"jobs-0"}

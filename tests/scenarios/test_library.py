@@ -1,10 +1,14 @@
 """Every campaign that ships turns out as it says, in each of its variants and whatever the latencies."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
+from harrow.cluster_model.clients.application import POLL
+from harrow.faults.clients.applications import ApplicationCrash
 from tests.scenarios.library_plans import library_plans
 
 PLANS = library_plans()
@@ -28,3 +32,24 @@ def test_campaign_says_what_it_shows_and_what_it_expects(plan: Plan) -> None:
     # Of what each seed draws nobody can say more than that no promise is broken.
     says = plan.expect.verdict or plan.expect.rules or plan.swarm is not None
     assert says, "it does not say which verdict it expects, or what holds"
+
+
+@pytest.mark.parametrize("variant", ["base", "highest-finished"])
+def test_workers_may_commit_once_more_before_they_are_struck(variant: str) -> None:
+    """On real brokers a commit is seen a moment later, when the next poll has begun: the application dies a loop later, and commits before."""
+    plan = PLANS[f"parallel-workers-watermark[{variant}]"]
+    late = tuple(
+        replace(
+            step,
+            actions=tuple(
+                replace(action, after=1)
+                if isinstance(action, ApplicationCrash) and action.step == POLL
+                else action
+                for action in step.actions
+            ),
+        )
+        for step in plan.script
+    )
+    assert late != plan.script
+    result = run_plan(replace(plan, script=late), 0)
+    assert (result.missed, result.verdict.reasons, result.expected) == ((), (), True)

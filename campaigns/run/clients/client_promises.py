@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
-from harrow.cluster_model.settings import READ_COMMITTED, ProducerConfig, consumer_config
-from harrow.cluster_model.topology import ApplicationSpec
+from harrow.cluster_model.settings import READ_COMMITTED, ConsumerConfig, ProducerConfig, consumer_config
+from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec
 
 
 def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
@@ -19,13 +19,21 @@ def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
     )
 
 
+def promised_to_consumer(spec: ConsumerSpec, config: ConsumerConfig) -> ConsumerSettings:
+    """Return what a consumer is promised. One that is assigned its partitions is no member of its group."""
+    return _promised_to_reader(spec.name, "" if spec.partitions else spec.group, config)
+
+
 def promised_to_consumer_of(spec: ApplicationSpec, release: str) -> ConsumerSettings:
     """Return what the consumer of an application is promised."""
-    config = consumer_config(release, spec.consumer_settings())
+    return _promised_to_reader(spec.name, spec.group, consumer_config(release, spec.consumer_settings()))
+
+
+def _promised_to_reader(name: str, group: str, config: ConsumerConfig) -> ConsumerSettings:
     return ConsumerSettings(
-        name=spec.name,
+        name=name,
         read_committed=config.isolation_level == READ_COMMITTED,
-        group=spec.group,
+        group=group,
         offset_reset=config.auto_offset_reset,
     )
 

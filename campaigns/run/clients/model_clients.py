@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from harrow.campaigns.run.clients.client import Reader, Sender
-from harrow.campaigns.run.clients.client_promises import promised_to_producer
+from harrow.campaigns.run.clients.client_promises import promised_to_consumer, promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.group_consumer import GroupConsumer
@@ -21,7 +21,7 @@ from harrow.cluster_model.clients.transactional_producer import TransactionalPro
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import ClientStopped, ClockStepped
 from harrow.cluster_model.history import History
-from harrow.cluster_model.settings import READ_COMMITTED, consumer_config, producer_config
+from harrow.cluster_model.settings import consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
@@ -492,13 +492,7 @@ class ConsumerClient(Reader):
         return value in self._consumed
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        known = ConsumerSettings(
-            name=self.spec.name,
-            read_committed=self._config.isolation_level == READ_COMMITTED,
-            group="" if self.spec.partitions else self.spec.group,
-            offset_reset=self._config.auto_offset_reset,
-        )
-        return dict.fromkeys(self._history_processes, known)
+        return dict.fromkeys(self._history_processes, promised_to_consumer(self.spec, self._config))
 
     def position(self, partition: str) -> int | None:
         return None if self._consumer is None else self._consumer.reached(partition)

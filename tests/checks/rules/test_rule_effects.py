@@ -36,6 +36,7 @@ class ApplicationRun:
             consumers=(),
             producers=(),
         )
+        self._offset_reset = str(settings.pop("offset_reset", "earliest"))
         self._consumers: list[int] = []
         self._producers: list[int] = []
         self.begin()
@@ -68,7 +69,9 @@ class ApplicationRun:
     def evidence(self) -> Evidence:
         for partition in (SOURCE, TARGET):
             self.run.read_to_end(0, partition)
-        consumer = ConsumerSettings(name="app", read_committed=True, group="g", offset_reset="earliest")
+        consumer = ConsumerSettings(
+            name="app", read_committed=True, group="g", offset_reset=self._offset_reset
+        )
         settings = replace(self._settings, consumers=tuple(self._consumers), producers=tuple(self._producers))
         return replace(
             self.run.evidence(),
@@ -263,6 +266,19 @@ def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
     app.run.event("offset_reset", client="app", partition=SOURCE, position=-1, offset=2, policy="latest")
     app.poll((2, "c"))
     assert app.judge("rebalance-skip").status == HELD
+
+
+def test_where_nobody_tells_where_the_end_was_a_group_begins_with_the_first_record_that_it_is_given() -> None:
+    app = ApplicationRun("at_least_once", offset_reset="latest")
+    app.input("a", "b", "c", "d")
+    app.poll((1, "b"))
+    app.commit(2)
+    assert app.judge("rebalance-skip").status == HELD
+    # From there on it is held to its commits.
+    app.begin()
+    app.poll((3, "d"))
+    (finding,) = app.judge("rebalance-skip").findings
+    assert (finding.offset, finding.permitted_by) == (2, None)
 
 
 def test_a_group_that_commits_behind_all_that_its_members_were_given_has_skipped_what_lies_between() -> None:

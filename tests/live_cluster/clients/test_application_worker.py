@@ -40,7 +40,11 @@ class FakeLibrary:
         polls: list[dict[str, list[tuple[int, str]]]],
         failures: Mapping[str, list[Any]],
         committed: int,
+        *,
+        keeps: bool,
     ) -> None:
+        self.keeps = keeps
+        self.kept: list[Callable[[], None]] = []
         self.polls = polls
         self.failures = {call: list(each) for call, each in failures.items()}
         self.calls: list[str] = []
@@ -110,6 +114,8 @@ class FakeLibrary:
         failures = self.failures.get("send", [])
         if failures:
             ended("fail", None, failures.pop(0))
+        elif self.keeps:
+            self.kept.append(lambda: ended("ok", 7, None))
         else:
             ended("ok", 7, None)
 
@@ -199,10 +205,11 @@ def running(
     stored: Mapping[str, int] | None = None,
     committed: int = -1,
     orders: tuple[dict[str, Any], ...] = (),
+    keeps: bool = False,
     **client: Any,
 ) -> Iterator[Harrow]:
-    """Have an application run, in a thread."""
-    library = FakeLibrary(list(polls), failures or {}, committed)
+    """Have an application run, in a thread; *keeps* says that records are sent when the test says so."""
+    library = FakeLibrary(list(polls), failures or {}, committed, keeps=keeps)
     given = {
         "delivery": delivery,
         "name": "app",
@@ -271,6 +278,23 @@ def test_a_loop_takes_the_steps_that_it_takes_on_the_model(delivery: str) -> Non
         harrow.wait_for_poll(polls)
         assert harrow.steps() == steps
     assert steps.count("poll") == polls
+
+
+def test_what_it_has_sent_is_sent_before_it_is_held() -> None:
+    with running(EXACTLY_ONCE, THREE, hold=("send_offsets", 0), keeps=True) as harrow:
+        harrow.wait(lambda: any("passed" in report for report in harrow.reports))
+        time.sleep(0.1)
+        assert not any("held" in report for report in harrow.reports)
+        for end in harrow.library.kept:
+            end()
+        harrow.wait(lambda: any("held" in report for report in harrow.reports))
+
+
+def test_what_cannot_be_sent_holds_it_up_for_a_while_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application_worker, "_OUTCOMES_S", 0.05)
+    with running(EXACTLY_ONCE, THREE, hold=("send_offsets", 0), keeps=True) as harrow:
+        harrow.wait(lambda: any("held" in report for report in harrow.reports))
+        assert len(harrow.library.kept) == len(THREE["called-0"])
 
 
 def test_no_other_loops_are_there() -> None:

@@ -54,6 +54,13 @@ def test_what_it_sends_is_reported_to_its_end(tmp_path: Path) -> None:
     assert [r["at"] for r in reports] == sorted(r["at"] for r in reports)
 
 
+def test_no_order_and_no_answer_waits_for_an_acknowledgement(tmp_path: Path) -> None:
+    with ChildProcesses() as children:
+        client = ClientProcess(children, tmp_path / "p", producer(), print)
+        assert client._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        client.kill()
+
+
 def test_it_generates_records_between_two_times(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
     start = time.monotonic_ns()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harrow.checks.evidence import ConsumerSettings
 from harrow.cluster_model.events import (
     ClientStopped,
     CommitFailed,
@@ -14,6 +15,7 @@ from harrow.cluster_model.events import (
     PartitionsRevoked,
     TransactionReported,
 )
+from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.live_cluster.clients import client_host
 from harrow.live_cluster.clients.client_host import ClientHost
@@ -449,3 +451,25 @@ def test_a_member_is_slowed_down_and_closed(host: ClientHost, made: list[FakePro
 def test_a_consumer_without_a_group_is_no_member(host: ClientHost, made: list[FakeProcess]) -> None:
     client = consumer(host)
     assert (client.can_be_slowed(), client.is_member()) == (False, False)
+
+
+def test_a_member_of_a_group_is_held_to_what_the_model_holds_it_to(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    settings: dict[str, Value] = {
+        "group.id": "g",
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+    }
+    member = LiveConsumer(ConsumerSpec(name="c", settings=settings), host)
+    member.start()
+    assert list(member.consumer_settings().values()) == [
+        ConsumerSettings(name="c", read_committed=True, group="g", offset_reset="earliest")
+    ]
+    # One that is assigned its partitions is no member, whatever its group is called, and where nothing is set Kafka's defaults count.
+    assigned = LiveConsumer(ConsumerSpec(name="d", partitions=("t-0",), settings={"group.id": "g"}), host)
+    assigned.start()
+    assert list(assigned.consumer_settings().values()) == [
+        ConsumerSettings(name="d", read_committed=False, group="", offset_reset="latest")
+    ]
+    assert len(made) == len(("c", "d"))

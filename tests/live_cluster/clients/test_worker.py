@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harrow.live_cluster.clients import worker
+from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
 
 CALLED = {"a-b": "harrow-1f-a-b"}
@@ -129,6 +130,23 @@ def worked(
         thread.join()
     reports += map(json.loads, told.splitlines())
     yield library, [report for report in reports if "at" in report]
+
+
+def test_what_it_reports_does_not_wait_until_what_it_reported_before_is_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[int] = []
+
+    def channel(connection: socket.socket) -> Channel:
+        told.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        return Channel(connection)
+
+    monkeypatch.setattr(worker, "Channel", channel)
+    client = {"role": "producer", "library": "any", "name": "p", "partitions": ["t-0"], "gaps_ns": []}
+    more: dict[str, Any] = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}}
+    with worked(monkeypatch, {**client, **more}, {"value": "v", "partition": "t-0"}):
+        pass
+    assert told == [1]
 
 
 @pytest.mark.parametrize(("topics", "name"), [(CALLED, "harrow-1f-a-b"), ({}, "a-b")])
