@@ -142,22 +142,26 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
 
 
 def _cause_of_lost_marker(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
-    """Return what permits that the end of a transaction is gone, which stood at the offset and is no record."""
+    """Return what permits that the end of a transaction is gone, which stood at the offset and is no record.
+
+    A replica lost what it had, whenever the others got it.
+    """
     number, event = broken
-    markers = [
-        line
+    stored = {
+        marked.broker: line
         for line, marked in story.events(events.TransactionMarkerWritten)
         if line < number and marked.offset == event.offset
-    ]
-    since = max(markers, default=number)
+    }
+    first = min(stored.values(), default=number)
     for line, election in story.elections if story.settings.unclean_leader_election else ():
-        if election.unclean and since < line <= number:
+        if election.unclean and first < line <= number:
             because = catalogue.unclean_election_broke_invariant.conclude()
             return Cause((because,), promise.UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,)), line
     losses: Sequence[TraceLine[events.UnflushedLost | events.CorruptionCut | events.LogLost]]
     losses = story.events(events.UnflushedLost, events.CorruptionCut, events.LogLost)
     for line, loss in losses:
-        if not since < line < number or not loss.from_offset <= event.offset < loss.to_offset:
+        is_after = stored.get(loss.broker, first) < line < number
+        if not is_after or not loss.from_offset <= event.offset < loss.to_offset:
             continue
         if isinstance(loss, events.UnflushedLost) or (isinstance(loss, events.CorruptionCut) and loss.torn):
             because = catalogue.power_loss_in_isr.conclude()

@@ -5,6 +5,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
+from harrow.checks.causes.coordinators import Coordinators
 from harrow.checks.causes.effects import NO_GROUP_METADATA, commit_of_anybody, lacks_group_metadata
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
@@ -105,7 +106,8 @@ def commits_had_expired(*, setting: events.Text) -> str:
 class _Commit(NamedTuple):
     """What a group has committed of a partition: the position, by whom, and the line of the trace.
 
-    It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that partition.
+    It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that partition; it ``is_members`` while the
+    coordinator has a member of that epoch, of which it takes commits of whatever partition.
     """
 
     position: int
@@ -115,6 +117,7 @@ class _Commit(NamedTuple):
     at_us: int
     broker: int
     is_owners: bool
+    is_members: bool
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -138,37 +141,34 @@ class _Groups:
         self._expired: dict[tuple[str, str], tuple[int, events.OffsetsExpired]] = {}
         self._expected: dict[tuple[str, str], tuple[str, _Commit | None]] = {}
         self._resets: dict[str, tuple[int, str]] = {}
-        self._owned: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._leaders: dict[str, tuple[int, int]] = {}
+        self._owned: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
+        self._coordinators = Coordinators()
 
     def _lead(self, _: int, event: events.BecameLeader) -> Iterator[Finding]:
-        led = event.leader_epoch, event.broker
-        self._leaders[event.partition] = max(led, self._leaders.get(event.partition, led))
+        self._coordinators.note(event)
         yield from ()
-
-    def _is_of_past(self, group: str, broker: int) -> bool:
-        """Return whether another broker coordinates a group: who has stood still tells late what its successor has in the log before its own."""
-        led = self._leaders.get(_offsets_partition(self._index, group))
-        return led is not None and led[1] != broker
 
     def _commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
         for partition, position in event.offsets:
             key = event.group, partition
-            owned = self._owned.get((event.group, event.member))
+            epoch, owned = self._owned.get((event.group, event.member), (event.generation, None))
             commit = _Commit(
                 *(position, event.member, event.generation, number, event.at_us, event.broker),
                 is_owners=owned is None or partition in owned,
+                is_members=event.generation == epoch,
             )
             known = self._commits.get(key)
             if known is not None and position < known.position:
-                if self._is_of_past(event.group, event.broker):
+                if self._coordinators.is_of_past(_offsets_partition(self._index, event.group), event.broker):
                     continue
                 yield _by_commit(self._index, key, known, commit, self._resets.get(partition))
             self._commits[key] = commit
             self._expired.pop(key, None)
 
     def _reconcile(self, _: int, event: events.MemberReconciled) -> Iterator[Finding]:
-        self._owned[event.group, event.member] = (*event.assigned, *event.revoking)
+        if not self._coordinators.is_of_past(_offsets_partition(self._index, event.group), event.broker):
+            owned = (*event.assigned, *event.revoking)
+            self._owned[event.group, event.member] = event.epoch, owned
         yield from ()
 
     def _expire(self, number: int, event: events.OffsetsExpired) -> Iterator[Finding]:
@@ -251,8 +251,10 @@ def _why_committed(
         return _why_without_generation(index, group)
     if (commit.member, commit.generation) == (known.member, known.generation):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
-    if not commit.is_owners and commit.generation >= known.generation:
-        by = not_owned_committed.conclude(member=commit.member, generation=commit.generation)
+    # Where a commit of who owned the partition no more has set the group on, it is the owner's that sets it back.
+    stray = commit if not commit.is_owners else None if known.is_owners or not known.is_members else known
+    if stray is not None and commit.generation >= known.generation:
+        by = not_owned_committed.conclude(member=stray.member, generation=stray.generation)
         return Cause((by,), promise.CONSUMER_PROTOCOL)
     fixes = preventions.by_behaviour(index.evidence, preventions.COMMITS)
     if commit.generation < known.generation:

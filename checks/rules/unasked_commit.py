@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
+from harrow.checks.causes.coordinators import Coordinators
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import (
     coordinator_partition,
@@ -48,17 +49,17 @@ def find(index: Index) -> Iterator[Finding]:
 
     A commit is that of the transaction that was begun last with the producer's id, in an epoch that is not newer: with transactions v2
     it is written with the next one. Two sessions of an application may run at once; what one of them asks for counts for both.
+    What a coordinator of the past tells late was decided before.
     """
     if not index.has(events.TransactionStateChanged):
         return
     begun: dict[str, dict[tuple[int, int], _Open]] = {}
     clients: dict[int, dict[str, None]] = {}
-    lines: Sequence[
-        TraceLine[events.TransactionOpened | events.TransactionEnding | events.TransactionStateChanged]
-    ]
-    lines = index.events(events.TransactionOpened, events.TransactionEnding, events.TransactionStateChanged)
-    for number, event in lines:
-        if isinstance(event, events.TransactionOpened):
+    coordinators = Coordinators()
+    for number, event in _lines(index):
+        if isinstance(event, events.BecameLeader):
+            coordinators.note(event)
+        elif isinstance(event, events.TransactionOpened):
             _begin(begun.setdefault(event.client, {}), number, event)
             clients.setdefault(event.producer_id, {})[event.client] = None
         elif isinstance(event, events.TransactionEnding):
@@ -67,7 +68,9 @@ def find(index: Index) -> Iterator[Finding]:
                 # Who asks for a commit, and then for an abort, may get either.
                 if not known.asked:
                     of_client[key] = known._replace(asked=event.committed)
-        elif event.state == PREPARE_COMMIT:
+        elif event.state == PREPARE_COMMIT and not coordinators.is_of_past(
+            coordinator_partition(index, event.transactional_id), event.broker
+        ):
             candidates = [
                 known
                 for client in clients.get(event.producer_id, ())
@@ -77,6 +80,24 @@ def find(index: Index) -> Iterator[Finding]:
             latest = max(candidates, key=_newest, default=None)
             if latest is not None and not latest.asked:
                 yield _finding(index, number, event, latest)
+
+
+def _lines(
+    index: Index,
+) -> Sequence[
+    TraceLine[
+        events.BecameLeader
+        | events.TransactionOpened
+        | events.TransactionEnding
+        | events.TransactionStateChanged
+    ]
+]:
+    return index.events(
+        events.BecameLeader,
+        events.TransactionOpened,
+        events.TransactionEnding,
+        events.TransactionStateChanged,
+    )
 
 
 def _begin(of_client: dict[tuple[int, int], _Open], number: int, event: events.TransactionOpened) -> None:

@@ -10,17 +10,21 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.run.runner import run_plan
+from harrow.checks.causes.transactions import coordinator_partition
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import VIOLATED, RuleResult
 from harrow.checks.index import Index
 from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import PREPARE_COMMIT
 from harrow.cluster_model.events import (
+    BecameLeader,
     GroupOffsetFound,
     OffsetsCommitted,
     OffsetsExpired,
     TransactionBegun,
     TransactionEnding,
     TransactionMarkerWritten,
+    TransactionOpened,
     TransactionStateChanged,
     UnflushedLost,
 )
@@ -157,6 +161,26 @@ def test_a_commit_instead_of_an_abort_is_unasked() -> None:
     results = judged(with_trace(sound(), endings))
     assert list(results) == ["unasked-commit"]
     assert "had asked for an abort" in because(results["unasked-commit"].findings[0])
+
+
+@pytest.mark.parametrize("is_succeeded", [False, True])
+def test_a_commit_that_a_coordinator_of_the_past_tells_late_was_asked_for_in_time(is_succeeded: bool) -> None:
+    trace = list(sound().trace)
+    place, prepared = next(
+        (place, event)
+        for place, event in enumerate(trace)
+        if event[1] == TransactionStateChanged.name and event[6] == PREPARE_COMMIT
+    )
+    begun = next(at for at in range(place, len(trace)) if trace[at][1] == TransactionOpened.name)
+    at_us, coordinator = trace[begun][0], prepared[2]
+    late = (at_us, *prepared[1:5], trace[begun][4], *prepared[6:])
+    succeeded = (
+        *(at_us, BecameLeader.name, (coordinator + 1) % 3),
+        *(coordinator_partition(Index(sound()), prepared[3]), 99, 0, (0, 1, 2)),
+    )
+    added = [succeeded, late] if is_succeeded else [late]
+    results = judged(with_trace(sound(), [*trace[: begun + 1], *added, *trace[begun + 1 :]]))
+    assert ("unasked-commit" in results) != is_succeeded
 
 
 # Producers that were succeeded

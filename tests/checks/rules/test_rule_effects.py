@@ -346,3 +346,44 @@ def test_what_a_coordinator_of_the_past_tells_late_sets_nobody_back(coordinator:
             offsets=committed,
         )
     assert app.judge("offset-regression").status == status
+
+
+def commits_of_two_members(owner: str, *, epoch: int = 3) -> RuleResult:
+    """Judge a group for which two members commit a partition that one of them owns: "first" up to 9 in an epoch, then "second" up to 7."""
+    app = ApplicationRun("at_least_once")
+    for member in ("first", "second"):
+        app.run.event(
+            "member_reconciled",
+            broker=0,
+            group="g",
+            member=member,
+            epoch=3,
+            state="STABLE",
+            assigned=(SOURCE,) if member == owner else (),
+            revoking=(),
+        )
+    for member, position, generation in (("first", 9, epoch), ("second", 7, 3)):
+        committed = ((SOURCE, position),)
+        app.run.event(
+            "offsets_committed",
+            broker=0,
+            group="g",
+            member=member,
+            generation=generation,
+            present=2,
+            offsets=committed,
+        )
+    return app.judge("offset-regression")
+
+
+@pytest.mark.parametrize(("owner", "stray"), [("first", "second"), ("second", "first")])
+def test_a_commit_of_who_owns_the_partition_no_more_may_come_before_the_owners_or_after_it(
+    owner: str, stray: str
+) -> None:
+    (finding,) = commits_of_two_members(owner).findings
+    assert finding.permitted_by == "group.protocol=consumer"
+    assert f"{stray} of generation 3 owned the partition no more" in because(finding)
+
+
+def test_a_commit_in_an_epoch_that_its_member_has_left_may_set_nobody_on() -> None:
+    assert commits_of_two_members("second", epoch=2).status == VIOLATED

@@ -225,3 +225,27 @@ def test_a_marker_of_a_transaction_may_go_as_a_record_may(how: str) -> None:
     broken(run, "isr-holds-committed", 1, 1)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == {"power": FLUSH, "unclean": UNCLEAN, "neither": None}[how]
+
+
+@pytest.mark.parametrize(("broker", "permitted_by"), [(0, None), (1, FLUSH)])
+def test_a_marker_that_others_get_once_a_replica_has_lost_it_is_lost_all_the_same(
+    broker: int, permitted_by: str | None
+) -> None:
+    run = committed("a")
+    ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": 0}
+    for holder in (1, 0):
+        run.append(holder, "<commit>")
+        run.event(
+            "transaction_marker",
+            broker=holder,
+            partition=PARTITION,
+            first_offset=0,
+            offset=1,
+            committed=True,
+            **ids,
+        )
+        if holder == 1:
+            run.lose_power(broker, 1)
+    broken(run, "isr-holds-committed", broker, 1)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == permitted_by
