@@ -1,4 +1,4 @@
-"""How long nobody can write to a partition after its leader, the active controller, or both are killed or stopped.
+"""How long no producer can write to a partition after its leader, the active controller, or both are killed or stopped.
 
 Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of docs/model.md. With ``--target kafka:RELEASE`` real
 brokers do the same as often, and the table has both. Settings are the defaults, with min.insync.replicas of two. What dies comes back
