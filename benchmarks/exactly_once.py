@@ -208,7 +208,7 @@ def main() -> None:
                 print(f"  {what}: {result.verdict.status}", flush=True)
         took_s = time.process_time() - began_s
         print(
-            f"{delivery}: {tally.runs} runs, {tally.not_struck} more in which nobody died there, {tally.records} records, "
+            f"{delivery}: {tally.runs} runs, {tally.not_struck} more in which no application died there, {tally.records} records, "
             f"{tally.undecided} undecided ({took_s:.0f} s)"
         )
         for word, runs, records in (

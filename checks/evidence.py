@@ -17,7 +17,7 @@ class FinalLog:
 
     One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker that is seen through
     its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark. Of ``damaged`` batches,
-    by base offset, the CRC is wrong: nobody can read them. Where ``begins_at`` is in the middle of a batch, what that has before was
+    by base offset, the CRC is wrong: they cannot be read. Where ``begins_at`` is in the middle of a batch, what that has before was
     deleted (DeleteRecords).
     """
 
@@ -132,7 +132,7 @@ LEADS: Final = "leads"
 UNAWARE: Final = "unaware"
 PAUSED: Final = "paused"
 DOWN: Final = "down"
-NOBODY: Final = -1
+NO_BROKER: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class PartitionService:
     the ISR, as the leader knew it.
     """
 
-    leader: int = NOBODY
+    leader: int = NO_BROKER
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
     recovery_sets: tuple[tuple[int, ...], ...] = ()

@@ -196,7 +196,7 @@ class GroupWork:
     def counts(self, partition: PartitionHistory, row: int) -> bool:
         """Return whether what was sent is there for good.
 
-        Of what stands in the log as part of a transaction the marker tells. Else it was acknowledged; or nobody knows, and somebody has
+        Of what stands in the log as part of a transaction the marker tells. Else it was acknowledged; or its outcome is unknown, and a consumer has
         read it who reads what is committed alone, or anybody where it is part of no transaction.
         """
         records, history = self._history.records, self._history
@@ -216,7 +216,7 @@ class GroupWork:
         return reader is not None and reader.read_committed
 
     def records_of(self, partition: str) -> Mapping[int, Value]:
-        """Return the committed records of a partition by offset, as its last leader has them: none that is aborted, or nobody knows of."""
+        """Return the committed records of a partition by offset, as its last leader has them: none that is aborted, or that is unknown."""
         found = self._records.get(partition)
         if found is None:
             known = self._history.partitions.get(partition)

@@ -27,7 +27,7 @@ class Prevention:
     ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR` or `TOGETHER`; ``value`` what is safe, or the release that brought the
     repair, None where it is enough to have it at all. ``text`` says it to people. To try it, a plan gets
     ``settings`` and ``switches``; without any of both it cannot be tried on the model. ``held`` says whether it was
-    tried and prevented the finding, None as long as nobody has tried.
+    tried and prevented the finding, None as long as it was not tried.
     """
 
     kind: str

@@ -120,7 +120,7 @@ BY_DISK_FAILURES = (
     ),
     replace(
         BY_DISK_FAILURE,
-        when="when the leader's copy is damaged, for as long as that one leads: nobody repairs it",
+        when="when the leader's copy is damaged, for as long as that one leads: Kafka never repairs it",
         prevented_by=(),
     ),
 )

@@ -15,7 +15,7 @@ INTERNAL: Final = 4
 INTERRUPTED: Final = 130
 """Interrupted; what was finished is written."""
 BROKEN_PIPE: Final = 141
-"""Nobody reads the output any more: what a shell says of a process that SIGPIPE ended."""
+"""The reader of the output has gone: what a shell says of a process that SIGPIPE ended."""
 
 MEANINGS: Final = {
     OK: "every run was as expected",

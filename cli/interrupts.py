@@ -24,7 +24,7 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 class Interrupts:
     """While this context is open, an interrupt raises `KeyboardInterrupt`, but not in a `shielded` block.
 
-    There it waits until the block has ended; whoever presses the keys twice does not wait. An exception
+    There it waits until the block has ended; a user who presses the keys twice does not wait. An exception
     that is raised at any moment can get lost, in a callback of the garbage collector or of a library: an
     interrupt that was is raised again at the end of the next block, or by `check`.
     """

@@ -21,7 +21,7 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 class ProgressLine:
     """A line that is rewritten in place, and gone before anything else is printed.
 
-    Nothing is shown of what does not take long. Without a *total* nobody knows how many there will be; with one
+    Nothing is shown of what does not take long. Without a *total* it is not known how many there will be; with one
     there is a bar. Where stderr is no terminal, a plain line is printed now and then.
     """
 

@@ -254,7 +254,7 @@ class EnsembleLeaderElected(Event):
 
 @event("ensemble_server_suspended")
 class EnsembleServerSuspended(Event):
-    """A server of a ZooKeeper ensemble has lost its leader, or its followers: it closes its clients' connections and serves nobody."""
+    """A server of a ZooKeeper ensemble has lost its leader, or its followers: it closes its clients' connections and serves no client."""
 
     server: ProcessName
 
@@ -379,7 +379,7 @@ class ControllerResigned(Event):
 
 @event("controller_changed")
 class ControllerChanged(Event):
-    """The control plane has another controller, or none (-1), whoever knows it yet."""
+    """The control plane has another controller, or none (-1); brokers may not know it yet."""
 
     controller: BrokerId
     controller_epoch: Epoch
@@ -394,7 +394,7 @@ class ControllerZnodeDeleted(Event):
 
 @event("election")
 class LeaderElected(Event):
-    """A partition has got a leader, or none (-1): the control plane has it, whoever knows it yet."""
+    """A partition has got a leader, or none (-1): the control plane has it, and brokers may not know it yet."""
 
     controller: BrokerId
     partition: PartitionName
@@ -690,7 +690,7 @@ class ProducerInitialized(Event):
 
 @event("transaction_opened")
 class TransactionOpened(Event):
-    """An application has begun a transaction, of which nobody else knows yet."""
+    """An application has begun a transaction, which no broker knows of yet."""
 
     client: ClientName
     producer_id: Number
@@ -734,7 +734,7 @@ class LogStartedAnew(Event):
 
 @event("delete_records_obeyed")
 class DeleteRecordsObeyed(Event):
-    """A leader does what an administrator asks for: nobody gets records below an offset any more (DeleteRecords, KIP-107)."""
+    """A leader deletes records at an administrator's request: no client gets records below an offset any more (DeleteRecords, KIP-107)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -796,7 +796,7 @@ class LogLost(Event):
 class MetadataLogLost(Event):
     """A disk is gone, and with it what a controller of KRaft had of the metadata log, up to an offset, and its vote.
 
-    ``is_kept`` says that a majority of the voters still has all that is committed: nobody is elected without it.
+    ``is_kept`` says that a majority of the voters still has all that is committed: no controller is elected without it.
     """
 
     node: BrokerId
@@ -854,7 +854,7 @@ class CheckpointReverted(Event):
 
 @event("batch_damaged")
 class BatchDamaged(Event):
-    """A stored batch no longer matches its CRC; nobody knows until it is read."""
+    """A stored batch no longer matches its CRC; no broker knows until it is read."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1162,7 +1162,7 @@ class OffsetsCommitted(Event):
 
 @event("offsets_expired")
 class OffsetsExpired(Event):
-    """A group's coordinator has forgotten offsets that nobody has committed for long."""
+    """A group's coordinator has forgotten offsets that have not been committed for long."""
 
     broker: BrokerId
     group: Text

@@ -458,7 +458,7 @@ _MUTANTS: Final = (
     Mutant(
         name="snapshot-of-uncommitted",
         switch="snapshot_of_committed_metadata",
-        doc="The active controller's snapshots have what it has decided and nobody has committed; who begins with one takes it for the truth.",
+        doc="The active controller's snapshots have what it has decided and what is not committed; a node that begins with one takes it for the truth.",
         source="KIP-630, KafkaMetadataLog.createNewSnapshot",
         noticed_by=("metadata-snapshot-committed",),
         kafka="4.3",

@@ -214,7 +214,7 @@ class InitProducerIdRequest:
 
 @dataclass(slots=True)
 class InitProducerIdResponse:
-    """A producer id that nobody else has."""
+    """A producer id that no other producer has."""
 
     api: ClassVar[str] = "InitProducerId"
     error: str

@@ -252,7 +252,7 @@ class Behaviours:
     )
     requests_after_registration: bool = _switch(
         "A starting broker handles no request before it is registered in ZooKeeper, so none that was meant "
-        "for its earlier life while nobody knew that it had died.",
+        "for its earlier life while its death was not known.",
         "KAFKA-6772, KafkaServer.startup (SocketServer.startProcessors)",
         meaning="a starting broker obeys nothing before it is registered",
         before=(("2.0", False),),
@@ -261,7 +261,7 @@ class Behaviours:
         "A starting broker opens its sockets when it is unfenced, with ZooKeeper when it is registered. Before, connections were accepted at once, and "
         "requests waited for that.",
         "KAFKA-14658, SocketServer.scala (Acceptor.start)",
-        meaning="nobody can connect to a starting broker before it is ready (KAFKA-14658)",
+        meaning="no client can connect to a starting broker before it is ready (KAFKA-14658)",
         before=(("3.5", False),),
         is_repair=False,
     )
@@ -372,7 +372,7 @@ class Behaviours:
     )
     member_id_required: bool = _switch(
         "A consumer that joins a group without a member id is given one first, and is a member when it joins with it. Before, each "
-        "attempt made another member, which nobody heard of again if its answer was lost.",
+        "attempt made another member, which was never heard of again if its answer was lost.",
         "KIP-394, GroupCoordinator.doNewMemberJoinGroup",
         meaning="who joins a group has a member id first (KIP-394)",
         before=(("2.2", False),),
@@ -422,7 +422,7 @@ class Behaviours:
     )
     static_leader_skips_assignment: bool = _switch(
         "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
-        "told that its former life led, and the group had nobody who looked for new partitions.",
+        "told that its former life led, and the group had no member that looked for new partitions.",
         "KIP-814, JoinGroupResponse.SkipAssignment",
         meaning="a static leader that comes back goes on leading (KIP-814)",
         before=(("3.2", False),),
@@ -473,7 +473,7 @@ class Behaviours:
         is_repair=False,
     )
     partitions_released_first: bool = _switch(
-        "With KIP-848 a member is given a partition once nobody owns it: its former owner has said that it has revoked it, or is gone. "
+        "With KIP-848 a member is given a partition once no member owns it: its former owner has said that it has revoked it, or is gone. "
         "Off is a mutant.",
         "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
         meaning="a partition is revoked before another member gets it (KIP-848)",
@@ -806,7 +806,7 @@ class Behaviours:
         is_repair=False,
     )
     isr_write_conditional: bool = _switch(
-        "A leader writes an ISR only if nobody has written the znode since. Off is a mutant: a leader that has been "
+        "A leader writes an ISR only if the znode has not been written since. Off is a mutant: a leader that has been "
         "succeeded writes itself back into it.",
         "ReplicationUtils.updateLeaderAndIsr",
         meaning="a leader writes no ISR over its successor's",
@@ -861,7 +861,7 @@ class Behaviours:
         meaning="unclean elections only where they are enabled (KIP-106)",
     )
     kraft_elects_uncleanly: bool = _switch(
-        "In KRaft the controller goes by unclean.leader.election.enable. Before, it elected nobody from outside the ISR, whatever that said.",
+        "In KRaft the controller goes by unclean.leader.election.enable. Before, it elected no replica from outside the ISR, whatever that said.",
         "KAFKA-12670, ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic",
         meaning="in KRaft unclean.leader.election.enable counts (KAFKA-12670)",
         before=(("3.9", False),),
@@ -869,7 +869,7 @@ class Behaviours:
     )
     log_dir_failure_reported: bool = _switch(
         "In KRaft a broker tells the controller with its heartbeats which replicas are in log directories that have failed, and others are "
-        "elected. Before, nobody heard of it: a partition that it led had no leader that served, until it was restarted.",
+        "elected. Before, the controller did not hear of it: a partition that it led had no leader that served, until it was restarted.",
         "KIP-858 (KAFKA-14127), BrokerLifecycleManager.propagateDirectoryFailure",
         meaning="in KRaft the controller hears of failed log directories (KIP-858)",
         before=(("3.7", False),),
@@ -885,7 +885,7 @@ class Behaviours:
     )
     eligible_leader_replicas: bool = _switch(
         "In KRaft members that have left an ISR which is smaller than min.insync.replicas are remembered, and lead when "
-        "nobody in it can; the last member leaves the ISR, too, and who has stopped uncleanly is not elected. Before, the last "
+        "no replica in it can; the last member leaves the ISR, too, and who has stopped uncleanly is not elected. Before, the last "
         "member stayed whatever it had lost.",
         "KIP-966, PartitionChangeBuilder",
         meaning="an eligible replica leads when the ISR cannot (KIP-966)",
@@ -902,7 +902,7 @@ class Behaviours:
     )
     check_quorum: bool = _switch(
         "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
-        "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached nobody else "
+        "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached no other "
         "went on with it.",
         "KAFKA-15489, LeaderState.timeUntilCheckQuorumExpires",
         meaning="a leader of the quorum that no majority fetches from resigns (KAFKA-15489)",
@@ -949,7 +949,7 @@ class Behaviours:
     )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
-        "nobody when it is back.",
+        "no leader when it is back.",
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
@@ -1027,7 +1027,7 @@ class Behaviours:
     )
     transaction_verification: bool = _switch(
         "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
-        "late, after the marker, began a transaction that nobody ended.",
+        "late, after the marker, began a transaction that was never ended.",
         "KIP-890 (KAFKA-14402), transaction.partition.verification.enable, AddPartitionsToTxnManager",
         meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
         before=(("3.6", False),),

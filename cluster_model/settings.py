@@ -52,7 +52,7 @@ class Setting:
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
     ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text`` (a name,
     `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
-    `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which nobody would
+    `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which no client would
     read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters.
     """
 
@@ -230,7 +230,7 @@ _CATALOGUE: Final = (
     Setting("queued.max.requests", BROKER, "int", _always(500),
             "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
     Setting(CONTROL_PLANE_LISTENER, BROKER, "choice", _always(NO_LISTENER),
-            "With ZooKeeper: where a broker hears its controller, with a queue and a thread that nobody else has; by default "
+            "With ZooKeeper: where a broker hears its controller, with a queue and a thread of its own; by default "
             "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper"),
     Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
             "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
@@ -312,7 +312,7 @@ _CATALOGUE: Final = (
             "How often a coordinator looks for transactions that have been open for too long.", minimum=1, maximum=INT_MAX,
             since="0.11"),
     Setting("transactional.id.expiration.ms", BROKER, "ms", _always(604_800_000),
-            "How long a coordinator knows of a transactional id that nobody uses.", minimum=1, maximum=INT_MAX, since="0.11"),
+            "How long a coordinator knows of a transactional id that is not used.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", BROKER, "ms", _always(3_600_000),
             "How often a coordinator looks for transactional ids to forget.", minimum=1, maximum=INT_MAX, since="0.11"),
     # Topics
@@ -451,7 +451,7 @@ SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
 
 
 def scopes_of(name: str) -> tuple[str, ...]:
-    """Return the scopes that know a setting of this *name*; empty when nobody does."""
+    """Return the scopes that know a setting of this *name*; empty when none does."""
     return tuple(scope for scope in SCOPES if (scope, name) in SETTINGS)
 
 
@@ -933,7 +933,7 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
     if not given.get(GROUP_ID):
         if given.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
             yield Conflict(
-                setting=AUTO_COMMIT, needed=f"needs a {GROUP_ID}: there is nobody to commit for (KIP-289)"
+                setting=AUTO_COMMIT, needed=f"needs a {GROUP_ID}: there is no group to commit for (KIP-289)"
             )
         return
     config = consumer_config(release, given)

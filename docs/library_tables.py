@@ -55,7 +55,7 @@ WHY: Final[dict[str, str]] = {
     "follower-fetch": "from 3.4 on a consumer is sent to a replica in the ISR alone (KAFKA-14372): before, as in the variant `sent-back`",
     "forgotten-isr-member": "from 2.7 on who may have joined the ISR counts (KIP-497)",
     "clock-skew": "from 4.0 on timestamps of more than an hour ahead are refused (KIP-1030): the variant `producer-refused`",
-    "metadata-snapshot": "about KRaft: with ZooKeeper nobody has a metadata log",
+    "metadata-snapshot": "about KRaft: with ZooKeeper there is no metadata log",
     "isr-change-notification": "from 2.7 on the controller writes the ISRs (KIP-497): the variant `by-controller`",
     "watch-herd": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
@@ -68,7 +68,7 @@ WHY: Final[dict[str, str]] = {
     "loss-by-hw-truncation": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "quorum-lost": "about KRaft",
     "consume-transform-produce": "up to 2.4 a producer that gives a record up can do no more (KIP-360), so that `no-rewind` reads on no further",
-    "zombie-application": "up to 2.4 nobody says as which member of a group it commits in a transaction (KIP-447)",
+    "zombie-application": "up to 2.4 a client does not say as which member of a group it commits in a transaction (KIP-447)",
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
     "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
@@ -81,7 +81,7 @@ WHY: Final[dict[str, str]] = {
     "zombie-fenced": "up to 2.6 a leader that refuses the older epoch fences the producer: the variant `2.4`; since then it may abort first (KIP-588)",
     "zookeeper-majority-lost": "about ZooKeeper",
     "unclean-election": (
-        "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`; in KRaft before 3.9 nobody is elected "
+        "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`; in KRaft before 3.9 no replica is elected "
         "uncleanly (KAFKA-12670): the variant `kraft-3.6`"
     ),
 }

@@ -1,7 +1,7 @@
 """Makes the pictures of docs/pictures/ from real runs: ``make docs``.
 
 Each is what a terminal of that width shows for some commands, as SVG by Rich. No
-picture loads a font: whoever looks at it has a monospaced one.
+picture loads a font: every viewer has a monospaced one.
 """
 
 import io

@@ -306,7 +306,7 @@ class GradualFault(LastingFault):
         """Do it; yield for how many microseconds nothing is to be done, and look again then."""
 
     def inject(self, environment: Environment) -> None:
-        """Do nothing at once: whoever injects it takes the steps."""
+        """Do nothing at once: the injector takes the steps."""
 
     def end(self, environment: Environment) -> None:
         """Do nothing: with the steps it has ended by itself."""

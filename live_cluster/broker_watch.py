@@ -1,4 +1,4 @@
-"""What a broker says of its replicas, asked again and again by a thread of its own: one that does not answer keeps nobody waiting."""
+"""What a broker says of its replicas, asked again and again by a thread of its own: one that does not answer delays no other."""
 
 import threading
 from collections.abc import Mapping, Sequence

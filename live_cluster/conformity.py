@@ -68,7 +68,7 @@ class Service:
     ack_p50_us: int
     ack_p99_us: int
     without_ack_us: int
-    """The longest time for which nobody who sent to a partition got an ack."""
+    """The longest time for which no producer that sent to a partition got an ack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,7 @@ class Reach:
     """What can be done to a cluster of brokers of a *release*, and what of it is seen.
 
     ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
-    conditions (`ReplicaIs`) that nobody can tell. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
+    conditions (`ReplicaIs`) that cannot be observed. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
     are at hand.
     """
 

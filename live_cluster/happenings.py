@@ -53,7 +53,7 @@ class Happenings:
             self._something.notify()
 
     def wake(self) -> None:
-        """Let whoever waits go on: something has happened that is no event."""
+        """Let waiting threads go on: something has happened that is no event."""
         with self._something:
             self._something.notify()
 

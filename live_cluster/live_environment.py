@@ -26,7 +26,7 @@ from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.live_observer import LiveObserver
-from harrow.live_cluster.metadata_seen import NOBODY
+from harrow.live_cluster.metadata_seen import NO_BROKER
 from harrow.live_cluster.real_cluster import RealCluster
 
 
@@ -96,7 +96,7 @@ class LiveEnvironment:
         partition, leader = refusal.partition, refusal.leader
         if leader is None:
             state = self._observer.partition_state(partition)
-            leader = NOBODY if state is None else state[0]
+            leader = NO_BROKER if state is None else state[0]
         self._trace.emit(TruncationRefused, broker, partition, leader, refusal.end_offset, refusal.leo)
         if broker in self._running:
             if broker not in self._stopping:

@@ -134,7 +134,7 @@ class LiveObserver:
         )
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """With an empty ISR, who is eligible and runs; where nobody does all of them, for a kill may have cost any its eligibility."""
+        """With an empty ISR, the eligible replicas that run; where none does all of them, for a kill may have cost any its eligibility."""
         electable = self.electable(partition)
         state = self.partition_state(partition)
         if state is None or state.isr:
@@ -146,7 +146,7 @@ class LiveObserver:
         return broker in self._cluster.seen.registered()
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Return the replicas that the topic was created with: nobody reassigns partitions here (`obstacles`)."""
+        """Return the replicas that the topic was created with: partitions are not reassigned here (`obstacles`)."""
         return self._cluster.replicas_of(partition), (), ()
 
     def broker_state(self, broker: int) -> str:

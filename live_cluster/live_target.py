@@ -307,7 +307,7 @@ class LiveTarget:
         return topic_config(settings, self._configs[broker])
 
     def _look(self) -> None:
-        """Take over what was noticed, and look at what nobody tells of."""
+        """Take over what was noticed, and look at what is not reported."""
         self._happenings.take_over()
         for broker, refusal in self._cluster.refusals():
             self.environment.truncation_refused(broker, refusal)

@@ -20,7 +20,7 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.zookeeper.protocol import BROKER_IDS
 from harrow.live_cluster.links.requests_seen import Report
 
-NOBODY: Final = -1
+NO_BROKER: Final = -1
 
 
 class SeenPartition(NamedTuple):
@@ -36,7 +36,7 @@ def _no_reason(_controller: int, _partition: str) -> str:
 
 
 class MetadataSeen:
-    """The newest that is known of controller, registrations and partitions. Whoever watches them says what is so now.
+    """The newest that is known of controller, registrations and partitions. The watches say what is so now.
 
     *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now.
     """
@@ -119,7 +119,7 @@ class MetadataSeen:
                 self._report(IsrWritten, leader, partition, epoch, isr)
                 self._report(IsrChanged, leader, partition, epoch, isr, change)
                 return
-            if before is not None and leader in (before.leader, NOBODY) and set(isr) < set(before.isr):
+            if before is not None and leader in (before.leader, NO_BROKER) and set(isr) < set(before.isr):
                 # Who leads goes with it, where it is the leader (``PartitionStateMachine.removeReplicasFromIsr``).
                 self._report(IsrReduced, controller, partition, leader, epoch, isr)
             else:

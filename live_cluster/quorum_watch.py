@@ -16,8 +16,8 @@ _NO_LEADER: Final = QuorumLeader(-1, -1)
 class QuorumWatch:
     """Puts what the voters tell of their quorum into what was *seen*.
 
-    Whoever leads says so, and the latest epoch counts: a leader that is cut off from the others takes itself for one for a while.
-    While the last leader is paused, or does not answer for another reason, it counts; once its process is gone, nobody leads.
+    The leader says that it leads, and the latest epoch counts: a leader that is cut off from the others takes itself for one for a while.
+    While the last leader is paused, or does not answer for another reason, it counts; once its process is gone, there is no leader.
     """
 
     def __init__(

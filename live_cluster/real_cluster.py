@@ -1,4 +1,4 @@
-"""What a campaign needs of a cluster of real brokers, whoever has started them."""
+"""What a campaign needs of a cluster of real brokers, started by harrow or not."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -118,7 +118,7 @@ class ZooKeeperState:
         DataWatch(self._client, zk.state_path(partition), state_is)
 
     def end_session(self, session: int, password: bytes) -> None:
-        """End somebody's session: whoever knows its password may take part in it, and close it."""
+        """End another client's session: any client that knows its password may take part in it, and close it."""
         client = KazooClient(hosts=self._address, client_id=(session, password), logger=_SILENT)
         self._asked(lambda: client.start(timeout=_START_S))
         client.stop()
@@ -139,7 +139,7 @@ class ZooKeeperState:
         return self._asked(lambda: self._client.exists(zk.PREFERRED_REPLICA_ELECTION)) is None
 
     def register_beside(self, broker: int, other: int) -> None:
-        """Register another broker as one is, at an address where nobody listens; it is gone when this session is."""
+        """Register another broker as one is, at an address where nothing listens; it is gone when this session is."""
         data, _ = self._asked(lambda: self._client.get(zk.broker_path(broker)))
         registration = json.loads(data)
         nowhere = {"host": _NOWHERE[0], "port": _NOWHERE[1]}
@@ -148,7 +148,7 @@ class ZooKeeperState:
         self._asked(lambda: self._client.create(zk.broker_path(other), made, ephemeral=True))
 
     def unregister(self, broker: int) -> None:
-        """Take a registration away; whoever has it need not be asked."""
+        """Take a registration away; its owner need not be asked."""
         self._asked(lambda: self._client.delete(zk.broker_path(broker)))
 
     def partition_state(self, partition: str) -> SeenPartition | None:

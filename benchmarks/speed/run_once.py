@@ -87,7 +87,7 @@ def _stop_after(limit_s: int) -> None:
 
 def main() -> None:
     """Read what to run from stdin, and print what it cost."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started this says that it was interrupted
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent process says that it was interrupted
     asked = json.load(sys.stdin)
     root = Path(asked["root"]).resolve()
     load_text: Callable[..., Any] = _first(_LOADERS, root).load_text

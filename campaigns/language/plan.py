@@ -89,7 +89,7 @@ class ServiceExpectation:
     """How well clients have to be served, as bounds (`harrow.checks.service.levels`)."""
 
     outage: markers.DurationBound | None = described(
-        "The longest time for which nobody who sent to a partition got an ack.", default=None
+        "The longest time for which no producer that sent to a partition got an ack.", default=None
     )
     ack_p50: markers.DurationBound | None = described(
         "The time to an ack of half of all sends.", default=None
@@ -112,7 +112,7 @@ class ServiceExpectation:
         default=None,
     )
     unread: markers.DurationBound | None = described(
-        "The longest time for which nobody read a partition although it had acked records that nobody had read.",
+        "The longest time for which no consumer read a partition although it had unread acked records.",
         default=None,
     )
     acked: markers.ShareBound | None = described("Which part of the sends was acked.", default=None)

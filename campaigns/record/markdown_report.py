@@ -106,7 +106,7 @@ def _rules(result: RunResult) -> str:
         (name, judged.status, str(len(judged.findings)), text(judged.promise))
         for name, judged in worst_first(result.verdict.rules).items()
     ]
-    # Those that held are the many of which nobody asks.
+    # Those that held are many, and of no interest here.
     other = [row for row in rows if row[1] != HELD]
     held = len(rows) - len(other)
     heading = f"Rules: {held} held" + (f", {len(other)} did not" if other else "")

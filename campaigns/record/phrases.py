@@ -33,7 +33,7 @@ def timed_sentence(link: Link) -> str:
 
 
 def in_lane(link: Link, lane: str) -> str:
-    """Return what a link says in the lane of whoever has that name, for a terminal."""
+    """Return what a link says in the lane of the actor with that name, for a terminal."""
     is_own = link.actor is not None and actor_text(link.actor) == lane
     return printable(predicate(link) if is_own else sentence(link))
 
@@ -44,7 +44,7 @@ def because(finding: Finding) -> str:
 
 
 def preventions(finding: Finding) -> Iterator[str]:
-    """Yield what keeps a finding from happening: what was tried and held, or what nobody could try."""
+    """Yield what keeps a finding from happening: what was tried and held, or what could not be tried."""
     for prevention in finding.prevented_by:
         if prevention.held is None:
             yield prevention.text

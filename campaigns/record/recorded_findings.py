@@ -63,7 +63,7 @@ def _link(link: Mapping[str, Any]) -> Link:
         # Of a rule that is not installed here: its words are all that is left of it.
         return recorded.conclude(text=str(link["text"]))
     if not isinstance(actor, int | str | None):
-        raise TypeError(f"nobody is called {actor}")
+        raise TypeError(f"no actor is called {actor}")
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
     kind.phrase(**operands)  # Whether there are words for them shows here, and not where it is told.
     return Link(kind=kind, at_us=at_us, actor=actor, operands=operands, decides=bool(link.get("decides")))

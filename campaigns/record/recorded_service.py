@@ -59,7 +59,7 @@ class RecordedAcks(_RecordedPart):
 
 
 class RecordedUnread(_RecordedPart):
-    """A time for which nobody read a partition that had something to read."""
+    """A time for which no consumer read a partition that had something to read."""
 
     partition: str
     start_ms: _Time
@@ -103,7 +103,7 @@ class RecordedService(_RecordedPart):
                 for name in ("p50", "p99", "max"):
                     yield f"{noun}, {name}", _text(getattr(latency, name))
         if self.rebalance_ms is not None and self.unread is not None:
-            yield "longest time that nobody read", _text(self.unread.length_ms)
+            yield "longest time without a read", _text(self.unread.length_ms)
         for name, consumer in self.consumers.items():
             yield f"{name} behind at most", str(consumer.lag_max)
 

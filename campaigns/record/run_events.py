@@ -1,6 +1,6 @@
 """Everything that happened in a run, in one order: its trace, and its clients' history among it.
 
-A run in memory and one in ``results/`` give the same events, so whoever tells of runs needs one form.
+A run in memory and one in ``results/`` give the same events, so code that tells of runs needs one form.
 """
 
 import json

@@ -169,7 +169,7 @@ def coordination_rows(levels: ServiceLevels) -> Iterator[tuple[str, str]]:
 
 
 def unread_text(unread: Unread) -> str:
-    """Return how long nobody read what was there, as in ``3.2 s, t-0 from 12.100s``."""
+    """Return for how long records went unread, as in ``3.2 s, t-0 from 12.100s``."""
     since = f"{printable(unread.partition)} from {seconds(unread.start_us)}"
     return f"{rough_duration_text(unread.length_us)} at most, {since}"
 

@@ -195,7 +195,7 @@ class CoreRecovery:
         )
 
     def _leader_state(self, leader: int, replica: ReplicaView | None, leader_epoch: int) -> str:
-        if leader == evidence.NOBODY or self._observer.broker_state(leader) == "down":
+        if leader == evidence.NO_BROKER or self._observer.broker_state(leader) == "down":
             return evidence.DOWN
         if self._observer.broker_state(leader) == "paused":
             return evidence.PAUSED

@@ -312,7 +312,7 @@ class Run:
         return self._not_processed()
 
     def _not_processed(self) -> str | None:
-        """Return what applications have not read yet of their input; of a group in which nobody runs, nothing is waited for."""
+        """Return what applications have not read yet of their input; a group without a running member is not waited for."""
         for group, members in self.target.clients.group_readers().items():
             if not any(member.is_running() for member in members):
                 continue

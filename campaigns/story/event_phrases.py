@@ -415,7 +415,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
     Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),
     Phrase(events.EnsembleLeaderElected, "controller", "LEADS the ensemble (epoch {epoch})", at_start=True),
-    Phrase(events.EnsembleServerSuspended, "controller", "serves nobody: it has no majority any more"),
+    Phrase(events.EnsembleServerSuspended, "controller", "serves no client: it has no majority any more"),
     Phrase(events.ControllerElected, "controller", "became CONTROLLER (controller epoch {controller_epoch})"),
     Phrase(events.ControllerResigned, "controller", "is no longer controller"),
     Phrase(
@@ -588,7 +588,7 @@ def _pairs(offsets: Iterable[tuple[str, Any]]) -> str:
 
 
 def _group_state(event: events.GroupStateChanged, _: EventContext) -> str:
-    members = ", ".join(event.members) or "nobody"
+    members = ", ".join(event.members) or "no member"
     return f"group {event.group} is {event.state} in generation {event.generation}, with {members}: {event.reason}"
 
 
@@ -603,7 +603,7 @@ def _target_assigned(event: events.TargetAssigned, _: EventContext) -> str:
     reads = "; ".join(
         f"{member} is to read {', '.join(names) or 'nothing'}" for member, names in event.assignments
     )
-    return f"in epoch {event.epoch} of group {event.group}, by {event.assignor}, {reads or 'nobody reads'}"
+    return f"in epoch {event.epoch} of group {event.group}, by {event.assignor}, {reads or 'no member reads'}"
 
 
 def _member_reconciled(event: events.MemberReconciled, _: EventContext) -> str:

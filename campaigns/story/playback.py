@@ -91,7 +91,7 @@ class Playback:
 
     @property
     def at_us(self) -> int:
-        """The time that has been reached; nobody looks at a cluster before time zero."""
+        """The time that has been reached; a cluster is not shown before time zero."""
         return max(0, self._state.at_us)
 
     def is_turning_point(self, position: int) -> bool:

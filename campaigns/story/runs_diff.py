@@ -205,7 +205,7 @@ def _stated(plan: Plan) -> dict[str, str]:
 
 
 def _of_release(plan: Plan) -> dict[str, str]:
-    """Return what a run's brokers and clients did by their release: its behaviours, and defaults of what nobody has set."""
+    """Return what a run's brokers and clients did by their release: its behaviours, and defaults of settings that were not set."""
     stated = {key.rpartition("settings.")[2] for key in _stated(plan)}
     has_coordinators = any(topic.name in INTERNAL_TOPICS for topic in plan.running_cluster().topics)
     defaults = {

@@ -67,7 +67,7 @@ class Repeats:
             self._waiting.append(_Sample(cell=number, seed=seed, digest=digest, worker=worker))
 
     def _runs(self, rows: pa.Table) -> Iterator[tuple[int, int, str | None, str]]:
-        """Yield cell, seed, digest and worker; of rows that have been read back nobody knows the worker."""
+        """Yield cell, seed, digest and worker; of rows that have been read back the worker is not known."""
         columns = [rows.column(name).to_pylist() for name in (PARTITION, "cell", "seed", "trace_digest")]
         workers = rows.column(WORKER).to_pylist() if WORKER in rows.column_names else itertools.repeat("")
         for campaign, name, seed, digest, worker in zip(*columns, workers, strict=False):

@@ -41,7 +41,7 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "acked": (pa.int64(), "of these, how many were acked"),
     "failed": (pa.int64(), "how many failed: they are in no log"),
     "unknown": (pa.int64(), "of how many producers do not know what became of them"),
-    "outages": (pa.int64(), "how often nobody who sent to a partition got an ack for a second or longer"),
+    "outages": (pa.int64(), "how often no sender to a partition got an ack for a second or longer"),
     "outage_us": (pa.int64(), "the longest time for which that was so, in microseconds, below a second too"),
     "ack_p50_us": (pa.int64(), "the time to an ack of half of the acked sends, in microseconds"),
     "ack_p99_us": (pa.int64(), "the same of 99 in 100"),
@@ -61,7 +61,7 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "rebalance_us": (pa.int64(), "the longest rebalance of a group"),
     "unread_us": (
         pa.int64(),
-        "the longest time for which nobody read a partition that had acked records to be read",
+        "the longest time for which no consumer read a partition that had unread acked records",
     ),
     "lag": (pa.int64(), "acked records that a consumer had not read yet, at the worst"),
     "wall_us": (

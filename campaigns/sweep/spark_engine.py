@@ -74,7 +74,7 @@ class SparkEngine:
                 self.session.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
-        """Remove what was shipped; the session belongs to whoever started it."""
+        """Remove what was shipped; the session belongs to the code that started it."""
         self._archive.cleanup()
 
     def _is_lost(self) -> bool:

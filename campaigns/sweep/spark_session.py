@@ -108,7 +108,7 @@ def _check_reachable(url: str) -> None:
     """Try the address of a server first: Spark would wait for it for a minute, Spark Connect for ten.
 
     Raises:
-        EngineError: nobody is there.
+        EngineError: nothing listens there.
 
     """
     addresses = _addresses(url)

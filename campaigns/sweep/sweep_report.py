@@ -124,7 +124,7 @@ class Quantiles:
 class CellService:
     """How well clients were served in the runs of a cell that sent something.
 
-    ``outage`` is the longest time of a run for which nobody who sent to a partition got an ack, ``ack_p99`` the
+    ``outage`` is the longest time of a run for which no producer that sent to a partition got an ack, ``ack_p99`` the
     time within which 99 of 100 acks of a run came, None where nothing was acked.
     """
 

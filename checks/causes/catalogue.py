@@ -44,7 +44,7 @@ def power_loss() -> str:
 
 @cause("last-in-isr-lost-power")
 def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
-    """All that were in sync lost the record, and nobody else could lead."""
+    """All that were in sync lost the record, and no other replica could lead."""
     kept = brokers(having)
     return (
         f"{_FLUSHING}: all of the ISR {list(isr)} lost {value} with their power, and {kept}, not in it, could not be "
@@ -78,14 +78,14 @@ def disk_failure(*, value: RecordValue) -> str:
 
 @cause("damaged-on-leader")
 def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
-    """A leader leads on with a record that nobody can read, although others have it."""
+    """A leader goes on leading with a record that cannot be read, although others have it."""
     others = f" although {brokers(having)} had it" if having else ""
-    return f"broker {leader}, which leads, has {value} in a batch with a bad CRC: nobody repairs that, and it leads on{others}"
+    return f"broker {leader}, which leads, has {value} in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading{others}"
 
 
 @cause("last-in-isr-lost-disk")
 def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
-    """All that were in sync lost the record with their disks, and nobody else could lead."""
+    """All that were in sync lost the record with their disks, and no other replica could lead."""
     return (
         f"all of the ISR {list(isr)} lost {value} with their disks, and {brokers(having)}, not in it, could not be elected "
         "for having it (KIP-966)"

@@ -130,7 +130,7 @@ def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
 def holes(index: Index, partition: str, between: range, until_us: int) -> set[int]:
     """Return the offsets at which some log had removed a record by a time for a later one of its key: who reads there meets a hole.
 
-    Whichever record that was: another one may have been put there since, and nobody may have heard of the one before.
+    Whichever record that was: another one may have been put there since, and the one before may not be known.
     """
     state = index.partition(partition)
     return {

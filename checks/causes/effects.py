@@ -190,7 +190,7 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
 
 @cause("commit-of-anybody")
 def commit_of_anybody() -> str:
-    """The coordinator of a group was not told which member commits, so that it refused nobody."""
+    """The coordinator of a group was not told which member commits, so that it refused no commit."""
     return "who commits offsets in a transaction did not say as which member of the group, so that one of the past could"
 
 

@@ -217,7 +217,7 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
     """Return why a record went of which *copies*, the last on each broker, some were lost with power.
 
     Kafka's documentation promises what is committed as long as one replica in sync is alive. If the only one in sync
-    lost its power it has to wait for that one, whoever else has the record (KIP-966). A replica that comes back
+    lost its power it has to wait for that one, even if another replica has the record (KIP-966). A replica that comes back
     without its unflushed end before anybody misses it is in the ISR as before (KIP-966 takes it out), or is let in
     again by a request from before (KIP-903).
     """
@@ -241,7 +241,7 @@ def _by_disk_failure(
 ) -> Cause | None:
     """Return why a record went of which *copies*, the last on each broker, some were lost with disks; None for other reasons.
 
-    As with power (`_by_power_loss`), but that a disk was lost is not enough: either nobody had the record any more, or somebody
+    As with power (`_by_power_loss`), but that a disk was lost is not enough: either no replica had the record any more, or one
     led without it who had lost it so. Else its loss is what replication is to prevent.
     """
     value = group[0].value

@@ -46,7 +46,7 @@ def deletion_of(
     """Return how retention took a record, of which these are the *copies*, from the log that counts; None if it did not.
 
     The log that counts is that of the leader, of the one with the latest epoch. What a replica deletes that was deposed,
-    or is not in sync, takes a record from nobody: where the leader had lost it before, that stays a loss, however old the
+    or is not in sync, takes a record from no consumer: where the leader had lost it before, that stays a loss, however old the
     other copies become.
     """
     copy = _decision(copies, last_held(index, partition, copies))
@@ -111,7 +111,7 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 
 
 def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
-    """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if nobody saw the election."""
+    """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen."""
     lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
     lines = index.events(LeaderElected, BecameLeader, partition=partition)
     led: dict[int, tuple[int, int]] = {}

@@ -90,7 +90,7 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
 
 
 def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
-    """Return whether a value that nobody read is known to stand below others that somebody did: it is a lost write."""
+    """Return whether an unread value is known to stand below others that were read: it is a lost write."""
     known = orders.history.partitions[partition]
     highest = _highest(orders.history, known) if known.polled else None
     return _is_below(orders.history, _last_offset(orders, partition, value), highest)

@@ -30,7 +30,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
 
 
 def _were_aborted(orders: VersionOrders, order: VersionOrder, offsets: Iterable[int]) -> bool:
-    """Return whether nothing stands there but what was aborted, which nobody has to read.
+    """Return whether nothing stands there but what was aborted, which no consumer has to read.
 
     Where transactions that only send are called sends, any send that failed is one.
     """

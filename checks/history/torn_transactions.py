@@ -32,8 +32,8 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
     """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
 
-    Of one that was acknowledged a record that nobody reads is a lost write, or unseen, and so is one whose offset is known below others
-    that were read; what is read of one that failed is an aborted read. A partition tells nothing that nobody polled empty once the others had been read: the operation
+    Of one that was acknowledged a record that is never read is a lost write, or unseen, and so is one whose offset is known below others
+    that were read; what is read of one that failed is an aborted read. A partition tells nothing that was not polled empty once the others had been read: the operation
     may take effect late.
     """
     history, records = orders.history, orders.history.records

@@ -44,7 +44,7 @@ class LogEntry:
     Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
     ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
     ``is_committed`` says whether this replica's high watermark has ever passed it, ``removed`` how it went, None
-    while it stands there, ``damaged`` when its batch lost its CRC, None while nobody has damaged it. Records of one ``batch`` have the
+    while it stands there, ``damaged`` when its batch lost its CRC, None while it is undamaged. Records of one ``batch`` have the
     number of the event with which that came.
     """
 

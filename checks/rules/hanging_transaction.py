@@ -1,4 +1,4 @@
-"""hanging-transaction: a transaction stays open in a log, and nobody will end it."""
+"""hanging-transaction: a transaction stays open in a log, and nothing will end it."""
 
 from collections.abc import Iterator
 from typing import Final

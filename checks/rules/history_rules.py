@@ -133,7 +133,7 @@ def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bo
 
 
 def _by_isolation(index: Index, finding: Finding) -> Finding | None:
-    """Permit what was aborted to be read by who did not ask for read_committed; what only the run itself has read is nobody's."""
+    """Permit what was aborted to be read by consumers without read_committed; what only the run itself has read concerns no client."""
     assert finding.value is not None, "an aborted read of nothing"
     known = index.history.partitions[finding.partition]
     if known.rows.get(finding.value) not in known.aborted:

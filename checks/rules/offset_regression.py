@@ -26,7 +26,7 @@ OFFSETS_RETENTION: Final = "offsets.retention.minutes"
 
 def _who(member: str, generation: int) -> str:
     if member == NO_MEMBER:
-        return "nobody in particular" if generation == NO_GENERATION else f"generation {generation}"
+        return "a client that names no member" if generation == NO_GENERATION else f"generation {generation}"
     return f"{member} of generation {generation}"
 
 
@@ -45,7 +45,7 @@ def commit_taken(
 
 @link("commits-expired", events.OffsetsExpired, role="as coordinator")
 def commits_expired(*, group: events.Text, partition: events.PartitionName) -> str:
-    """A coordinator forgot what nobody had committed for long."""
+    """A coordinator forgot offsets that had not been committed for long."""
     return f"forgot what group {group} had committed of {partition}"
 
 
@@ -88,7 +88,7 @@ def not_owned_committed(*, member: events.Text, generation: events.Number) -> st
 
 @cause("no-member-committed")
 def no_member_committed() -> str:
-    """Nobody fences consumers that assign partitions to themselves."""
+    """Consumers that assign partitions to themselves are not fenced."""
     return f"who assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
 
 
@@ -338,7 +338,7 @@ RULE: Final = Rule(
             ),
             Permission(
                 setting=promise.ASSIGN,
-                when="of consumers that assign partitions to themselves, which nobody fences",
+                when="of consumers that assign partitions to themselves, which are not fenced",
             ),
             Permission(
                 setting=NO_GROUP_METADATA,

@@ -37,7 +37,7 @@ def began_behind_it(*, offset: Offset) -> str:
 
 @cause("committed-behind-it")
 def committed_behind_it() -> str:
-    """Whoever comes next begins behind the record."""
+    """The next reader begins after the record."""
     return "the group has committed an offset behind it, where the next member will begin"
 
 

@@ -171,7 +171,7 @@ def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.
 
 def lack_of(service: evidence.PartitionService) -> str | None:
     """Return what a partition lacks, whether a core has to give it or not; None when it serves."""
-    if service.leader == evidence.NOBODY or service.leader_state in (evidence.DOWN, evidence.PAUSED):
+    if service.leader == evidence.NO_BROKER or service.leader_state in (evidence.DOWN, evidence.PAUSED):
         return NO_LEADER
     if service.leader_state != evidence.LEADS:
         return LEADER_UNAWARE
@@ -247,7 +247,7 @@ def _conclusion(core: evidence.HealedCore, index: Index, partition: str, lack: s
     service = core.partitions[partition]
     leader, isr = service.leader, service.isr
     when: dict[str, Any] = {"after_us": core.looked_us - core.healed_us, "partition": partition}
-    if lack == NO_LEADER and leader == evidence.NOBODY:
+    if lack == NO_LEADER and leader == evidence.NO_BROKER:
         eligible = tuple(dict.fromkeys(broker for needed in service.recovery_sets for broker in needed))
         if not isr and eligible:
             return eligible_not_elected.conclude(**when, eligible=eligible)

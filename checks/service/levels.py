@@ -91,7 +91,7 @@ class ConsumerLevel:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A time for which nobody read a partition although it had acked records that nobody had read."""
+    """A time for which no consumer read a partition although it had unread acked records."""
 
     partition: str
     start_us: int
@@ -107,7 +107,7 @@ class ServiceLevels:
     """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on.
 
     ``transactions`` is how long those took that were committed, from the first send to the answer; ``rebalances`` how long groups
-    had no generation in which all members knew their partitions. ``unread`` is the longest time for which nobody read a partition that had acked
+    had no generation in which all members knew their partitions. ``unread`` is the longest time for which no consumer read a partition that had acked
     records to be read, of those that the workload reads at all; None where it reads nothing.
     """
 
@@ -271,7 +271,7 @@ class _Reads:
 
 
 def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
-    """Return the longest time for which nobody read what was there to be read."""
+    """Return the longest time for which no consumer read what was there to be read."""
     end_us = index.history.times_us[-1] if index.history.times_us else 0
     spans = (
         Unread(partition, start_us, stop_us)
@@ -283,7 +283,7 @@ def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
 
 
 def _unread(index: Index, acked: Iterable[int], read: _Reads, end_us: int) -> Iterator[tuple[int, int]]:
-    """Yield the times for which a partition had acked records that nobody had read, from one poll of it to the next."""
+    """Yield the times for which a partition had unread acked records, from one poll of it to the next."""
     records, times_us = index.history.records, index.history.times_us
     acks = [
         (records.completed[row], records.acked_at[row] + 1)

@@ -1,4 +1,4 @@
-"""Outages: for how long nobody who sent to a partition got an ack, and what began and ended that."""
+"""Outages: for how long no producer that sent to a partition got an ack, and what began and ended that."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -57,7 +57,7 @@ class Outage:
     """A time without an ack while somebody was sending. Times are virtual, in microseconds.
 
     ``began`` and ``ended`` say what did it, in the words above; ``began_broker`` and ``ended_broker`` who it
-    was, -1 where it was nobody in particular.
+    was, -1 where it was no particular broker.
     """
 
     partition: str

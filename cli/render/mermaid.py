@@ -13,7 +13,7 @@ TEXT_MAX: Final = 50_000
 """How long a diagram Mermaid draws, unless it is configured otherwise (``maxTextSize``)."""
 
 _INBOUND: Final = (BatchAppended, BatchReplicated)
-"""Events of whoever takes something from the other."""
+"""Events of the actor that takes something from the other."""
 _MARKED: Final = "rect rgba(255, 170, 0, 0.25)"
 _ESCAPED: Final = re.compile(r"[^\w .,:()=/\[\]+-]|\bend\b", re.IGNORECASE)
 

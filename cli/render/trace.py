@@ -27,7 +27,7 @@ _TIME_WIDTH: Final = 10
 _GAP: Final = 2
 _FINDINGS_LISTED: Final = 6
 _COLUMNS_MAX: Final = 1_000
-"""What is wider is no terminal, and no page either: nobody reads lanes as columns there."""
+"""What is wider is no terminal, and no page either: lanes cannot be read as columns there."""
 
 Piece = tuple[str, str]
 """Text and its style."""

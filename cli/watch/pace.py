@@ -1,7 +1,7 @@
 """How fast a run is played: bursts slow enough to be seen, idle stretches cut short.
 
 What decides a run often happens within milliseconds, between seconds in which nothing does. So each turning
-point stays for a while, moves of records share a while, and nobody waits long for the next. Times are
+point stays for a while, moves of records share a while, and the next is never long in coming. Times are
 microseconds of the cluster's clock as it is shown: divided by the speed they are the time that it takes.
 """
 

@@ -75,8 +75,8 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
     state = scene.state
     brokers = [broker for _, broker in sorted(state.brokers.items())]
     words = [_broker(broker, scene) for broker in brokers]
-    nobody = [Text("no controller", WARNED)] if state.controller == NO_CONTROLLER else []
-    lines = _wrapped([*words, *nobody], canvas)
+    no_controller = [Text("no controller", WARNED)] if state.controller == NO_CONTROLLER else []
+    lines = _wrapped([*words, *no_controller], canvas)
     if len(lines) > _BROKER_LINES_MAX:
         by_need = sorted(zip(brokers, words, strict=True), key=lambda pair: _is_sound(pair[0], scene))
         shown = len(by_need)
@@ -84,7 +84,7 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
             shown -= 1
             up = sum(broker.is_live and not broker.is_paused for broker, _ in by_need[shown:])
             rest = Text(f"and {len(by_need) - shown} more, {up} up", DIM)
-            lines = _wrapped([*nobody, *(word for _, word in by_need[:shown]), rest], canvas)
+            lines = _wrapped([*no_controller, *(word for _, word in by_need[:shown]), rest], canvas)
     yield from lines
     yield from [Text()] * (_broker_lines_kept(brokers, canvas) - len(lines))
 

@@ -148,7 +148,7 @@ class Broker:
         return self._is_shut_down and self.replicas.hangs
 
     def start(self, open_sockets: Callable[[], None]) -> None:
-        """Register with the control plane; everything else follows from that. Nobody can connect before *open_sockets*."""
+        """Register with the control plane; everything else follows from that. No client can connect before *open_sockets*."""
         if self._behaviours.sockets_opened_last:
             self._open_sockets = open_sockets
         else:
@@ -239,7 +239,7 @@ class Broker:
     def _shut_down(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
         """Handle nothing any more, flush the logs, and only then let others know.
 
-        So whoever is elected now finds on this disk, later, what this broker had. One that hangs stays registered.
+        So the broker that is elected now finds on this disk, later, what this broker had. One that hangs stays registered.
         """
         close_sockets()
         self._accepts_requests = False

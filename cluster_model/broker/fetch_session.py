@@ -271,7 +271,7 @@ class FetchSessionCache:
                 cached.leader_epoch = protocol.NO_EPOCH
         session.epoch += 1
         session.used_us = now_us
-        # Each fetch says whose it is; a session belongs to nobody.
+        # Each fetch says whose it is; a session has no owner.
         session.replica_id = request.replica_id
         session.update(
             request.partitions,

@@ -33,7 +33,7 @@ class MetadataCache:
         """Those of internal topics, for which no client of the workload asks."""
 
     def leader_and_epoch(self, partition: str) -> tuple[int, int] | None:
-        """Return who leads a partition in which epoch, whoever has asked for it; None of one that is not known."""
+        """Return who leads a partition in which epoch; None for a partition that is not known."""
         return self.partitions.get(partition) or self.internal_partitions.get(partition)
 
     def live_leader(self, partition: str) -> int:

@@ -295,7 +295,7 @@ class Partition:
     def delete_records(self, offset: int) -> tuple[str, int]:
         """Have the log begin at an offset, or where its high watermark is (`DELETE_TO_HIGH_WATERMARK`); return the error, and the offset.
 
-        After ``deleteRecordsOnLeader`` (KIP-107). Records of a batch before that offset are there still, and nobody gets them.
+        After ``deleteRecordsOnLeader`` (KIP-107). Records of a batch before that offset are still there, and no client gets them.
         """
         if self.leader != self.broker:
             return self._not_leader(), offset
@@ -633,7 +633,7 @@ class Partition:
         return errors.NONE, (epoch, end_offset) if has_parted else None
 
     def is_at_odds(self, offset: int, last_epoch: int) -> bool:
-        """Return whether a follower's log has parted from this one, or nobody knows where."""
+        """Return whether a follower's log has diverged from this one, or it is not known where."""
         return self.divergence(offset, last_epoch) != (errors.NONE, None)
 
     def high_watermark_lags(self) -> bool:

@@ -316,7 +316,7 @@ class ReplicaFetcher:
         return state if wanted else None
 
     def _written(self, response: protocol.FetchResponse) -> None:
-        # Where it has been told to follow nobody meanwhile, it has begun anew.
+        # Where it has been told to follow no leader meanwhile, it has begun anew.
         if self._writing is response:
             self._writing = None
             self._process(response)

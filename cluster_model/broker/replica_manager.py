@@ -53,7 +53,7 @@ _UNVERIFIED: Final = (
     errors.COORDINATOR_NOT_AVAILABLE,
     errors.NOT_COORDINATOR,
 )
-"""Why nobody knows whether a partition is in a transaction: producers try NOT_ENOUGH_REPLICAS again (``handleProduceAppend``)."""
+"""Why it is not known whether a partition is in a transaction: producers try NOT_ENOUGH_REPLICAS again (``handleProduceAppend``)."""
 _NO_GUARD: Final = -1
 _LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """What only a leader finds of a fetch's leader epoch."""
@@ -253,8 +253,8 @@ class ReplicaManager:
     ) -> None:
         """Ask the coordinator whether partitions are in a transaction, or with transactions v2 add them (``maybeStartTransactionVerificationForPartitions``).
 
-        Of those in which it is open already nobody is asked, nor of those in which its producer has gone on to a later epoch, nor in
-        releases that verify nothing. *on_verified* is told the errors.
+        The coordinator is not asked about those in which it is open already, nor about those in which its producer has gone on to a later
+        epoch, nor in releases that verify nothing. *on_verified* is told the errors.
         """
         unknown: list[str] = []
         refused: dict[str, str] = {}
@@ -405,7 +405,7 @@ class ReplicaManager:
                     answer.current_leaders[name] = leader
             self._respond(message, answer)
         elif any(ack.error != errors.NONE for ack in acks.values()):
-            # Nobody waits for an answer; closing the connection makes the client look for the leader.
+            # No client waits for an answer; closing the connection makes the client look for the leader.
             self._host.close_by_server(message[0])
         else:
             self._respond(message, None)

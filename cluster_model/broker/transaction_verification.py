@@ -37,7 +37,7 @@ class TransactionVerification:
         self._is_closed = False
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Ask no coordinator any more."""
         self._is_closed = True
         for client in self._clients.values():
             client.close()

@@ -48,7 +48,7 @@ SEND_FAILED: Final = "SEND_FAILED"
 CONSUMER_FAILED: Final = "CONSUMER_FAILED"
 """Its consumer can be no member of its group any more."""
 
-NOBODY: Final = (NO_MEMBER, NO_GENERATION, NO_INSTANCE)
+NO_MEMBERSHIP: Final = (NO_MEMBER, NO_GENERATION, NO_INSTANCE)
 _RECORD_BYTES: Final = 30
 
 Record = tuple[str, int, str]
@@ -64,7 +64,7 @@ Part = Generator[Any, Any, None]
 class ResultStore:
     """What instances of an application store outside of Kafka: results, and with each in one transaction the offset behind its record.
 
-    A result of a record that one is there of is refused: whoever brings it has been left behind.
+    A result of a record that one is there of is refused: the instance that brings it has been left behind.
     """
 
     __slots__ = ("_next",)
@@ -411,7 +411,7 @@ class ExactlyOnce(Application):
     def _send_offsets(self, on_done: OnDone) -> None:
         known = self.consumer.group_metadata()
         as_member = (known.member, known.generation, known.instance)
-        member, generation, instance = as_member if self._spec.group_metadata else NOBODY
+        member, generation, instance = as_member if self._spec.group_metadata else NO_MEMBERSHIP
         self._offsets = dict(self.consumer.consumed_to)
         self._note_commit(INVOKE, NONE)
         self._transactional.send_offsets(self._offsets, known.group, member, generation, instance, on_done)

@@ -105,7 +105,7 @@ class CoordinatorLookup:
         if response is None or response.error != errors.NONE:
             self._failed(_SOON_US)
         elif not self._connection_to(response.node).is_usable():
-            # Whoever was asked does not know yet that it is gone.
+            # The broker that was asked does not know yet that it is gone.
             self._failed(_SOON_US)
         else:
             self._node = response.node

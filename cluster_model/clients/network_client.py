@@ -171,7 +171,7 @@ class NetworkClient:
             self._fail_in_flight()
 
     def close(self) -> None:
-        """Close the connection; nobody waits for what is in flight any more."""
+        """Close the connection; nothing waits for what is in flight any more."""
         if self._connection is not None:
             self.host.close(self._connection)
             self._connection = None

@@ -93,7 +93,7 @@ class ProducerSequences:
         if error in FATAL_SEQUENCE_ERRORS:
             self._reset_wanted = True
         elif error == "TIMEOUT" or batch.maybe_appended or not retries_left:
-            # Nobody knows whether the sequence was used: wait for the rest, then decide.
+            # It is not known whether the sequence was used: wait for the rest, then decide.
             self._mark_unresolved(batch)
         else:
             self._close_gap(batch, others)

@@ -207,7 +207,7 @@ class TransactionManager:
         )
 
     def begin_transaction(self) -> str:
-        """Begin a transaction; nobody else knows of it yet. Return the error."""
+        """Begin a transaction; no broker knows of it yet. Return the error."""
         error = self._refusal()
         if error == errors.NONE and self.state != READY:
             error = ILLEGAL_STATE
@@ -632,7 +632,7 @@ class TransactionManager:
         self._abortable(error)
 
     def sequences_unresolved(self) -> None:
-        """A sequence may have been used or not, and nobody will tell: what follows cannot be numbered (``maybeResolveSequences``)."""
+        """A sequence may have been used or not, and no answer will tell: what follows cannot be numbered (``maybeResolveSequences``)."""
         if self._can_bump():
             self._require_bump()
             self._abortable(UNRESOLVED_SEQUENCES)
@@ -715,7 +715,7 @@ class TransactionalSequences(ProducerSequences):
         self.producer_epoch = NO_EPOCH
 
     def begin(self, producer_id: int, producer_epoch: int) -> None:
-        """Begin at 0 in every partition, in an epoch that nobody has written in."""
+        """Begin at 0 in every partition, in an epoch in which nothing was written."""
         self._reset()
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch

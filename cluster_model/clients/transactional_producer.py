@@ -28,8 +28,8 @@ class TransactionalProducer(Producer):
     """One session of a producer with a transactional id.
 
     In the history a transaction is one operation: each send is invoked when the application sends it, and all of them are
-    completed together. It fails where it is aborted, or the producer fails before it has asked for a commit: then nobody
-    can commit it any more. Where a commit was asked for, and not answered, nobody knows.
+    completed together. It fails where it is aborted, or the producer fails before it has asked for a commit: then no producer
+    can commit it any more. Where a commit was asked for, and not answered, the outcome is unknown.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class DefaultAlterPartitionManager:
 def _outcome(error: str, partition_epoch: int) -> int:
     """Return what a leader makes of an answer (``Partition.handleAlterPartitionError``).
 
-    Whoever was refused by a controller that knows more of the partition than it does hears of that by the metadata log, or from the
+    A leader that was refused by a controller that knows more of the partition hears of that by the metadata log, or from the
     controller. A controller that knows less is no longer the controller, which the channel sees to.
     """
     if error == errors.INELIGIBLE_REPLICA:

@@ -63,12 +63,12 @@ class AlterPartitionManager(Protocol):
         on_altered: Callable[[int | None], None],
         broker_epochs: Mapping[int, int],
     ) -> None:
-        """Have a new ISR written, if nobody has written the partition since its partition epoch.
+        """Have a new ISR written, if the partition has not been written since its partition epoch.
 
         *broker_epochs* are those in which followers have fetched, as far as they say so.
 
         *on_altered* gets the new partition epoch, None when it was refused, `INELIGIBLE` when it will never be written,
-        `OUTDATED` when nobody knows before the next change of the partition.
+        `OUTDATED` when the answer is not known before the next change of the partition.
         """
 
 

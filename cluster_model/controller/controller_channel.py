@@ -70,7 +70,7 @@ class ControllerChannel:
 
 
 def _ignore(_: int, _request: protocol.ControlRequest, _response: protocol.ControlResponse) -> None:
-    """Nobody waits for an answer."""
+    """Nothing waits for an answer."""
 
 
 class ControllerChannelManager:

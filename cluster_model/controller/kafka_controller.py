@@ -113,7 +113,7 @@ class KafkaController:
         self._resign()
 
     def _clear_events(self) -> None:
-        """Drop what has not begun; whoever waits for it is told so, if the release does that."""
+        """Drop what has not begun; the broker that waits for it is told so, if the release does that."""
         self._events.clear()
         waiting, self._shutdowns_queued = self._shutdowns_queued, []
         for on_handled in waiting if self._behaviours.shutdown_request_preempted else ():
@@ -386,7 +386,7 @@ class KafkaController:
     def _shutdown_error(self, request: ControlledShutdownRequest) -> str:
         """Return why a broker is not relieved.
 
-        Since KIP-380 one that this controller does not know is an error that nobody foresaw: its epoch is looked up first.
+        Since KIP-380 one that this controller does not know is an unforeseen error: its epoch is looked up first.
         """
         if not self.is_active:
             return errors.STALE_CONTROLLER_EPOCH

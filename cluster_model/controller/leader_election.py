@@ -9,7 +9,7 @@ from harrow.cluster_model.protocol import LeaderAndIsr
 def elect_for_offline(
     current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int], *, unclean: bool
 ) -> LeaderAndIsr | None:
-    """Return the new state of a partition whose leader is gone; None when nobody may lead it.
+    """Return the new state of a partition whose leader is gone; None when no replica may lead it.
 
     The first live replica that is in the ISR. With *unclean*, and no such replica, the
     first live one, which then is the whole ISR.
@@ -33,7 +33,7 @@ def elect_for_controlled_shutdown(
     """Return the state without the brokers that shut down; None when no other member of the ISR can lead.
 
     After ``controlledShutdownPartitionLeaderElection``, ``ControlledShutdownLeaderSelector`` before 1.1. It is never
-    unclean: a leader that nobody can replace goes on leading until it has stopped.
+    unclean: a leader that no replica can replace goes on leading until it has stopped.
     """
     isr = tuple(member for member in current.isr if member not in shutting_down)
     for broker in assignment:

@@ -10,4 +10,4 @@ class Coordinator(Protocol):
         """Load what a partition says, which this broker leads from now on, or goes on leading in a new epoch."""
 
     def resigned(self, partition: int) -> None:
-        """Forget what a partition says: another broker leads it, or nobody does."""
+        """Forget what a partition says: another broker leads it, or none does."""

@@ -13,7 +13,7 @@ NO_MEMBER: Final = ""
 NO_INSTANCE: Final = ""
 """The group instance id of a member that is not static (KIP-345)."""
 NO_GENERATION: Final = -1
-"""The generation of who is no member of a group: it commits for a group that is empty, or has nobody that subscribes."""
+"""The generation of who is no member of a group: it commits for a group that is empty, or has no member that subscribes."""
 NO_OFFSET_COMMITTED: Final = -1
 
 

@@ -188,7 +188,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         Invariant(
             name=COMMITTED_METADATA_KEPT,
             definition=(
-                "What the quorum has committed in the metadata log stays: no node cuts it off, and nobody becomes the active controller without it."
+                "What the quorum has committed in the metadata log stays: no node truncates it, and no node becomes the active controller without it."
             ),
             source="KIP-595; KafkaRaftClient (truncateToLatestSnapshot, Truncating to offset below the high watermark).",
         ),
@@ -203,7 +203,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         Invariant(
             name=COMMITS_OF_PRESENT_GENERATION,
             definition=(
-                "A group's coordinator takes no commit of a generation before the one that the group has: whoever was taken for dead, and goes on, "
+                "A group's coordinator takes no commit of a generation before the one that the group has: a member that was taken for dead, and goes on, "
                 "says no more where its successors begin."
             ),
             source="GroupCoordinator.validateOffsetCommit (ILLEGAL_GENERATION).",

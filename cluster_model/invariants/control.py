@@ -81,7 +81,7 @@ class ControllerWritesFenced:
 
 
 class RegisteredBeforeControl:
-    """A broker that is not registered yet obeys nobody."""
+    """A broker that is not registered yet obeys no controller."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -173,7 +173,7 @@ class FailoverShrinksIsr:
 
 
 class UncleanReplicaNotElected:
-    """Who may have lost what it had leads only when nobody else can (KIP-966).
+    """A replica that may have lost records leads only when no other can (KIP-966).
 
     A broker that is dead is elected all the same while its session lasts. What counts is that it is back: the
     controller knows by then how it has stopped. What its former life has sent may still unfence that. One that dies before

@@ -10,7 +10,7 @@ from harrow.cluster_model.invariants.checks import Checks
 
 
 class CommitsOfPresentGeneration:
-    """Where a group is, nobody says who has missed a rebalance."""
+    """Where a group is, no broker says who has missed a rebalance."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -38,9 +38,9 @@ class CommitsOfPresentGeneration:
 
 
 class OneOwnerPerPartition:
-    """A coordinator gives a partition to nobody while another member of the group owns it.
+    """A coordinator gives no member a partition that another member of the group owns.
 
-    Looked at for each coordinator by itself: one that has been succeeded, and does not know it yet, tells nobody anything.
+    Looked at for each coordinator by itself: one that has been succeeded, and does not know it yet, tells no member anything.
     """
 
     def __init__(self, checks: Checks) -> None:

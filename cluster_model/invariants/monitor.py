@@ -125,7 +125,7 @@ class InvariantMonitor:
         self._partition(partition).assigned = replicas
 
     def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
-        """Its logs are on its disk, nobody leads from there."""
+        """Its logs are on its disk, and it leads nothing."""
         for partition in self._partitions.values():
             replica = partition.replicas.get(broker)
             if replica is not None:

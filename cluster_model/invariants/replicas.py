@@ -25,7 +25,7 @@ class _Committed:
 
 
 class IsrHoldsCommitted:
-    """Whoever is in the ISR has all that is committed.
+    """Every member of the ISR has all that is committed.
 
     Looked at when a leader raises its high watermark (has the ISR, as this leader knows it, what
     is new below it?), when somebody joins the ISR or becomes leader, when a member of the ISR cuts

@@ -52,7 +52,7 @@ class WatchedPartition:
     assigned: tuple[int, ...] | None = None
     """The replicas since the partition was first reassigned."""
     deleted_below: int = 0
-    """Up to where some replica has deleted. What stands there again, after one that died has forgotten where its log began, is nobody's."""
+    """Up to where some replica has deleted. What stands there again, after one that died has forgotten where its log began, does not count."""
 
     def is_replica(self, broker: int, leader: Leader) -> bool:
         """Return whether a member of a leader's ISR is a replica, as far as the leader and the control plane know.

@@ -7,7 +7,7 @@ NO_OFFSET: Final = -1
 
 
 class BrokerHeartbeats:
-    """The sessions of one controller's term. One that takes over has heard of nobody yet."""
+    """The sessions of one controller's term. One that takes over has heard of no broker yet."""
 
     __slots__ = ("_contact_us", "_heard_us", "_offsets", "_shutdowns", "session_timeout_us")
 

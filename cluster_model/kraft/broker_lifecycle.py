@@ -137,7 +137,7 @@ class KRaftBrokerLifecycle:
         self._communicate()
 
     def _give_up(self, _: None) -> None:
-        """End the process, which nobody has let in (``RegistrationTimeoutEvent``)."""
+        """End the process, which no controller has let register (``RegistrationTimeoutEvent``)."""
         if self._gives_up_us is not None:
             self._host.halt()
 
@@ -241,7 +241,7 @@ class KRaftBrokerLifecycle:
         self._listener.registered(self._broker_epoch)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once. Before KIP-858 nobody is told."""
+        """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once. Before KIP-858 the controller is not told."""
         if not self._reports_log_dirs:
             return
         self._offline |= frozenset(partitions)
@@ -273,7 +273,7 @@ class KRaftBrokerLifecycle:
         """Nothing that was applied is gone."""
 
     def leader_changed(self) -> None:
-        """Requests go to whoever leads when they are sent."""
+        """Requests go to the controller that leads when they are sent."""
 
     def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self._host.emit(MetadataSnapshotFetched, self._broker, leader, log_end, *snapshot.id)

@@ -104,7 +104,7 @@ class CommittedChanges:
         return log.end_offset > last and (last < 0 or self._has_same_record(log, last))
 
     def _begin_anew(self, log: MetadataLog, high_watermark: int) -> None:
-        """Go by a leader that lacks what was committed, and tell of what is otherwise with it: nobody decided that."""
+        """Go by a leader that lacks what was committed, and tell of what is otherwise with it: no controller decided that."""
         before, image = self._image, log.replayed(ClusterImage(), high_watermark)
         self._records[log.start_offset :] = log.read(log.start_offset, high_watermark)
         self._image, self._snapshot_image = image, ClusterImage()
@@ -177,11 +177,11 @@ class CommittedChanges:
         if is_assigned:
             self._trace.emit(events.ReplicasAssigned, name, record.replicas, record.adding, record.removing)
         if before is None or record.leader_epoch != before.leader_epoch:
-            # Of what was committed once, lost, and is committed again nobody decides anew.
+            # What was committed once, lost, and is committed again is not decided anew.
             unclean, reason = self._decided.pop((name, record.leader_epoch), (False, METADATA_LOSS))
             self._trace.emit(events.LeaderElected, *leadership, unclean, reason)
         elif is_assigned and record.isr == before.isr:
-            pass  # Nobody leads, and nobody is in sync, who was not before.
+            pass  # No replica leads or is in sync that was not before.
         elif by_controller:
             self._trace.emit(events.IsrReduced, *leadership)
         else:

@@ -12,7 +12,7 @@ NO_LEADER = -1
 
 @unique
 class Election(Enum):
-    """Who may be elected: the preferred replica if it may lead, whoever is in the ISR or ELR, or any replica."""
+    """Who may be elected: the preferred replica if it may lead, any member of the ISR or ELR, or any replica."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -40,7 +40,7 @@ def changed_partition(
     altered_by: int = -1,
     assignment: ReplicaAssignment | None = None,
 ) -> tuple[PartitionRecord, bool] | None:
-    """Return a partition with this ISR and whoever is to lead it now, and whether that election is unclean; None for no change.
+    """Return a partition with this ISR and the leader that it gets now, and whether that election is unclean; None for no change.
 
     With an *assignment* it gets other replicas, or begins to. A reassignment is complete with the ISR that has all target replicas.
 
@@ -110,7 +110,7 @@ def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tu
     """Return sets of brokers of which one each has to come back, so that a partition with ELRs gets a leader.
 
     One in the ISR or ELR suffices if it *is sound*: it still runs, or has stopped in good order. Any other is no longer eligible
-    once it registers again, and is waited for until then. When nobody is left, who led last leads.
+    once it registers again, and is waited for until then. When none is left, the last leader leads.
     """
     for members in (known.isr, known.elr):
         sound = tuple(filter(is_sound, members))
@@ -148,7 +148,7 @@ def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, bool]:
             return replica, False
     last = partition.last_known_leader
     if last >= 0 and not partition.isr and not partition.elr and rules.is_acceptable(last):
-        # Balanced recovery: nobody is eligible, so who led last is the best that there is.
+        # Balanced recovery: no replica is eligible, so the last leader is the best that there is.
         return last, True
     if rules.election is Election.UNCLEAN:
         for replica in partition.replicas:

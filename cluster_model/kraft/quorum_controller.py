@@ -134,7 +134,7 @@ class QuorumController:
             )
 
     def connection_closed(self, connection: Connection) -> None:
-        """Whoever has asked is gone; what it has asked for is done all the same."""
+        """The broker that asked is gone; its request is carried out all the same."""
 
     def _answer(self, message: Message, answer: object) -> None:
         self._host.send_response(message[0], message[1], answer)
@@ -285,7 +285,7 @@ class QuorumController:
         should_shut_down = want_shut_down and (
             known.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
-        # First, for nobody is to be elected who cannot serve, and taken over before the broker's own state changes:
+        # First, because no broker is to be elected that cannot serve, and taken over before the broker's own state changes:
         # a partition of both must not be changed twice from what it was before.
         self._write(self._take_offline(broker, request.offline), lambda _: None)
         records: tuple[MetadataRecord, ...] = ()
@@ -324,12 +324,12 @@ class QuorumController:
             return True
         since = self._heartbeats.shutdown_offset(broker)
         if since is None or self._image.leads(broker):
-            # One that leads nothing when it asks first needs nobody to hear of anything.
+            # If it leads nothing when it first asks, no other broker has to hear of anything.
             return since is None and not self._image.leads(broker)
         return self._heartbeats.lowest_offset(broker, metadata_offset) >= since
 
     def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
-        """Let a broker lead and join ISRs again; it leads what nobody else could."""
+        """Let a broker lead and join ISRs again; it leads what no other broker could."""
         known = self._image.brokers[broker]
         # That it was stopping stays until it registers anew: the record changes nothing of it (``BrokerRegistration.cloneWith``).
         change = BrokerRegistrationChangeRecord(

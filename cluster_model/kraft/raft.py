@@ -1,7 +1,7 @@
 """Raft as Kafka has it: a quorum of voters of which one leads, and followers that fetch (``KafkaRaftClient.java``).
 
 A voter votes once in an epoch, for a candidate whose log goes at least as far as its own. The leader's high watermark is
-what a majority of the voters has fetched, once that reaches into its own epoch. Observers fetch and vote for nobody. Who lacks what the
+what a majority of the voters has fetched, once that reaches into its own epoch. Observers fetch, and do not vote. Who lacks what the
 leader's log no longer has fetches the leader's latest snapshot first (KIP-630).
 Transitions have the names that they have in ``QuorumState.java``.
 """
@@ -686,7 +686,7 @@ class RaftClient:
         )
 
     def _leader_only_error(self, epoch: int) -> str:
-        """Return why only another node could answer (``validateLeaderOnlyRequest``): who has heard of a later epoch deposes nobody."""
+        """Return why only another node could answer (``validateLeaderOnlyRequest``): one that has heard of a later epoch deposes no leader."""
         if not self.is_leader or epoch > self.log.epoch:
             return errors.NOT_LEADER_FOR_PARTITION
         return errors.FENCED_LEADER_EPOCH if epoch < self.log.epoch else errors.NONE

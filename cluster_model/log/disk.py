@@ -31,7 +31,7 @@ NO_DIR: Final = -1
 """The log directory of a log that there is not."""
 
 TORN: Final = "torn"
-"""A batch of which power loss has left a part: it was being written back, and nobody had flushed it."""
+"""A batch of which power loss has left a part: it was being written back, and had not been flushed."""
 ROTTEN: Final = "rotten"
 """A batch that the disk has damaged after it was stored."""
 
@@ -88,7 +88,7 @@ class LogFile:
     def append(self, batch: RecordBatch) -> None:
         """Write a batch (into the page cache), into a new segment if it is too large or too late for the active one.
 
-        Too late by its timestamp and that of the segment's first batch (``LogSegment.shouldRoll``): a log that nobody writes to
+        Too late by its timestamp and that of the segment's first batch (``LogSegment.shouldRoll``): a log that is not written to
         begins no segment.
         """
         segment = self.segments[-1]
@@ -279,7 +279,7 @@ class LogFile:
         """Check the batches that may not have been flushed, and cut the log at the first bad CRC; return why it was bad.
 
         After ``LogSegment.recover``: all that follows a bad batch is deleted, be it good or not. Damage in older segments
-        stays, for nobody looks at it.
+        stays, because it is not looked at.
         """
         if not self.damaged:
             return None
@@ -292,7 +292,7 @@ class LogFile:
         return why
 
     def lose(self) -> None:
-        """Keep nothing: the disk is another one. Whoever holds this log holds the new, empty one."""
+        """Keep nothing: the disk is another one. Code that holds this log holds the new, empty one."""
         self.start_anew_at(0)
 
 
@@ -325,7 +325,7 @@ class Disk:
     """The log directory with the metadata log of KRaft (``metadata.log.dir``), `NO_DIR` where there is none."""
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
-    """The log directories to which nothing can be written, whoever knows it."""
+    """The log directories to which nothing can be written, known to the broker or not."""
     room_limits: dict[int, list[RoomLimit]] = field(default_factory=dict)
     """What limits how much more can be written to log directories, or that anything can be."""
     stale_epochs: dict[str, None] = field(default_factory=dict)

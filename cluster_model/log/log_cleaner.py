@@ -1,7 +1,7 @@
 """Compaction: of each key the latest record stays (``LogCleaner.scala``, ``LogCleanerManager.scala``).
 
 A broker has one cleaner. It looks every ``log.cleaner.backoff.ms`` at the logs with ``cleanup.policy=compact``, takes the one with the
-largest share of bytes that were not cleaned yet, and goes on until none is dirty enough. It asks nobody: leader and follower clean
+largest share of bytes that were not cleaned yet, and goes on until none is dirty enough. It asks no other broker: leader and follower clean
 at times of their own, and what they have physically differs. Offsets never change, so that readers meet holes.
 """
 

@@ -338,7 +338,7 @@ class ProducerStates:
     ) -> ProducerSnapshot:
         """Return what a log says of its producers below an offset, as Kafka writes it when a segment begins there.
 
-        It outlives the records that said so. `ProducerStates.entries` are those of a log that nobody appends to.
+        It outlives the records that said so. `ProducerStates.entries` are those of a log that is not appended to.
         """
         newest = next((known for known in reversed(snapshots) if known.offset <= offset), None)
         for batch in batches[self._load(newest, batches) :]:

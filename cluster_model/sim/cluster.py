@@ -126,7 +126,7 @@ class Cluster:
             )
             for broker in spec.brokers
         }
-        # Brokers that have not been started yet. Nobody knows of them.
+        # Brokers that have not been started yet. No node knows of them.
         self._absent: dict[int, None] = {}
         for broker in spec.brokers:
             if broker.joins_us != 0:
@@ -528,7 +528,7 @@ class Cluster:
     def _revive(self, broker: int) -> None:
         """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end.
 
-        So is one that would end by itself soon, for nobody has let it register.
+        So is one that would end by itself soon, because no controller has let it register.
         """
         self.resume_broker(broker)
         if broker in self.disks:

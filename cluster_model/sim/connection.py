@@ -43,7 +43,7 @@ class Idle(Protocol):
 Message = tuple["Connection", int, Any]
 """A message in flight: connection, correlation id, body."""
 
-NOBODY: Final = -1
+NO_INCARNATION: Final = -1
 """The incarnation of a server that has not accepted a connection, or has closed it."""
 
 CLOSE: Final = object()
@@ -69,7 +69,7 @@ class Connection:
     client_endpoint: ClientEndpoint
     server_endpoint: ServerEndpoint | None = None
     # The life of the server that accepted the connection.
-    server_incarnation: int = NOBODY
+    server_incarnation: int = NO_INCARNATION
     is_open: bool = True
     # Nothing passes before the handshake, which needs both directions of the link.
     established: bool = False

@@ -15,7 +15,7 @@ from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.choices import Choices, happens
 from harrow.cluster_model.sim.connection import (
     CLOSE,
-    NOBODY,
+    NO_INCARNATION,
     ClientEndpoint,
     Connection,
     Direction,
@@ -100,10 +100,10 @@ class Network:
         ]:
             _wake(connection)
             self._send(connection, False, (connection, -1, CLOSE))
-            connection.server_incarnation = NOBODY
+            connection.server_incarnation = NO_INCARNATION
 
     def connect(self, client: Process, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
-        """Open a connection; it is refused, after a round trip, when nobody listens."""
+        """Open a connection; it is refused, after a round trip, when no process listens."""
         process, server_endpoint = self._endpoints[server]
         connection = Connection(self._next_id, client, process, listener, endpoint)
         self._next_id += 1
@@ -192,7 +192,7 @@ class Network:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut or slow, or a rule in force names it or names nobody at all."""
+        """Return whether a link of a process is cut or slow, or a rule in force names it or names no process at all."""
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)

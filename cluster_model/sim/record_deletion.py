@@ -23,7 +23,7 @@ _RETRIED: Final = (
 
 
 class Timers(Protocol):
-    """Whoever has something happen later."""
+    """Schedules something for later."""
 
     def __call__(self, delay_us: int, callback: Callable[[None], None]) -> None: ...
 

@@ -3,7 +3,7 @@
 An event is a tuple ``(time, sequence, process, incarnation, callback, argument)``.
 It happens to a process: it is dropped if the process has died since it was
 scheduled, and kept back while the process is paused. Timers that are cancelled are
-never searched for; whoever set one checks, when it fires, whether it still matters.
+never searched for; the code that set one checks, when it fires, whether it still matters.
 """
 
 from collections.abc import Callable

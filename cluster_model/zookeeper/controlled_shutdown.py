@@ -50,7 +50,7 @@ class ControlledShutdown:
         self.zookeeper.submit((zk.GetData(zk.CONTROLLER),), self._controller_read)
 
     def _controller_read(self, response: zk.ZooKeeperResponse) -> None:
-        """Go by ``/controller``; while nobody stands there, by who stood there the last time."""
+        """Go by ``/controller``; while it names no broker, by the one that it named last."""
         if response.error != zk.OK:
             self._give_up()  # The session has expired: the broker does not wait for another one.
         elif response.results[0].error == zk.OK:

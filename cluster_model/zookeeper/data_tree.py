@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from harrow.cluster_model.zookeeper import protocol as zk
 
 NO_SESSION: Final = 0
-"""Who is no broker: an administrator, whose writes nobody is told of by name."""
+"""Not a broker: an administrator, whose writes are not reported by name."""
 
 
 @dataclass(slots=True)

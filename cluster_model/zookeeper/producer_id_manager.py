@@ -42,7 +42,7 @@ class ZkProducerIdManager:
         self._zookeeper.submit((zk.GetData(zk.PRODUCER_ID_BLOCK),), self._block_read)
 
     def _block_read(self, response: zk.ZooKeeperResponse) -> None:
-        """Claim the block after the last one, if nobody is faster."""
+        """Claim the block after the last one, if no other broker is faster."""
         if response.error != zk.OK:
             self._read_block()
             return

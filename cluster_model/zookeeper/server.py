@@ -1,7 +1,7 @@
 """A ZooKeeper server, as its clients see it (``ZooKeeperServer.java`` and its chain of request processors).
 
 It answers reads by itself, from what it has applied, and has everything else decided: by itself if it is alone, by the
-leader if it is one of an ensemble. While nobody decides it serves nobody.
+leader if it is one of an ensemble. Without a leader it serves no client.
 """
 
 from collections import deque
@@ -129,7 +129,7 @@ class ZooKeeperServer:
             on_applied(outcome)
 
     def _submit(self, transaction: Transaction, on_applied: Callable[[Outcome], None]) -> None:
-        assert self._processor is not None, "a transaction while nobody is served"
+        assert self._processor is not None, "a transaction while no client is served"
         self._store.last_tag += 1
         tag = self._store.last_tag
         self._awaited[tag] = on_applied
@@ -228,7 +228,7 @@ class ZooKeeperServer:
             answer = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, (), body)
             self._host.send_response(connection, correlation_id, answer)
             return
-        assert self._processor is not None, "a request while nobody is served"
+        assert self._processor is not None, "a request while no client is served"
         self._processor.touch(session_id)
         request = _Request(connection, correlation_id, body)
         # Answers come in the order of the requests: who reads after writing sees it (``CommitProcessor``).

@@ -1,7 +1,7 @@
 """What ZooKeeper's writes mean to the trace: registrations, elections and ISRs take effect when a znode is written.
 
-Whoever asked for a write may die, or lose the answer, before it knows; its successor goes by what stands in
-ZooKeeper. So nobody but ZooKeeper can tell when it happened, and ZooKeeper knows nothing of partitions.
+The broker that asked for a write may die, or lose the answer, before it knows; its successor goes by what stands in
+ZooKeeper. So only ZooKeeper can tell when it happened, and ZooKeeper knows nothing of partitions.
 """
 
 from harrow.cluster_model import events

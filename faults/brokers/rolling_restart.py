@@ -24,7 +24,7 @@ class RollingRestart(GradualFault):
     name: ClassVar[str] = "rolling_restart"
 
     order: Literal["id", "controller_last"] = described(
-        "By `id`, or by id with the `controller_last`: whoever is controller when a broker is chosen, so that it moves "
+        "By `id`, or by id with the `controller_last`: the broker that is controller when a broker is chosen, so that it moves "
         "only once.",
         default="id",
     )

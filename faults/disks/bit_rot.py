@@ -11,7 +11,7 @@ from harrow.faults.fault import Environment, Fault
 class BitRot(Fault):
     """Some bytes of a stored batch change, and its CRC is wrong from then on.
 
-    Nobody notices until the batch is read. The leader sends it as it is. A follower takes nothing of a fetch with such a batch, asks
+    No broker notices until the batch is read. The leader sends it as it is. A follower takes nothing of a fetch with such a batch, asks
     again and falls behind; a consumer stays before it. A broker that was killed finds it when it recovers, if it is in
     a segment from the recovery point on, and cuts the log there: what follows goes too, be it good or not.
     """

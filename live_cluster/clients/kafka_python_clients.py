@@ -88,7 +88,7 @@ class KafkaPythonTransactions(KafkaPythonProducer):
             ) from error
 
     def _has_failed(self) -> bool:
-        manager = self._producer._transaction_manager  # noqa: SLF001 - it tells nobody else
+        manager = self._producer._transaction_manager  # noqa: SLF001 - it has no public way to ask
         return bool(manager is not None and manager.has_fatal_error())
 
 

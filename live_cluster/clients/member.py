@@ -51,7 +51,7 @@ class GroupMembership:
         )
 
     def assign(self, partitions: list[str]) -> None:
-        """Read these partitions, whoever else does."""
+        """Read these partitions, even if others do."""
         own = [self._names.partition(partition) for partition in partitions]
         self._assigned(own, -1)
         self._consumer.assign(own)

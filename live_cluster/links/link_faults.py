@@ -79,7 +79,7 @@ class LinkFaults:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut or slow, or a rule in force names it or names nobody at all."""
+        """Return whether a link of a process is cut or slow, or a rule in force names it or names no process at all."""
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)

@@ -192,7 +192,7 @@ class _Reset(Exception):
 class _Passage(Protocol):
     """A connection through a proxy: what happens to what passes in each direction.
 
-    The *client* is empty while nobody knows who has made it.
+    The *client* is empty while it is not known which client has made it.
     """
 
     server: str
@@ -380,7 +380,7 @@ class _BytePassage:
         _say_no_more(writer)
 
     def over(self) -> None:
-        """Take no note: nobody follows such connections."""
+        """Take no note: such connections are not followed."""
 
 
 async def _late(faults: LinkFaults, sender: str, receiver: str, read_s: float, size_bytes: int) -> None:

@@ -70,7 +70,7 @@ class RequestsSeen:
         return self._fetched.get((leader, partition, replica), 0)
 
     def forget(self, broker: int) -> None:
-        """Take note that a broker's process is a new one: it has heard of nobody yet."""
+        """Take note that a broker's process is a new one: it has heard of no follower yet."""
         self._fetched = {key: offset for key, offset in self._fetched.items() if key[0] != broker}
 
     def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:

@@ -158,7 +158,7 @@ class ChildProcesses:
             ended = None
             with self._changed:
                 if "answer" in message:
-                    # Made here, where it is told when one ends: it may have ended before whoever started it looks.
+                    # Made here, where it is told when one ends: it may have ended before the code that started it looks.
                     if "pid" in message:
                         child = ChildProcess(self, message["pid"], Path(message["log"]))
                         message["child"] = self._children[child.pid] = child

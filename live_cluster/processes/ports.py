@@ -18,7 +18,7 @@ class PortError(LiveError):
 
 
 class Ports:
-    """Ports that nobody else listens on, and no other harrow takes, while this context is open."""
+    """Ports that no other process listens on, and no other harrow takes, while this context is open."""
 
     def __init__(self) -> None:
         self._next = _LOWEST

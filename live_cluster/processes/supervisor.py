@@ -29,7 +29,7 @@ def main() -> None:
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    with contextlib.suppress(BrokenPipeError):  # Nobody reads any more.
+    with contextlib.suppress(BrokenPipeError):  # The reader has gone.
         _Supervisor(reader).run()
 
 

@@ -48,7 +48,7 @@ COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
     "transaction.state.log.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
 }
-"""One broker coordinates all, and a group that is empty waits for nobody."""
+"""One broker coordinates all, and a group that is empty waits for no member."""
 CONSUMER_GROUP_SETTINGS: Final[dict[str, Value]] = {
     "group.consumer.assignors": "range",
     "group.consumer.assignment.interval.ms": 0,
@@ -201,7 +201,7 @@ def measure(
 
     def of_controller(steps: Sequence[Any]) -> ComparedSequence:
         controller = real.next_controller()
-        assert controller is not None, "it has one where nobody follows"
+        assert controller is not None, "it has one where there is no follower"
         return compared_controllers(steps, model_controller(release), controller)
 
     for_brokers = sequences(followed=real.is_followed)

@@ -1,6 +1,6 @@
 """A real broker, alone with its control plane, and a topic of its own for each sequence.
 
-Nobody but the driver is the follower: a broker is registered in ZooKeeper at whose address nothing listens. The controller takes it
+Only the driver is the follower: a broker is registered in ZooKeeper at whose address nothing listens. The controller takes it
 for alive, puts it into ISRs and elects it; the broker takes fetches in its name for its own.
 """
 
@@ -139,11 +139,11 @@ class RealBrokers:
         self._open.close()
 
     def next_broker(self) -> "RealBroker":
-        """Return the broker with a new topic, and a follower that nobody has heard of, for another sequence."""
+        """Return the broker with a new topic, and a follower that is new, for another sequence."""
         if self._last is not None and self.is_followed:
             self._last.unregister_follower()
         self._sequences += 1
-        # Where nobody follows, it must not be called as a broker of a sequence for controllers is.
+        # Where there is no follower, it must not be called as a broker of a sequence for controllers is.
         follower = BROKER + self._sequences if self.is_followed else FOLLOWER
         broker = RealBroker(
             self._connection,
@@ -159,7 +159,7 @@ class RealBrokers:
         return broker
 
     def next_controller(self) -> RealController | None:
-        """Return the controller with a new topic, and brokers that nobody has heard of, for another sequence; None with ZooKeeper."""
+        """Return the controller with a new topic, and brokers that are new, for another sequence; None with ZooKeeper."""
         if self._controller is None:
             return None
         if self._last_controller is not None:
@@ -473,7 +473,7 @@ class RealBroker:
         """Return what ZooKeeper has.
 
         Where the controller writes ISRs (KIP-497), a fetch is answered before that: what is *expected* is waited for, and that every
-        leader which has asked for another ISR has been answered. What nobody expects, and comes later, shows in the next states.
+        leader which has asked for another ISR has been answered. What is not expected, and comes later, shows in the next states.
         """
         until_s = time.monotonic() + _ISR_WRITTEN_S
         while True:

@@ -131,8 +131,8 @@ _CLIENT_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
 def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     """Return what draws sequences; of a topic that is not *followed* no follower fetches, and none is elected."""
     if not followed:
-        nobody = st.just(value=False)
-        alone = weighted(*_CLIENT_STEPS, (2, _fetches(nobody)), (1, _ends(nobody)))
+        never = st.just(value=False)
+        alone = weighted(*_CLIENT_STEPS, (2, _fetches(never)), (1, _ends(never)))
         return st.lists(alone, min_size=LENGTH // 2, max_size=LENGTH).map(tuple)
     anybody = st.booleans()
     step: st.SearchStrategy[Step] = weighted(

@@ -1,4 +1,4 @@
-"""Logs of a broker whose disk nobody sees: read at the end, over the network."""
+"""Logs of a broker whose disk cannot be seen: read at the end, over the network."""
 
 import time
 from collections.abc import Sequence

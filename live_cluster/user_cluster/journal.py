@@ -63,7 +63,7 @@ def journals(folder: Path) -> Iterator[Path]:
 
 
 class Journal:
-    """The journal of a cluster. While this is open nobody else has it, also not on behalf of a process that was killed."""
+    """The journal of a cluster. While this is open no other process has it, also not on behalf of a process that was killed."""
 
     def __init__(self, path: Path, cluster_file: Path, folder: Path) -> None:
         """Open it, and read what is in force; *cluster_file* and the *folder* for commands are noted in one that is new.
@@ -109,7 +109,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close it; nobody needs one in which nothing is in force."""
+        """Close it, and delete one in which nothing is in force."""
         with self._open:
             if not self._in_force and not self._topics:
                 self.path.unlink()

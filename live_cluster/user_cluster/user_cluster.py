@@ -115,7 +115,7 @@ class UserCluster:
         run = secrets.token_hex(4)
         self.names = Names(brokers, {each.name: f"{PREFIX}{run}-{each.name}" for each in plan.cluster.topics})
         self.spec: ClusterSpec = plan.cluster
-        # Why something was elected is in logs that nobody has at hand.
+        # Why something was elected is in logs that are not at hand.
         self.seen = MetadataSeen(surroundings.report, has_znodes=seen.metadata == ZOOKEEPER)
         self._assignments = topic_assignments(self.spec)
         self._journal = journal

@@ -10,7 +10,7 @@ from harrow.live_cluster.wire.controller_requests import VOTE
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _PARTITION: Final = 0
 _CANDIDATE: Final = 2_000_000_000
-"""The id of a voter that nobody has."""
+"""The id of no voter."""
 
 
 class QuorumLeader(NamedTuple):
@@ -44,7 +44,7 @@ def quorum_leader(connection: BrokerConnection) -> QuorumLeader | None:
 
 
 def depose_leader(connection: BrokerConnection) -> None:
-    """Have the controller that leads the quorum resign: a candidate that nobody votes for has begun a new epoch.
+    """Have the controller that leads the quorum resign: a candidate that no voter votes for has begun a new epoch.
 
     A leader that is asked for a vote in an epoch above its own is none any more (``KafkaRaftClient.handleVoteRequest``). The
     candidate's log is empty, so it gets no vote, and who stands for election after a timeout wins. One that does not lead is

@@ -219,7 +219,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         (
             *rotten()[:2],
             ("kept", 1, "still has m1"),
-            ("conclusion", None, "and it leads on although brokers 1 and 2"),
+            ("conclusion", None, "and the broker goes on leading although brokers 1 and 2"),
         ),
         (),
     ),

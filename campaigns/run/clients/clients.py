@@ -25,7 +25,7 @@ class ClientKind:
 
     ``name`` is what one is called, with a number, where the campaign gives it no name of its own. What makes one
     gets the ``spec``, a frozen dataclass with a name, and what the target lets clients run on: of the model the `Cluster`.
-    Whoever has a target puts into ``made_on`` how it makes clients. Strategies draw none that ``is_drawn`` is false of, for
+    Each target puts into ``made_on`` how it makes clients. Strategies draw none that ``is_drawn`` is false of, for
     it takes topics of its own, and brokers enough for those of its coordinators.
     """
 
@@ -165,7 +165,7 @@ class Clients:
 
     @property
     def transactions_us(self) -> int:
-        """How long transactions may stay open that nobody ends, 0 where no client has any."""
+        """How long transactions may stay open that are never ended, 0 where no client has any."""
         default = SETTINGS[PRODUCER, TRANSACTION_TIMEOUT].defaults[-1][1]
         given = [
             spec.settings if isinstance(spec, ProducerSpec) else spec.producer
@@ -177,7 +177,7 @@ class Clients:
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
         """Start a consumer that reads everything from the beginning, and knows these brokers at first.
 
-        It reads uncommitted: what a leader has to serve is what is below its high watermark, whoever has a transaction open there, or has
+        It reads uncommitted: what a leader has to serve is what is below its high watermark, whether or not a transaction is open there, or has
         aborted one. What it reads says of no transaction that it is committed.
         """
         return self._reader(

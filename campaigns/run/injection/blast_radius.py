@@ -1,7 +1,7 @@
 """How much of a cluster faults may take out of service at once.
 
 What a fault would do is found out by letting it act on a stand-in of the cluster as it is now, which takes note and passes
-nothing on. So a limit holds for every fault, also for one that nobody has thought of here.
+nothing on. So a limit holds for every fault, also for one that was not foreseen here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ Outage = tuple[frozenset[int], frozenset[int]]
 def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool) -> bool:
     """Return whether a fault leaves as much of a cluster in service as the limits ask for, all the while that it is done.
 
-    One that takes nobody out of service is allowed whatever is out already: it may be what ends an outage. One that does is
+    One that takes no broker out of service is allowed whatever is out already: it may be what ends an outage. One that does is
     not while another takes out one broker after the other, as a rolling restart does, and this one is not *alone*.
     """
     rehearsal = _Rehearsal(target.environment, target.observer.quorum())
@@ -182,7 +182,7 @@ class _Rehearsal:
         return (sender, receiver) in self._cut or self._real.is_link_cut(sender, receiver)
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
-        # Whoever waits for the ISR has it complete when it goes on.
+        # A fault that waits for the ISR has it complete when it goes on.
         return ()
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:

@@ -120,7 +120,7 @@ PROBES: Final[dict[str, str]] = {
     "log-lost-with-disk": "A broker lost its disk, and a log that had records.\n\n"
     "Only the other replicas have them now.",
     "last-isr-member-lost-its-disk": "The only member of an ISR lost its disk.\n\n"
-    "Nobody else can be elected, so it leads with an empty log when it comes back (KIP-966).",
+    "No other replica can be elected, so it leads with an empty log when it comes back (KIP-966).",
     "corrupt-batch-fetched": "A follower or a consumer got a batch with a wrong CRC.\n\n"
     "It asks again and stays where it is, until another replica leads.",
     "recovery-met-corruption": "A broker that was killed found a batch with a wrong CRC, and cut its log there.\n\n"

@@ -68,7 +68,7 @@ class Target(Protocol):
     """A cluster that a plan is run on. Times are microseconds since it was ready.
 
     Into ``trace`` goes what is done to the cluster, and what the target can tell of its inside, if anything.
-    Of one that shows every instant nobody needs ``patience``. ``invariants`` are those that it watches.
+    A target that shows every instant needs no ``patience``. ``invariants`` are those that it watches.
     """
 
     trace: Trace

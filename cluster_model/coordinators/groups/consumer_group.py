@@ -1,7 +1,7 @@
 """A group whose coordinator assigns, as that has it (KIP-848; ``ConsumerGroup.java``, ``ConsumerGroupMember.java``).
 
 It has three kinds of epochs. The group's is bumped when its members or their partitions change, the target's says for which of those
-the target assignment was made, and a member's how far that member has come. Nobody waits for all: a member that has given up what it is
+the target assignment was made, and a member's how far that member has come. No member waits for all: a member that has given up what it is
 to give up goes on to the target's epoch, and gets of its new partitions those that have no owner any more.
 """
 
@@ -47,7 +47,7 @@ class CurrentAssignment(NamedTuple):
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
     def owns(self) -> tuple[str, ...]:
-        """Return what nobody else may be given."""
+        """Return what no other member may be given."""
         return (*self.assigned, *self.revoking)
 
 
@@ -125,7 +125,7 @@ class ConsumerGroup:
             self.static_members[member.subscriber.instance] = member.id
 
     def remove(self, member_id: str) -> None:
-        """Forget a member: what it owned is free, and what it was to own is nobody's."""
+        """Forget a member: what it owned is free, and what it was to own has no owner."""
         member = self.members.pop(member_id, None)
         self.target.pop(member_id, None)
         if member is None:
@@ -155,7 +155,7 @@ class ConsumerGroup:
         return {topic: None for member in self.members.values() for topic in member.subscriber.topics}
 
     def preferred_assignor(self) -> str | None:
-        """Return the assignor that most members ask for, None where nobody does (``computePreferredServerAssignor``)."""
+        """Return the assignor that most members ask for, None where none does (``computePreferredServerAssignor``)."""
         votes = Counter(
             member.subscriber.assignor for member in self.members.values() if member.subscriber.assignor
         )

@@ -97,7 +97,7 @@ class ConsumerGroupManager:
     # Requests
 
     def request_error(self, request: ConsumerGroupHeartbeatRequest) -> str:
-        """Return what is wrong with a heartbeat whoever has sent it (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
+        """Return what is wrong with a heartbeat of any sender (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
         if not self._behaviours.consumer_group_protocol:
             return errors.UNSUPPORTED_VERSION
         is_valid = request.member != NO_MEMBER
@@ -348,8 +348,8 @@ class ConsumerGroupManager:
     ) -> None:
         records: list[CoordinatorRecord] = []
         self._remove(group, consumers, member, reason, records)
-        nobody = ConsumerGroupHeartbeatResponse(errors.NONE)
-        self._store(group, consumers, records, nobody, lambda _: None)
+        unsent = ConsumerGroupHeartbeatResponse(errors.NONE)
+        self._store(group, consumers, records, unsent, lambda _: None)
 
     # Assignments
 

@@ -30,7 +30,7 @@ def next_assignment(
     """Return what a member owns after a heartbeat, which has said that it owns *owned*, None where it has not said.
 
     *target* is what it is to own by the group's target assignment.
-    *waits_for_owners* is whether a partition is given out only when nobody owns it. Off is a mutant. Where an assignment
+    *waits_for_owners* is whether a partition is given out only when no member owns it. Off is a mutant. Where an assignment
     *follows_subscription* a member has nothing of a topic that it does not subscribe to, though the target assignment says so still.
     """
     current = member.current

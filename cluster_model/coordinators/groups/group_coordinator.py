@@ -87,7 +87,7 @@ _ID_END: Final = 1 << 32
 
 
 def _is_empty(group: Group) -> bool:
-    """Return whether a group with the classic protocol has nobody who joins it or has joined."""
+    """Return whether a group with the classic protocol has no member, and none that is joining."""
     return group.state == EMPTY and not (group.members or group.pending_members)
 
 
@@ -96,7 +96,7 @@ def _error_of_append(error: str) -> str:
     if error in _NOT_AVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
     if error == errors.NETWORK_EXCEPTION:
-        # Nobody knows whether the transaction has the partition: the client is to ask again.
+        # It is not known whether the transaction has the partition: the client is to ask again.
         return errors.COORDINATOR_LOAD_IN_PROGRESS
     return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
 
@@ -146,7 +146,7 @@ class GroupCoordinator:
     # Elections
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        """Load the groups of a partition, unless they are here: another thread reads the log, and until then nobody is served."""
+        """Load the groups of a partition, unless they are here: another thread reads the log, and until then no client is served."""
         is_new = partition not in self._epochs
         self._epochs[partition] = leader_epoch
         if is_new and next(self._log.batches(partition), None) is not None:
@@ -357,7 +357,7 @@ class GroupCoordinator:
     ) -> None:
         """Have who has come back take the place of its former life, which is fenced (``updateStaticMemberAndRebalance``).
 
-        In a stable group it gets the same partitions again, and nobody else notices.
+        In a stable group it gets the same partitions again, and no other member notices.
         """
         member = group.members[group.static_members[request.instance]]
         fenced = errors.FENCED_INSTANCE_ID
@@ -669,7 +669,7 @@ class GroupCoordinator:
             self._consumer_groups.heartbeat(group, consumers, request, message[0].client.name, answer)
 
     def _consumers_of(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
-        """Return the members of a group that has the protocol of KIP-848, or nobody and gets it with the first (``getOrMaybeCreateConsumerGroup``)."""
+        """Return the members of a group that has the protocol of KIP-848, or is empty and gets it with the first member (``getOrMaybeCreateConsumerGroup``)."""
         group = self._groups.get(request.group)
         if request.epoch == JOIN_EPOCH and (group is None or (group.consumers is None and _is_empty(group))):
             if group is None:
@@ -698,7 +698,7 @@ class GroupCoordinator:
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
         if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
-            # Nobody's session runs while groups are loaded.
+            # No session runs while groups are loaded.
             error = errors.NONE
         elif error == errors.NONE:
             error = self._generation_error(group, request.member, request.instance, request.generation)

@@ -274,7 +274,7 @@ class TransactionCoordinator:
         return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
 
     def _producer_error(self, found: CoordinatedId, producer_id: int, producer_epoch: int) -> str:
-        """Return why a producer may not change a transaction: it is another one's, or nobody here knows."""
+        """Return why a producer may not change a transaction: it is another one's, or unknown here."""
         if found.error != errors.NONE:
             return found.error
         if found.metadata is None or found.metadata.producer_id != producer_id:
@@ -444,7 +444,7 @@ class TransactionCoordinator:
             return
         assert is_current, "a transition of another coordinator epoch"
         if not self._behaviours.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
-            # It was prepared with an epoch that nobody has (`later_epoch_cannot_end`), and stays so.
+            # It was prepared with an epoch that no producer has (`later_epoch_cannot_end`), and stays so.
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)

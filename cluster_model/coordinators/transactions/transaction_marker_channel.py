@@ -1,6 +1,6 @@
 """Has transactions ended in all their partitions (``TransactionMarkerChannelManager.scala``).
 
-Each broker has one request at a time in flight. What fails is tried again with whoever leads then, which is looked up anew: here
+Each broker has one request at a time in flight. What fails is tried again with the leader at that time, which is looked up anew: here
 after a while, in Kafka at once.
 """
 
@@ -207,7 +207,7 @@ class TransactionMarkerChannel:
         )
 
     def _completed(self, ending: _Ending, error: str) -> None:
-        """Try again while the record cannot be written: whoever succeeds this coordinator does the rest otherwise."""
+        """Try again while the record cannot be written: the successor of this coordinator does the rest otherwise."""
         if error == errors.COORDINATOR_NOT_AVAILABLE:
             self._completions.append(ending)
             self._wait()

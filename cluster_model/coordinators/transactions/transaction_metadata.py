@@ -142,9 +142,9 @@ class TransactionMetadata:
     # Transitions
 
     def prepare_fence(self) -> Transition:
-        """Raise the epoch, so that whoever has the transaction open can do nothing more; it is aborted next.
+        """Raise the epoch, so that the producer that has the transaction open can do nothing more; it is aborted next.
 
-        Where that has been tried in vain, the epoch stays as it is: nobody has been told of it.
+        Where that has been tried in vain, the epoch stays as it is: no producer has been told of it.
         """
         epoch = self.producer_epoch
         if not self.has_failed_epoch_fence and epoch < EPOCH_MAX:

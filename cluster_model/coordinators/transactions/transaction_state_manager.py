@@ -221,7 +221,7 @@ class TransactionStateManager:
             del loaded.transactions[metadata.transactional_id]
 
     def expire(self, expiration_us: int) -> bool:
-        """Forget ids that nobody has used for long; return whether any are left."""
+        """Forget ids that have not been used for long; return whether any are left."""
         is_any_left = False
         for coordinator_epoch, metadata in self.all():
             is_any_left = True

@@ -1,7 +1,7 @@
 """How servers agree on a leader (``FastLeaderElection.java``).
 
 Each votes for the best that it knows of: the one in the latest epoch, among those the one with the longest log, then the
-one with the highest id. Whenever its vote changes it tells all others; when a majority votes as it does, and nobody
+one with the highest id. Whenever its vote changes it tells all others; when a majority votes as it does, and no server
 says better for 200 ms, that is the leader.
 """
 

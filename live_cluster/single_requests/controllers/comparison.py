@@ -85,7 +85,7 @@ class _Controller:
         name = partition_name(step.partition)
         known = self._model.partition(name)
         broker = known.leader if step.broker is None else step.broker
-        # Nobody leads: somebody who does not asks.
+        # There is no leader: a broker that does not lead asks.
         broker = broker if broker in BROKERS else BROKERS[0]
         isr = tuple(
             (

@@ -25,7 +25,7 @@ from harrow.live_cluster.wire.metadata import broker_metadata, elect_preferred_l
 from harrow.live_cluster.wire.topics import create_topic
 
 SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 20_000}
-"""Nobody is fenced because nothing is heard of it. A controller has half an interval to answer a heartbeat (`ControllerApis`), also on a
+"""No broker is fenced because nothing is heard of it. A controller has half an interval to answer a heartbeat (`ControllerApis`), also on a
 busy machine."""
 VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
 """The broker that is there says soon what it has heard, for each step waits for that."""
@@ -120,7 +120,7 @@ class RealController:
         return self._told()
 
     def fence_all(self) -> None:
-        """Have the brokers fenced, so that nobody waits for them any more."""
+        """Have the brokers fenced, so that nothing waits for them any more."""
         for broker, epoch in self._epochs.items():
             self._heartbeat(
                 protocol.BrokerHeartbeatRequest(broker, epoch, 0, want_fence=True, want_shut_down=False)

@@ -18,7 +18,7 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
 )
 
 _REBALANCE_US: Final = 600 * US_PER_SECOND
-"""Nobody is given up who has not given up its partitions, while a sequence lasts."""
+"""No member is fenced for not giving up its partitions, while a sequence lasts."""
 _NO_EPOCH: Final = -3
 _GHOST: Final = "ghost"
 
@@ -70,7 +70,7 @@ class ConsumerIdentities:
         )
 
     def member_in_epoch(self, slot: int, who: Who, epoch: int | None) -> tuple[str, int]:
-        """Return who asks, and in which epoch: relative to its own, None for nobody of the group."""
+        """Return who asks, and in which epoch: relative to its own, None for a client outside the group."""
         if epoch is None:
             return messages.NO_MEMBER, messages.NO_GENERATION
         member = self._member(slot, who)

@@ -144,7 +144,7 @@ class RealCoordinators:
             time.sleep(_LOOK_S)
 
     def next_coordinator(self) -> "RealCoordinator":
-        """Return the broker with a group and transactional ids that nobody has heard of, for another sequence."""
+        """Return the broker with a group and transactional ids that are new to it, for another sequence."""
         self._sequences += 1
         self._connections.forget()
         coordinator = RealCoordinator(
@@ -218,7 +218,7 @@ class _Connections:
         return {number: described(connection.receive(request))}
 
     def commit_beside(self) -> str:
-        """Commit an offset for a group that nobody is a member of, in the partition that has all groups."""
+        """Commit an offset for a group without members, in the partition that has all groups."""
         kind = OffsetCommitRequest
         topic = kind.OffsetCommitRequestTopic
         partition = topic.OffsetCommitRequestPartition(

@@ -80,7 +80,7 @@ class LeaveStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitStep:
-    """A member, or nobody of the group, commits offsets."""
+    """A member, or a client outside the group, commits offsets."""
 
     kind: Literal["commit"] = "commit"
     member: int = 0
@@ -133,7 +133,7 @@ class ConsumerHeartbeatStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerCommitStep:
-    """A member commits offsets, in its epoch or beside it; None is a commit of nobody of the group."""
+    """A member commits offsets, in its epoch or beside it; None is a commit of a client outside the group."""
 
     kind: Literal["consumer-commit"] = "consumer-commit"
     member: int = 0
@@ -169,7 +169,7 @@ class InitStep:
 
 
 Producer = Literal["own", "other", "unknown"]
-"""Whose producer id a request has: the instance's, the next one's, one that nobody was given."""
+"""Whose producer id a request has: the instance's, the next one's, one that was never given out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
