@@ -31,7 +31,6 @@ from harrow.cluster_model.events import FetchDelayed, FetchExpired, MessageDeliv
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.faults.observer import ReplicaView
 
 _STEPS_UNCHECKED = 1_000
 _YOUNG: Final = 0
@@ -119,11 +118,6 @@ class Run:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
         self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
         self.script = Script(plan.script, self.target, self.injector)
-        # Where nothing is written any more a follower may never learn it: a fetch session tells of no partition without news
-        # (KIP-227), and a leader has told its high watermark already when it answers that the logs diverge (KIP-595).
-        self._followers_learn_hw = (
-            self.target.patience is None and not plan.behaviour_switches().truncation_on_fetch
-        )
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
@@ -272,6 +266,8 @@ class Run:
             self._unfinished.append(reason)
             return
         if target.patience is None:
+            # Where nothing is written any more a follower may never learn the high watermark. A fetch session leaves out what it has told
+            # (KIP-227), also in an answer that the follower has dropped for a new leader epoch, or that said where the logs diverge (KIP-595).
             deadline_us = min(deadline_us, target.now_us + _HIGH_WATERMARKS_US)
             while self._high_watermarks_differ() and target.now_us < deadline_us:
                 self._advance(target.now_us + RECOVERY_CHECK_US)
@@ -307,7 +303,7 @@ class Run:
             if len({*state[2], *stuck}) < len(replicas):
                 return f"the ISR of {partition} was {list(state[2])} at the end"
             whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
-            if len({self._end_of(view) for view in whole if view is not None}) > 1:
+            if len({view.leo for view in whole if view is not None}) > 1:
                 return f"the replicas of {partition} had not caught up at the end"
         return self._not_processed()
 
@@ -323,10 +319,6 @@ class Run:
                 if leader is not None and reached.get(partition, 0) < leader.leo:
                     return f"group {group} had not read {partition} to its end"
         return None
-
-    def _end_of(self, view: ReplicaView) -> tuple[int, ...]:
-        """Return what replicas have to agree on: their LEO, and their high watermark where it reaches all of them."""
-        return (view.leo, view.hw) if self._followers_learn_hw else (view.leo,)
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer.

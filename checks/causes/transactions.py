@@ -111,6 +111,23 @@ def lost_decision(index: Index, partitions: Iterable[str], since: int) -> Cause 
     return None
 
 
+def lost_marker(index: Index, partition: str, offset: int) -> Cause | None:
+    """Return what permits a consumer to be elsewhere than behind what it read at *offset*: a marker stood there, and is gone.
+
+    The consumer had gone past the marker, which is no record of any client, so the gap begins before the last record that it has read.
+    """
+    markers: dict[int, int] = {}
+    for number, event in index.events(events.TransactionMarkerWritten, partition=partition):
+        markers.setdefault(event.offset, number)
+    log = index.last_log(partition)
+    place = offset + 1
+    while place in markers:
+        if place >= len(log) or log[place] is not None:
+            return lost_decision(index, (partition,), markers[place])
+        place += 1
+    return None
+
+
 def transactional_ids(index: Index, producer_id: int) -> list[str]:
     """Return the transactional ids that a producer id was given to: one, or none where no coordinator was seen."""
     return list(

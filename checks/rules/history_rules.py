@@ -16,6 +16,7 @@ from harrow.checks.causes.links import led_without, out_of_range, out_of_range_a
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
+from harrow.checks.causes.transactions import lost_marker
 from harrow.checks.finding import Finding
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.records import Pair, Value
@@ -171,6 +172,8 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         skipped = details["skipped"][0]
         skipped_at = index.orders.of(finding.partition).first_offset(skipped)
         cause = explain_replaced(index, finding.partition, skipped, skipped_at or 0)
+    if cause.permitted_by is None:
+        cause = lost_marker(index, finding.partition, offset) or cause
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
         # Nothing has become of the record before the gap: what is told is of those in it, and behind it.

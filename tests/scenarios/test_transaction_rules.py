@@ -10,7 +10,7 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.causes.transactions import coordinator_partition
+from harrow.checks.causes.transactions import coordinator_partition, lost_marker
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import VIOLATED, RuleResult
 from harrow.checks.index import Index
@@ -307,3 +307,26 @@ def test_one_member_may_commit_in_another_order_than_it_meant_to() -> None:
     trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
     results = judged(with_trace(sound_group(), trace))
     assert {finding.permitted_by for finding in results["offset-regression"].findings} == {"commitAsync()"}
+
+
+def without_end(evidence: Evidence, partition: str, offset: int) -> Evidence:
+    """Return evidence in which all replicas of a partition have lost what stood from an offset on."""
+    return with_batches(
+        evidence, partition, lambda batches: tuple(batch for batch in batches if batch.next_offset <= offset)
+    )
+
+
+def test_a_consumer_may_go_back_from_behind_a_marker_that_went_with_power() -> None:
+    line, marker = next(iter(Index(sound()).events(TransactionMarkerWritten)))
+    name, offset = marker.partition, marker.offset
+    trace = list(sound().trace)
+    lost = (trace[-1][0], UnflushedLost.name, marker.broker, name, offset, offset + 1)
+    assert line < len(trace)
+    index = Index(with_trace(without_end(sound(), name, offset), [*trace, lost]))
+    cause = lost_marker(index, name, offset - 1)
+    assert cause is not None
+    assert cause.permitted_by == "log.flush.interval.messages"
+    # Without a loss nothing permits that it is gone, where it still stands nothing is to explain, and of what is farther on it says nothing.
+    assert lost_marker(Index(without_end(sound(), name, offset)), name, offset - 1) is None
+    assert lost_marker(Index(with_trace(sound(), [*trace, lost])), name, offset - 1) is None
+    assert lost_marker(index, name, offset - 2) is None
