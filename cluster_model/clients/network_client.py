@@ -45,8 +45,9 @@ class NetworkClient:
 
     def is_usable(self) -> bool:
         """Return whether a request may be sent now: connected and not throttled, or the backoff is over."""
-        is_ready = self._connection is not None and not self.is_throttled
-        return is_ready or self.host.clock.now_us >= self.usable_at_us
+        if self._connection is not None and not self.is_throttled:
+            return True
+        return self.host.clock.now_us >= self.usable_at_us
 
     def throttle(self, throttle_us: int) -> None:
         """Count as not ready for a while, for the server hears nothing meanwhile (``ClusterConnectionStates.throttle``, KIP-219)."""

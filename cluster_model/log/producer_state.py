@@ -105,6 +105,7 @@ class ProducerStates:
         "_behaviours",
         "_verifications_begun",
         "entries",
+        "in_flight_max",
         "ongoing_transactions",
         "unreplicated_transactions",
         "verifications",
@@ -112,6 +113,8 @@ class ProducerStates:
 
     def __init__(self, behaviours: Behaviours, aborted: list[AbortedTransaction] | None = None) -> None:
         self._behaviours = behaviours
+        self.in_flight_max = behaviours.idempotent_in_flight_max
+        """How many requests of an idempotent producer may be in flight, and so may come again."""
         self._aborted: list[AbortedTransaction] = [] if aborted is None else aborted
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
@@ -123,11 +126,6 @@ class ProducerStates:
     def batches_retained(self) -> int:
         """How many batches of a producer are remembered; 0 for no producer state at all."""
         return self._behaviours.producer_batches_retained
-
-    @property
-    def in_flight_max(self) -> int:
-        """How many requests of an idempotent producer may be in flight, and so may come again."""
-        return self._behaviours.idempotent_in_flight_max
 
     @property
     def begin_anywhere(self) -> bool:

@@ -62,8 +62,12 @@ class Simulator(Clock):
         """Handle events up to and at *end_us*, so many at the most, and return how many there were."""
         queue = self._queue
         handled = 0
-        while handled < events_max and queue and queue[0][0] <= end_us:
-            at_us, _, process, incarnation, callback, argument = heappop(queue)
+        while queue and handled < events_max:
+            event = heappop(queue)
+            at_us, _, process, incarnation, callback, argument = event
+            if at_us > end_us:
+                heappush(queue, event)
+                break
             if process.incarnation != incarnation:
                 continue
             if process.paused:
