@@ -123,7 +123,7 @@ def test_json_has_what_replays_a_difference(session: Session, capsys: pytest.Cap
         }
     }
     assert answered["Produce"]["NONE"] > 0
-    assert answered["OffsetsForLeaderEpoch"]["UNKNOWN_LEADER_EPOCH"] > 0
+    assert answered["Produce"]["UNKNOWN_TOPIC_OR_PARTITION"] > 0
 
 
 def test_markdown_is_a_row_of_a_table(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
