@@ -251,9 +251,12 @@ def _why_committed(
         return _why_without_generation(index, group)
     if (commit.member, commit.generation) == (known.member, known.generation):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
-    # Where a commit of who owned the partition no more has set the group on, it is the owner's that sets it back.
+    # Where a commit of who owned the partition no more has set the group on, it is the owner's that sets it back. Each member has an
+    # epoch of its own, which may lag behind another's: a coordinator compares a commit's with that of the member.
     stray = commit if not commit.is_owners else None if known.is_owners or not known.is_members else known
-    if stray is not None and commit.generation >= known.generation:
+    if stray is not None and (
+        commit.generation >= known.generation or (stray is commit and commit.is_members)
+    ):
         by = not_owned_committed.conclude(member=stray.member, generation=stray.generation)
         return Cause((by,), promise.CONSUMER_PROTOCOL)
     fixes = preventions.by_behaviour(index.evidence, preventions.COMMITS)

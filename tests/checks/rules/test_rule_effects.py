@@ -348,28 +348,33 @@ def test_what_a_coordinator_of_the_past_tells_late_sets_nobody_back(coordinator:
     assert app.judge("offset-regression").status == status
 
 
-def commits_of_two_members(owner: str, *, epoch: int = 3) -> RuleResult:
-    """Judge a group for which two members commit a partition that one of them owns: "first" up to 9 in an epoch, then "second" up to 7."""
+def commits_of_two_members(
+    owner: str, *, epoch: int = 3, epochs: tuple[int, int] = (3, 3), generation: int = 3
+) -> RuleResult:
+    """Judge a group for which two members commit a partition that one of them owns: "first" up to 9 in an epoch, then "second" up to 7.
+
+    *epochs* are those of the members, as the coordinator has them, *generation* is what the second commit says.
+    """
     app = ApplicationRun("at_least_once")
-    for member in ("first", "second"):
+    for member, present in zip(("first", "second"), epochs, strict=True):
         app.run.event(
             "member_reconciled",
             broker=0,
             group="g",
             member=member,
-            epoch=3,
+            epoch=present,
             state="STABLE",
             assigned=(SOURCE,) if member == owner else (),
             revoking=(),
         )
-    for member, position, generation in (("first", 9, epoch), ("second", 7, 3)):
+    for member, position, said in (("first", 9, epoch), ("second", 7, generation)):
         committed = ((SOURCE, position),)
         app.run.event(
             "offsets_committed",
             broker=0,
             group="g",
             member=member,
-            generation=generation,
+            generation=said,
             present=2,
             offsets=committed,
         )
@@ -383,6 +388,14 @@ def test_a_commit_of_who_owns_the_partition_no_more_may_come_before_the_owners_o
     (finding,) = commits_of_two_members(owner).findings
     assert finding.permitted_by == "group.protocol=consumer"
     assert f"{stray} of generation 3 owned the partition no more" in because(finding)
+
+
+def test_a_member_that_is_behind_the_group_commits_in_its_own_epoch() -> None:
+    """It has not heard of the new assignment yet, and the partition is another's in a later epoch."""
+    (finding,) = commits_of_two_members("first", epoch=6, epochs=(6, 5), generation=5).findings
+    assert finding.permitted_by == "group.protocol=consumer"
+    assert "second of generation 5 owned the partition no more" in because(finding)
+    assert commits_of_two_members("first", epoch=6, epochs=(6, 6), generation=5).status == VIOLATED
 
 
 def test_a_commit_in_an_epoch_that_its_member_has_left_may_set_nobody_on() -> None:
