@@ -6,8 +6,9 @@ there are. What only a finding needs, the replayed cluster, is made when it is f
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar, overload
@@ -62,18 +63,15 @@ _Numbers = dict[str, "array[int]"]
 
 def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "array[int]"]:
     """Return the lines of each kind of event, and of each block of events the first line and its time."""
-    numbers: _Numbers = {}
+    numbers: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
     begins, times_us = array("I", (1,)), array("q")
     for rows in blocks_of(trace):
         begin = begins[-1]
         for number, name in enumerate(map(itemgetter(1), rows), begin):
-            if name in numbers:
-                numbers[name].append(number)
-            else:
-                numbers[name] = array("I", (number,))
+            numbers[name].append(number)
         times_us.append(rows[0][0])
         begins.append(begin + len(rows))
-    return numbers, begins, times_us
+    return dict(numbers), begins, times_us
 
 
 def _is_of_power(event: BecameLeader | Loss) -> bool | None:

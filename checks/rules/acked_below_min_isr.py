@@ -115,8 +115,7 @@ def find(index: Index) -> Iterator[Finding]:
     if not leaders:
         return
     for number, raw in index.raw_events(*_LEADERSHIP):
-        _, _, broker, partition, *_ = raw
-        leader = leaders.get((broker, partition))
+        leader = leaders.get(raw[2:4])
         if leader is None:
             continue
         event = decode(raw)

@@ -48,18 +48,17 @@ def find(index: Index) -> Iterator[Finding]:
     for number, event in index.raw_events(
         events.HighWatermarkSet, events.LogOpened, events.LogTruncated, events.RecordsServed
     ):
-        match event:
-            case (_, events.HighWatermarkSet.name, broker, partition, hw):
-                high_watermarks[broker, partition] = hw
-            case (_, events.LogOpened.name, broker, partition, _, hw):
-                high_watermarks[broker, partition] = hw
-            case (_, events.LogTruncated.name, broker, partition, _, end, _):
-                high_watermarks[broker, partition] = min(high_watermarks.get((broker, partition), 0), end)
-            case (at_us, _, broker, partition, client, offset, end, told):
-                hw = high_watermarks.get((broker, partition), 0)
-                if end > hw:
-                    served = events.RecordsServed(at_us, broker, partition, client, offset, end, told)
-                    yield _finding(index, number, served, hw)
+        name, replica = event[1], event[2:4]
+        if name == events.HighWatermarkSet.name:
+            high_watermarks[replica] = event[4]
+        elif name == events.RecordsServed.name:
+            hw = high_watermarks.get(replica, 0)
+            if event[6] > hw:
+                yield _finding(index, number, events.RecordsServed(event[0], *event[2:]), hw)
+        elif name == events.LogOpened.name:
+            high_watermarks[replica] = event[5]
+        else:
+            high_watermarks[replica] = min(high_watermarks.get(replica, 0), event[5])
 
 
 def _finding(index: Index, number: int, event: events.RecordsServed, hw: int) -> Finding:

@@ -4,7 +4,7 @@ After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecord
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from harrow.cluster_model import errors
@@ -15,28 +15,39 @@ from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
 
 
-@dataclass(slots=True, eq=False)
 class DelayedFetch:
     """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire.
 
     Of a partition that ``is_withheld`` from its follower there is nothing to read, however much there is.
     """
 
-    message: Message
-    since_us: int
-    session: FetchSession
-    partitions: Mapping[str, Partition]
-    complete: Callable[["DelayedFetch", bool], None]
-    watch: Callable[["DelayedFetch"], None]
-    is_withheld: Callable[[str, int], bool] | None = None
-    deadline_us: int = field(init=False)
-    completed: bool = False
-    # The partitions that a consumer is to read from another replica: whatever happens to them, it is told when its time is over.
-    redirected: tuple[str, ...] = ()
+    __slots__ = (
+        *("complete", "completed", "deadline_us", "is_withheld", "message"),
+        *("partitions", "redirected", "session", "since_us", "watch"),
+    )
 
-    def __post_init__(self) -> None:
-        request: FetchRequest = self.message[2]
-        self.deadline_us = self.since_us + request.max_wait_us
+    def __init__(
+        self,
+        message: Message,
+        since_us: int,
+        session: FetchSession,
+        partitions: Mapping[str, Partition],
+        complete: Callable[["DelayedFetch", bool], None],
+        watch: Callable[["DelayedFetch"], None],
+        is_withheld: Callable[[str, int], bool] | None = None,
+    ) -> None:
+        request: FetchRequest = message[2]
+        self.message = message
+        self.since_us = since_us
+        self.deadline_us = since_us + request.max_wait_us
+        self.session = session
+        self.partitions = partitions
+        self.complete = complete
+        self.watch = watch
+        self.is_withheld = is_withheld
+        self.completed = False
+        # The partitions that a consumer is to read from another replica: whatever happens to them, it is told when its time is over.
+        self.redirected: tuple[str, ...] = ()
 
     @property
     def age(self) -> tuple[int, int]:

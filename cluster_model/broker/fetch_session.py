@@ -279,10 +279,11 @@ class FetchSessionCache:
             keeps_epoch=keeps_epoch,
             tells_again=self._bound_to_connection,
         )
-        for name in request.forgotten:
-            session.partitions.pop(name, None)
-            session.news.pop(name, None)
-        self._watchers.unwatch(session, request.forgotten)
+        if request.forgotten:
+            for name in request.forgotten:
+                session.partitions.pop(name, None)
+                session.news.pop(name, None)
+            self._watchers.unwatch(session, request.forgotten)
         if not session.partitions and not self._bound_to_connection:
             # Without partitions it ends, and this is a fetch without a session of what it names (``FetchManager.newContext``).
             self.remove(session.id)

@@ -359,9 +359,9 @@ class Partition:
         hw_moved = self._update_hw(leader_hw)
         if leader_log_start and self.behaviours.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)
-        behaviours = self.behaviours
-        limited = behaviours.follower_limited_by_hw and behaviours.consumer_limited_by_hw
-        return hw_moved or (bool(batches) and not limited)
+        if hw_moved or not batches:
+            return hw_moved
+        return not (self.behaviours.follower_limited_by_hw and self.behaviours.consumer_limited_by_hw)
 
     def _tell_transaction(self, stored: RecordBatch, opened_at: int) -> None:
         """Tell of a transaction that has begun here with a batch, or ended; it was open since an offset, or not at all."""
@@ -590,14 +590,16 @@ class Partition:
 
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
-        if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
+        # Asked for each fetch: `in` would make a tuple.
+        is_current = current_leader_epoch == self.leader_epoch or current_leader_epoch == protocol.NO_EPOCH  # noqa: PLR1714
+        if is_current and self.leader == self.broker:
             return errors.NONE  # As nearly always.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
-        if current_leader_epoch not in (protocol.NO_EPOCH, self.leader_epoch):
-            is_behind = current_leader_epoch < self.leader_epoch
-            return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
-        return errors.NONE if self.leader == self.broker else errors.NOT_LEADER_FOR_PARTITION
+        if is_current:
+            return errors.NOT_LEADER_FOR_PARTITION
+        is_behind = current_leader_epoch < self.leader_epoch
+        return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
 
     def check_fetch(self, current_leader_epoch: int, request: protocol.FetchRequest) -> str:
         """Return the error for a fetch: a consumer that knows of racks is served by followers as well (KIP-392).
@@ -606,6 +608,8 @@ class Partition:
         """
         if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
             return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
+        if current_leader_epoch == protocol.NO_EPOCH and self.leader == self.broker:
+            return errors.NONE
         error = self.check_epoch(current_leader_epoch)
         if (
             error == errors.NOT_LEADER_FOR_PARTITION

@@ -71,8 +71,6 @@ class ReplicaFetcher:
         self._append_locks = append_locks
         self._on_replicated = on_replicated
         self._on_truncated = on_truncated
-        # Of which partitions an answer has moved that, until all of it has been dealt with.
-        self._replicated: list[str] = []
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -327,6 +325,7 @@ class ReplicaFetcher:
             self._session.handle_error()
             self._delay_all()
         elif self._session.handle_response(response):
+            replicated: list[str] = []
             for name, fetched in response.partitions.items():
                 state = self._wanting(name)
                 if state is None:
@@ -335,37 +334,37 @@ class ReplicaFetcher:
                     self._truncate_by_epoch(state, *fetched.diverging)
                 elif fetched.corrupt_offset >= 0:
                     self._refuse_corrupt(state, fetched.corrupt_offset)
-                elif fetched.error == errors.NONE:
-                    self._append(state, fetched)
-                else:
+                elif fetched.error != errors.NONE:
                     self._handle_error(state, fetched.error)
-            if self._replicated:
-                replicated, self._replicated = self._replicated, []
-                for name in replicated:
-                    self._on_replicated(name)
+                elif self._append(state, fetched):
+                    replicated.append(name)
+            for name in replicated:
+                self._on_replicated(name)
         self._work()
 
-    def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> None:
+    def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> bool:
+        """Append what was fetched; return whether consumers may read more, or less, than before."""
         partition = state.partition
-        log_start = partition.log.log_start_offset
+        log = partition.log
+        log_start = log.log_start_offset
         try:
             readable_moved = partition.append_as_follower(
                 fetched.batches, fetched.hw, fetched.log_start_offset
             )
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
+            return False
         except KafkaStorageError:
             # The partition is failed, and with its log directory about to go offline.
             self._forget(partition.name)
-        else:
-            if readable_moved:
-                self._replicated.append(partition.name)
-            state.lag = fetched.hw - partition.log.log_end_offset
-            if self.quota is not None:
-                self.quota.record(partition.name, sum([batch.size_bytes for batch in fetched.batches]))
-            if fetched.batches or partition.log.log_start_offset != log_start:
-                state.fetch_offset = partition.log.log_end_offset
-                self._ask_for(state)
+            return False
+        state.lag = fetched.hw - log.log_end_offset
+        if self.quota is not None:
+            self.quota.record(partition.name, sum([batch.size_bytes for batch in fetched.batches]))
+        if fetched.batches or log.log_start_offset != log_start:
+            state.fetch_offset = log.log_end_offset
+            self._ask_for(state)
+        return readable_moved
 
     def log_start_raised(self, name: str) -> None:
         """Have the next fetch say that a log begins later: retention has deleted something."""

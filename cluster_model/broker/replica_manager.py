@@ -438,7 +438,7 @@ class ReplicaManager:
         unless it had to wait.
         """
         request: protocol.FetchRequest = message[2]
-        if self._blocked(session.partitions, self._fetch, message, session):
+        if self._isr_writes and self._blocked(session.partitions, self._fetch, message, session):
             return
         if request.max_wait_us <= 0 or self._can_answer(session, request):
             answer = self._read(message, session)
@@ -516,13 +516,13 @@ class ReplicaManager:
     def _read(self, message: Message, session: FetchSession) -> protocol.FetchResponse:
         """Read what there is of every partition with news, or say why it cannot be read."""
         request: protocol.FetchRequest = message[2]
-        if request.replica_id < 0 and self._fetch_quota is not None:
+        is_consumer = request.replica_id < 0
+        if is_consumer and self._fetch_quota is not None:
             return self._read_within_quota(message, session, self._fetch_quota)
         answer: dict[str, protocol.FetchedPartition] = {}
-        max_bytes, is_consumer = request.max_bytes, request.replica_id < 0
         for name in session.news:
             cached = session.partitions[name]
-            fetched = self._read_partition(name, cached, message, max_bytes)
+            fetched = self._read_partition(name, cached, message, request.max_bytes)
             if is_consumer and fetched.batches:
                 self._served(name, cached, message, fetched)
             if cached.update_response_data(fetched):
@@ -619,23 +619,24 @@ class ReplicaManager:
         self, name: str, cached: CachedPartition, message: Message, max_bytes: int
     ) -> protocol.FetchedPartition:
         request: protocol.FetchRequest = message[2]
-        offset, client = cached.offset, message[0].client.name
+        offset = cached.offset
         diverging: tuple[int, int] | None = None
         partition = self.partitions.get(name)
         if partition is None:
-            return self._refused(name, cached, client, self._error_without_replica(name))
+            return self._refused(name, cached, message, self._error_without_replica(name))
         error = partition.check_fetch(cached.leader_epoch, request)
         if error == errors.NONE:
-            if request.rack and (answer := self._redirected(partition, offset, request.rack, client)):
+            if request.rack and (answer := self._redirected(partition, offset, request.rack, message)):
                 return answer
-            if not _is_known(partition, request.replica_id):
+            if request.replica_id >= 0 and not partition.is_replica(request.replica_id):
+                # ``followerReplicaOrThrow``
                 error = errors.UNKNOWN_LEADER_EPOCH
             elif cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(offset, cached.last_epoch)
             if error == errors.NONE and diverging is None and not partition.has_offset(offset):
                 error = errors.OFFSET_OUT_OF_RANGE
         if error != errors.NONE:
-            return self._refused(name, cached, client, error)
+            return self._refused(name, cached, message, error)
         log = partition.log
         if diverging is not None:
             self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
@@ -678,9 +679,10 @@ class ReplicaManager:
         return log.aborted_transactions(offset, offset)
 
     def _refused(
-        self, name: str, cached: CachedPartition, sender: str, error: str
+        self, name: str, cached: CachedPartition, message: Message, error: str
     ) -> protocol.FetchedPartition:
         """Return the answer to a fetch that gets an error."""
+        sender = message[0].client.name
         self._reject("Fetch", name, sender, error)
         partition = self.partitions.get(name)
         if partition is not None and error in _BY_EPOCH:
@@ -708,13 +710,13 @@ class ReplicaManager:
         return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
 
     def _redirected(
-        self, partition: Partition, offset: int, rack: str, client: str
+        self, partition: Partition, offset: int, rack: str, message: Message
     ) -> protocol.FetchedPartition | None:
         """Return the answer to a consumer that is to read from another replica, None if it may read from this one."""
         replica = self._read_replica(partition, offset, rack)
         if replica is None:
             return None
-        log = partition.log
+        log, client = partition.log, message[0].client.name
         self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
         return protocol.FetchedPartition(
             errors.NONE,
@@ -730,14 +732,10 @@ class ReplicaManager:
         for name in tuple(session.news):
             partition = self.partitions.get(name)
             cached = session.partitions[name]
-            error = errors.UNKNOWN_TOPIC_OR_PARTITION
-            if partition is not None:
-                error = partition.check_epoch(cached.leader_epoch)
-            if (
-                partition is None
-                or error not in _LEADER_ANSWERS
-                or not partition.is_replica(session.replica_id)
-            ):
+            if partition is None:
+                continue
+            error = partition.check_epoch(cached.leader_epoch)
+            if error not in _LEADER_ANSWERS or not partition.is_replica(session.replica_id):
                 continue
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
@@ -1212,8 +1210,3 @@ def _key(message: Message) -> tuple[int, int]:
 
 def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:
     on_complete(acks)
-
-
-def _is_known(partition: Partition, replica: int) -> bool:
-    """Return whether a fetch comes from a consumer, or from a follower that the leader knows (``followerReplicaOrThrow``)."""
-    return replica < 0 or partition.is_replica(replica)

@@ -89,9 +89,9 @@ class NetworkClient:
             host.set_timer(timeout_us, self._check_long_request, correlation_id)
         else:
             self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
-        if timeout_us is None and not self._timer_armed and not self._is_idle():
-            self._timer_armed = True
-            host.set_timer(self.timeout_us, self._check_timeouts)
+            if not self._timer_armed and not self._is_idle():
+                self._timer_armed = True
+                host.set_timer(self.timeout_us, self._check_timeouts)
         if connection is None:
             connection = self._connection = host.connect(self.server, self.listener, self)
         if count_repetitions is not None and len(self.in_flight) == 1:

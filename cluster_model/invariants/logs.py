@@ -129,7 +129,7 @@ class ProducerStateMatchesLog:
         if replica.file.compacts:
             return  # Of what compaction has removed before a replica read it that one knows nothing.
         # Of what retention has deleted a leader that began anew knows nothing (KAFKA-7190), and takes it once more.
-        is_next = len(known) < 2 or known[-2][2] < log.log_start_offset or first == known[-2][1] + 1
+        is_next = len(known) < 2 or first == known[-2][1] + 1 or known[-2][2] < log.log_start_offset
         if not is_next:
             details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)

@@ -300,7 +300,11 @@ class Network:
 
     def _transmit(self, connection: Connection, to_server: bool, message: Message, extra_us: int) -> None:
         connection.established = True
-        direction = connection.to_server if to_server else connection.to_client
+        receiver: Process
+        if to_server:
+            direction, receiver = connection.to_server, connection.server
+        else:
+            direction, receiver = connection.to_client, connection.client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
         at_us += extra_us
         if self._qualities.by_link:
@@ -308,8 +312,15 @@ class Network:
         elif at_us <= direction.arrival_us:
             at_us = direction.arrival_us + 1
         direction.arrival_us = at_us
-        receiver: Process = connection.server if to_server else connection.client
-        self._simulator.schedule(at_us, receiver, self._receiver(connection, to_server, message), message)
+        receive: Callable[[Any], None]
+        if message[2] is CLOSE:
+            receive = _deliver_close_to_server if to_server else self._deliver_close_to_client
+        elif to_server:
+            assert connection.server_endpoint is not None
+            receive = connection.server_endpoint.receive_request
+        else:
+            receive = connection.client_endpoint.receive_response
+        self._simulator.schedule(at_us, receiver, receive, message)
 
     def _degraded(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
         """Return when a message arrives that would by itself at *at_us*: later where its link or its receiver is slow."""
@@ -321,14 +332,6 @@ class Network:
         at_us = max(at_us, direction.arrival_us + 1)
         # A broker takes one request of a connection after the other (KafkaChannel is muted meanwhile).
         return at_us + self._qualities.request_us(link) if to_server and body is not CLOSE else at_us
-
-    def _receiver(self, connection: Connection, to_server: bool, message: Message) -> Callable[[Any], None]:
-        if message[2] is CLOSE:
-            return _deliver_close_to_server if to_server else self._deliver_close_to_client
-        if not to_server:
-            return connection.client_endpoint.receive_response
-        assert connection.server_endpoint is not None
-        return connection.server_endpoint.receive_request
 
     def _deliver_close_to_client(self, message: Message) -> None:
         connection = message[0]

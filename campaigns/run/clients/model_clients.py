@@ -218,11 +218,12 @@ class _Session:
         self.schedule(self._cluster.simulator.now_us + gap_us)
 
     def _send_next(self) -> None:
-        value, spec, key = self._client.next_value(), self._client.spec, None
-        if spec.keys:
-            key = f"k{self._cluster.choices.workload.below(spec.keys)}"
-        every = spec.tombstone_every
-        self.producer.send(value, None, key, tombstone=bool(key and every) and self._client.is_nth(every))
+        value, spec = self._client.next_value(), self._client.spec
+        if not spec.keys:
+            self.producer.send(value)
+            return
+        key, every = f"k{self._cluster.choices.workload.below(spec.keys)}", spec.tombstone_every
+        self.producer.send(value, None, key, tombstone=bool(every) and self._client.is_nth(every))
 
 
 class TransactionalSession(_Session):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from operator import itemgetter
 from typing import Any, Final
 
@@ -30,12 +31,13 @@ def count_probes(trace: Sequence[TraceEvent]) -> dict[str, int]:
     frequent, wanted = _FREQUENT, _WANTED
     by_name: Counter[str] = Counter()
     for rows in blocks_of(trace):
-        by_name.update(map(itemgetter(1), rows))
-        for event in rows:
-            name = event[1]
-            if name in frequent:
-                frequent[name](counter, *event[2:])
-            elif name in wanted:
+        names = list(map(itemgetter(1), rows))
+        by_name.update(names)
+        for event in compress(rows, map(wanted.__contains__, names)):
+            handler = frequent.get(event[1])
+            if handler is not None:
+                handler(counter, *event[2:])
+            else:
                 counter.take(decode(event))
     counts = counter.counts
     counts |= {probe: by_name[name] for name, probe in _PROBE_BY_EVENT.items() if name in by_name}
@@ -398,7 +400,7 @@ _STRUCTURE: Final = frozenset(
     kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
 )
 """What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
-_WANTED: Final = frozenset((*_STRUCTURE, *_HANDLERS))
+_WANTED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *_FREQUENT))
 
 _PROBE_BY_ERROR: Final = {
     "STALE_CONTROLLER_EPOCH": "stale-controller-refused",
