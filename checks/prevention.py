@@ -157,6 +157,7 @@ REPLICATION: Final = (
     "diverging_fetch_uncounted",
     "duplicate_waits_for_hw",
     "replica_epoch_checked",
+    "former_life_fetch_refused",
     "alter_partition_fenced",
     "election_raises_leader_epoch",
     *LEADERSHIP,

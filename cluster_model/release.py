@@ -883,6 +883,13 @@ class Behaviours:
         before=(("3.5", False),),
         is_repair=False,
     )
+    former_life_fetch_refused: bool = _switch(
+        "In KRaft a leader counts no fetch of a broker's former life once the metadata log says that the broker has registered again. "
+        "Before, a fetch that came so late was taken for what the log of the new life has.",
+        "KAFKA-15221, Replica.updateFetchStateOrThrow",
+        meaning="a fetch of a broker's former life does not count (KAFKA-15221)",
+        before=(("3.7", False),),
+    )
     eligible_leader_replicas: bool = _switch(
         "In KRaft members that have left an ISR which is smaller than min.insync.replicas are remembered, and lead when "
         "no replica in it can; the last member leaves the ISR, too, and who has stopped uncleanly is not elected. Before, the last "

@@ -137,6 +137,13 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="a leader begins a transaction in its log only where the coordinator knows of that, so that what comes late begins none",
         ),
         Repair(
+            name="KAFKA-15221",
+            since="3.7",
+            switch="former_life_fetch_refused",
+            needs="replica_epoch_checked",
+            text="in KRaft a fetch of a broker's former life is not taken for what its new one has",
+        ),
+        Repair(
             name="KIP-890",
             since="4.0",
             switch="transactions_v2",

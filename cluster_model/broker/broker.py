@@ -166,6 +166,9 @@ class Broker:
         controller = self.metadata.controller
         return controller if controller in self.metadata.live_brokers else NO_NODE
 
+    def has_failed_log_dirs(self) -> bool:
+        return self.replicas.logs.has_failed_dirs()
+
     def registered(self, broker_epoch: int) -> None:
         """Begin to handle requests, unless the sockets are opened last; those that came earlier have waited in the sockets."""
         self._broker_epoch = broker_epoch

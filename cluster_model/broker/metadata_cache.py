@@ -18,7 +18,10 @@ from harrow.cluster_model.topology import is_internal
 class MetadataCache:
     """Filled by the controller's UpdateMetadata, asked by clients."""
 
-    __slots__ = ("active_brokers", "controller", "internal_partitions", "live_brokers", "partitions", "racks")
+    __slots__ = (
+        *("active_brokers", "broker_epochs", "controller", "internal_partitions"),
+        *("live_brokers", "partitions", "racks"),
+    )
 
     def __init__(self, racks: Mapping[int, str] = MappingProxyType({})) -> None:
         self.racks = racks
@@ -26,7 +29,8 @@ class MetadataCache:
         self.live_brokers: tuple[int, ...] = ()
         self.controller = NO_NODE
         """The controller that has sent an UpdateMetadata last."""
-        # In KRaft those that may join ISRs, with their broker epochs.
+        # In KRaft those that are alive, and those that may join ISRs, with their broker epochs.
+        self.broker_epochs: Mapping[int, int] = MappingProxyType({})
         self.active_brokers: Mapping[int, int] | None = None
         self.partitions: dict[str, tuple[int, int]] = {}
         self.internal_partitions: dict[str, tuple[int, int]] = {}
@@ -44,16 +48,21 @@ class MetadataCache:
     def may_join_isr(self, broker: int, broker_epoch: int) -> bool:
         """Return whether a broker may join ISRs: it is registered, not fenced, and does not shut down.
 
-        In KRaft it is still the one that has fetched in a *broker_epoch*, if fetches say that.
+        In KRaft it is still the one that has fetched in a *broker_epoch*, if fetches say that (``isBrokerEpochIsrEligible``): one that
+        has not fetched yet in this leader's term has none (`NOT_FETCHED`).
         """
         if self.active_brokers is None:
             return broker in self.live_brokers
         return broker in self.active_brokers and broker_epoch in (NO_EPOCH, self.active_brokers[broker])
 
+    def is_of_former_life(self, broker: int, broker_epoch: int) -> bool:
+        """Return whether a broker has registered again since it had an epoch, as the metadata log says."""
+        return broker_epoch != NO_EPOCH and self.broker_epochs.get(broker, broker_epoch) > broker_epoch
+
     def apply(self, delta: MetadataDelta) -> None:
         """Take over what the metadata log says."""
-        self.active_brokers = delta.active_brokers
-        self._take_over(delta.live_brokers, delta.partition_states)
+        self.broker_epochs, self.active_brokers = delta.live_brokers, delta.active_brokers
+        self._take_over(tuple(delta.live_brokers), delta.partition_states)
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Take over what the controller says."""

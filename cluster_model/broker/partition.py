@@ -489,9 +489,10 @@ class Partition:
 
     def _is_eligible(self, replica: Replica) -> bool:
         """Return whether a follower may be in the ISR at all (``isReplicaIsrEligible``, KIP-841, KIP-903)."""
-        return not self.behaviours.isr_expansion_checks_registration or self.may_join_isr(
-            replica.broker, replica.broker_epoch
-        )
+        if not self.behaviours.isr_expansion_checks_registration:
+            return True
+        epoch = replica.broker_epoch if self.behaviours.replica_epoch_checked else protocol.NO_EPOCH
+        return self.may_join_isr(replica.broker, epoch)
 
     def _is_awaited(self, replica: Replica) -> bool:
         """Return whether the HW waits for a follower outside the ISR that has caught up (``shouldWaitForReplicaToJoinIsr``)."""
@@ -551,7 +552,10 @@ class Partition:
             if self.pending_isr is new_isr:
                 self.on_isr_altered(self, self.isr_written(new_isr, change, partition_epoch))
 
-        epochs = {broker: replica.broker_epoch for broker, replica in self.remote_replicas.items()}
+        # Of a member that has not fetched yet there is none (``addBrokerEpochToIsr``).
+        epochs = {
+            b: max(replica.broker_epoch, protocol.NO_EPOCH) for b, replica in self.remote_replicas.items()
+        }
         self.alter_partition_manager.submit(self.name, state, self.controller_epoch, altered, epochs)
 
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
@@ -560,7 +564,8 @@ class Partition:
         A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
         is on the way. From KIP-497 on the follower that may have joined counts too, unless it may not be in the ISR
         (`INELIGIBLE`). Where it is `OUTDATED` nothing else is asked for before the metadata log has said what is so
-        (``handleAlterPartitionError``). The HW is tried in any case, for the fetch that caused the write may have raised it.
+        (``handleAlterPartitionError``). After either the HW waits for the next fetch; otherwise it is tried, for the fetch that caused
+        the write may have raised it.
         """
         self.isr_writes.pop(self.name, None)
         if partition_epoch == OUTDATED:
@@ -570,7 +575,8 @@ class Partition:
         if partition_epoch == INELIGIBLE:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             self.maximal_isr = self.isr
-        elif partition_epoch is None:
+            return False
+        if partition_epoch is None:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             if not self.behaviours.refused_isr_write_obeyed:
                 self.isr = self.maximal_isr = new_isr

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model.broker.fetch_session import FetchSession
-from harrow.cluster_model.protocol import NO_EPOCH
 
 UNKNOWN_OFFSET: Final = -1
+NOT_FETCHED: Final = -2
+"""The broker epoch of a follower that has not fetched yet; `NO_EPOCH` is that of one whose fetches do not say it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +23,7 @@ class Replica:
     # The leader's high watermark when the last fetch came: up to there the follower has been told (KIP-392, 2.4 and 2.5).
     last_sent_hw: int = 0
     # The life of its broker in which it has fetched last, where fetches say that (KIP-903).
-    broker_epoch: int = NO_EPOCH
+    broker_epoch: int = NOT_FETCHED
     # While each fetch of this session is one from the leader's LEO, without saying so.
     session: FetchSession | None = None
 
@@ -66,7 +67,7 @@ class Replica:
             self.last_fetch_leader_leo = UNKNOWN_OFFSET
             self.last_fetch_us = _LONG_AGO_US
             self.last_sent_hw = 0
-            self.broker_epoch = NO_EPOCH
+            self.broker_epoch = NOT_FETCHED
 
     def clock_stepped(self, by_us: int) -> None:
         """Have it fetched and been caught up so much longer ago, for the leader's clock has jumped ahead by that."""

@@ -440,14 +440,19 @@ class ReplicaManager:
         request: protocol.FetchRequest = message[2]
         if self._isr_writes and self._blocked(session.partitions, self._fetch, message, session):
             return
+        # What a follower's former life has fetched says nothing of it (``Replica.updateFetchStateOrThrow``).
+        counts = request.replica_id >= 0 and not (
+            self._behaviours.former_life_fetch_refused
+            and self._metadata.is_of_former_life(request.replica_id, session.replica_epoch)
+        )
         if request.max_wait_us <= 0 or self._can_answer(session, request):
             answer = self._read(message, session)
-            if request.replica_id >= 0:
+            if counts:
                 self._update_follower(session, request)
             self._rest(session, request)
             self._respond(message, answer)
             return
-        hw_rose = request.replica_id >= 0 and self._update_follower(session, request)
+        hw_rose = counts and self._update_follower(session, request)
         delayed = DelayedFetch(
             message,
             self._host.clock.now_us,
@@ -1115,9 +1120,13 @@ class ReplicaManager:
         )
 
     def _is_newer_metadata(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Return whether the metadata log says something new of a partition, or that there is no replica of it here any more."""
-        is_newer = state.leader_and_isr.partition_epoch > partition.partition_epoch
-        return is_newer or not partition.is_known or self._broker not in state.replicas
+        """Return whether the metadata log does not lag behind what is known of a partition, or has no replica of it here any more.
+
+        What a leader knows from the answer to its AlterPartition, the log tells once more. Then the leader forgets what else it has asked for
+        meanwhile, whose answer is out of date for it (``Partition.makeLeader``).
+        """
+        is_older = state.leader_and_isr.partition_epoch < partition.partition_epoch
+        return not is_older or not partition.is_known or self._broker not in state.replicas
 
     def _partition(self, name: str) -> Partition:
         partition = self.partitions.get(name)

@@ -39,12 +39,12 @@ OUTDATED: Final = -2
 class MetadataDelta:
     """What has become of the cluster, where brokers follow a log of metadata (``MetadataDelta.java``).
 
-    ``broker_epoch`` is the receiver's own. ``live_brokers`` are not fenced; ``active_brokers`` may join ISRs, each with its broker epoch; ``partition_states`` are those that have
-    changed.
+    ``broker_epoch`` is the receiver's own. ``live_brokers`` are not fenced, ``active_brokers`` may join ISRs, each with its broker epoch;
+    ``partition_states`` are those that have changed.
     """
 
     broker_epoch: int
-    live_brokers: tuple[int, ...]
+    live_brokers: Mapping[int, int]
     active_brokers: Mapping[int, int]
     partition_states: Mapping[str, LeaderAndIsrPartitionState]
 
@@ -78,6 +78,9 @@ class LifecycleListener(Protocol):
     @property
     def known_controller(self) -> int:
         """The controller of which it has heard last, -1 for none, where controllers send brokers what to do."""
+
+    def has_failed_log_dirs(self) -> bool:
+        """Return whether a log directory has failed, and has no proof of a clean shutdown."""
 
     def registered(self, broker_epoch: int) -> None:
         """The broker is registered, and knows what it has to know to handle requests."""

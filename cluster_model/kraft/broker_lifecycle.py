@@ -149,8 +149,10 @@ class KRaftBrokerLifecycle:
             return
         elif self._broker_epoch == NO_EPOCH:
             self._communication_in_flight = True
+            # Each log directory has a clean shutdown file with the epoch; all have to be there (``readBrokerEpochFromCleanShutdownFiles``).
+            was_clean = not self._listener.has_failed_log_dirs()
             request = kraft.BrokerRegistrationRequest(
-                self._broker, self._incarnation, self._log.clean_shutdown_epoch
+                self._broker, self._incarnation, self._log.clean_shutdown_epoch if was_clean else NO_EPOCH
             )
             self._heartbeats.send(request, self._registered)
         else:
@@ -344,10 +346,11 @@ class KRaftBrokerLifecycle:
     def close(self, on_closed: Callable[[], None]) -> None:
         """Leave the epoch behind, which proves next time that this was in good order.
 
-        One that has not opened its logs leaves what is there from its former life (``LogManager.shutdown``, loadLogsCompletedFlags).
+        One that has not opened its logs leaves what is there from its former life (``LogManager.shutdown``, loadLogsCompletedFlags), and one
+        with a failed log directory cannot leave it there.
         """
         self._state = BrokerPhase.SHUTTING_DOWN
-        if self._has_published:
+        if self._has_published and not self._listener.has_failed_log_dirs():
             self._log.clean_shutdown_epoch = self._broker_epoch
             self._host.publish(CleanShutdownNoted, self._broker)
         self._raft.close()

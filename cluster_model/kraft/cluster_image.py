@@ -21,6 +21,8 @@ class BrokerRegistration:
     incarnation: int
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    offline: frozenset[str] = frozenset()
+    """Its replicas in log directories that have failed."""
 
     @property
     def is_active(self) -> bool:
@@ -50,7 +52,7 @@ class ClusterImage:
         self.next_producer_id = 0
         # What the brokers amount to, until one of them changes.
         self._active: dict[int, int] | None = None
-        self._unfenced: tuple[int, ...] | None = None
+        self._unfenced: dict[int, int] | None = None
         # By broker the partitions that have it in their ISR or ELR (BrokersToIsrs.java).
         self._in_isr: dict[int, dict[str, None]] = {}
 
@@ -67,7 +69,9 @@ class ClusterImage:
         """Return the records of a snapshot: what there is, however it came about (``MetadataImage.write``)."""
         records: list[MetadataRecord] = [
             RegisterBrokerRecord(
-                broker, known.incarnation, known.broker_epoch, known.fenced, known.in_controlled_shutdown
+                *(broker, known.incarnation, known.broker_epoch),
+                *(known.fenced, known.in_controlled_shutdown),
+                tuple(sorted(known.offline)),
             )
             for broker, known in self.brokers.items()
         ]
@@ -88,14 +92,18 @@ class ClusterImage:
             epoch = self.next_offset if record.broker_epoch < 0 else record.broker_epoch
             self._set_broker(
                 record.broker,
-                BrokerRegistration(epoch, record.incarnation, record.fenced, record.in_controlled_shutdown),
+                BrokerRegistration(
+                    *(epoch, record.incarnation, record.fenced, record.in_controlled_shutdown),
+                    frozenset(record.offline),
+                ),
             )
         elif isinstance(record, BrokerRegistrationChangeRecord):
             known = self.brokers[record.broker]
             self._set_broker(
                 record.broker,
                 BrokerRegistration(
-                    known.broker_epoch, known.incarnation, record.fenced, record.in_controlled_shutdown
+                    *(known.broker_epoch, known.incarnation, record.fenced, record.in_controlled_shutdown),
+                    known.offline if record.offline is None else frozenset(record.offline),
                 ),
             )
         elif isinstance(record, ProducerIdsRecord):
@@ -120,10 +128,10 @@ class ClusterImage:
         else:
             self.leaderless.pop(name, None)
 
-    def unfenced(self) -> tuple[int, ...]:
-        """Return the brokers that are registered and not fenced, sorted."""
+    def unfenced(self) -> Mapping[int, int]:
+        """Return the broker epochs of those that are registered and not fenced, in order of their ids."""
         if self._unfenced is None:
-            self._unfenced = tuple(sorted(b for b, known in self.brokers.items() if not known.fenced))
+            self._unfenced = {b: k.broker_epoch for b, k in sorted(self.brokers.items()) if not k.fenced}
         return self._unfenced
 
     def active(self) -> Mapping[int, int]:
@@ -135,6 +143,11 @@ class ClusterImage:
     def is_active(self, broker: int) -> bool:
         known = self.brokers.get(broker)
         return known is not None and known.is_active
+
+    def may_lead(self, partition: str, broker: int) -> bool:
+        """Return whether a broker is active, and its replica of a partition not in a log directory that has failed (``isAcceptableLeader``)."""
+        known = self.brokers.get(broker)
+        return known is not None and known.is_active and partition not in known.offline
 
     def with_in_isr(self, broker: int) -> tuple[str, ...]:
         """Return the partitions that have a broker in their ISR or ELR, as they were created."""

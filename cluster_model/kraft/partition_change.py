@@ -21,7 +21,7 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderRules:
-    """What elections of a partition go by. ``elr_min_isr`` is ``min.insync.replicas`` where there are ELRs (KIP-966).
+    """What elections of a partition go by. ``elr_min_isr`` is the ``min.insync.replicas`` that counts where there are ELRs (KIP-966).
 
     ``raises_epoch`` says that another leader has another leader epoch.
     """
@@ -112,11 +112,12 @@ def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tu
     One in the ISR or ELR suffices if it *is sound*: it still runs, or has stopped in good order. Any other is no longer eligible
     once it registers again, and is waited for until then. When none is left, the last leader leads.
     """
-    for members in (known.isr, known.elr):
+    elr = tuple(member for member in known.elr if member in known.replicas)
+    for members in (known.isr, elr):
         sound = tuple(filter(is_sound, members))
         if sound:
             return (sound,)
-    eligible = (*known.isr, *known.elr)
+    eligible = (*known.isr, *elr)
     if eligible:
         return tuple((member,) for member in eligible)
     return ((known.last_known_leader,) if known.last_known_leader >= 0 else (),)
@@ -125,13 +126,13 @@ def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tu
 def _eligible(
     known: PartitionRecord, rules: LeaderRules, isr: tuple[int, ...], unclean_shutdown: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the ELR that goes with an ISR (``maybePopulateTargetElr``)."""
-    if rules.elr_min_isr is None or len(isr) >= min(rules.elr_min_isr, len(known.replicas)):
+    """Return the ELR that goes with an ISR (``maybePopulateTargetElr``): a replica that a reassignment takes away stays in it."""
+    if rules.elr_min_isr is None or len(isr) >= rules.elr_min_isr:
         return ()
     return tuple(
         member
         for member in dict.fromkeys((*known.elr, *known.isr))
-        if member not in isr and member not in unclean_shutdown and member in known.replicas
+        if member not in isr and member not in unclean_shutdown
     )
 
 

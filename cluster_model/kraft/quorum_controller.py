@@ -86,8 +86,6 @@ class QuorumController:
         self._log = log
         self._image = ClusterImage()
         self._active_epoch = -1
-        # By broker the replicas in log directories that have failed.
-        self._offline: dict[int, frozenset[str]] = {}
         self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
         # What is answered when the high watermark has reached an offset, in their order.
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
@@ -209,7 +207,6 @@ class QuorumController:
         self._on_active(self.node, self._active_epoch)
         self._on_committed(self.node, self._log, self.raft.high_watermark)
         self._heartbeats = BrokerHeartbeats(self._config.broker_session_timeout_us)
-        self._offline = {}
         for broker, known in self._image.brokers.items():
             if not known.fenced:
                 self._heartbeats.touch(broker, self._host.clock.now_us)
@@ -259,7 +256,6 @@ class QuorumController:
                 *self._without(request.broker, has_lost_records=self._behaviours.unclean_shutdown_leaves_elr),
             ]
         self._heartbeats.is_new(request.broker)
-        self._offline.pop(request.broker, None)
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
         return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
@@ -308,12 +304,19 @@ class QuorumController:
 
     def _take_offline(self, broker: int, partitions: frozenset[str]) -> tuple[MetadataRecord, ...]:
         """Take replicas out of the ISRs that are in log directories which have failed (``handleDirectoriesOffline``, KIP-858)."""
-        news = partitions - self._offline.get(broker, frozenset())
-        self._offline[broker] = partitions
-        if not news:
+        known = self._image.brokers[broker]
+        if partitions == known.offline:
             return ()
-        known = tuple(name for name in self._image.with_in_isr(broker) if name in news)
-        return self._changes(known, "log directory failure", gone=broker) if known else ()
+        news = tuple(
+            name
+            for name in self._image.with_in_isr(broker)
+            if name in partitions and name not in known.offline
+        )
+        change = BrokerRegistrationChangeRecord(
+            *(broker, known.broker_epoch, known.fenced, known.in_controlled_shutdown),
+            offline=tuple(sorted(partitions)),
+        )
+        return change, *self._changes(news, "log directory failure", gone=broker)
 
     def _others_are_active(self, broker: int) -> bool:
         return any(known.is_active for other, known in self._image.brokers.items() if other != broker)
@@ -396,11 +399,9 @@ class QuorumController:
         """Return what becomes of partitions (``ReplicationControlManager.generateLeaderAndIsrUpdates``)."""
 
         def is_acceptable(partition: str, replica: int) -> bool:
-            return (
-                replica != gone
-                and (replica == also_acceptable or self._image.is_active(replica))
-                and partition not in self._offline.get(replica, ())
-            )
+            if replica == also_acceptable:
+                return partition not in self._image.brokers[replica].offline
+            return replica != gone and self._image.may_lead(partition, replica)
 
         records = []
         for name in partitions:
@@ -439,9 +440,15 @@ class QuorumController:
         )
 
     def _elr_min_isr(self, partition: str) -> int | None:
+        """Return below which size an ISR leaves an ELR, None without ELRs: no more than the topic's first partition has replicas.
+
+        After ``ReplicationControlManager.getTopicEffectiveMinIsr``.
+        """
         if not self._behaviours.eligible_leader_replicas:
             return None
-        return self._topic_config(_topic_of(partition)).min_insync_replicas
+        topic = _topic_of(partition)
+        first = self._image.partitions.get(f"{topic}-0", self._image.partitions[partition])
+        return min(self._topic_config(topic).min_insync_replicas, len(first.replicas))
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
         """Create a topic if every partition can have a leader; return whether that was done."""
@@ -499,7 +506,7 @@ class QuorumController:
         else:
             assignment = reassignment(known, target)
         rules = LeaderRules(
-            is_acceptable=self._image.is_active,
+            is_acceptable=partial(self._image.may_lead, partition),
             election=self._election(partition),
             elr_min_isr=self._elr_min_isr(partition),
         )
@@ -542,7 +549,7 @@ class QuorumController:
             partition_epoch = known.partition_epoch
             if error == errors.NONE:
                 rules = LeaderRules(
-                    is_acceptable=self._image.is_active,
+                    is_acceptable=partial(self._image.may_lead, name),
                     election=Election.ONLINE,
                     elr_min_isr=self._elr_min_isr(name),
                     raises_epoch=self._behaviours.election_raises_leader_epoch,

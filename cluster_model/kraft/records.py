@@ -28,17 +28,23 @@ class RegisterBrokerRecord:
     broker_epoch: int = -1
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    offline: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
 class BrokerRegistrationChangeRecord:
-    """A broker is fenced, unfenced, or in controlled shutdown; ``expired`` says that it was not heard of for too long."""
+    """A broker is fenced, unfenced, or in controlled shutdown; ``expired`` says that it was not heard of for too long.
+
+    ``offline`` are its replicas in log directories that have failed, None where that is as before (``logDirs`` has the others,
+    KIP-858).
+    """
 
     broker: int
     broker_epoch: int
     fenced: bool
     in_controlled_shutdown: bool
     expired: bool = False
+    offline: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True, frozen=True)

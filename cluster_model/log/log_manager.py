@@ -192,6 +192,10 @@ class LogManager:
 
     # Log directories
 
+    def has_failed_dirs(self) -> bool:
+        """Return whether a log directory has failed, noticed or not."""
+        return bool(self.offline_dirs or self._disk.failed_dirs)
+
     def is_offline(self, partition: str) -> bool:
         """Return whether a partition's log is in a log directory that is known to have failed."""
         return bool(self.offline_dirs) and self._disk.dir_of(partition) in self.offline_dirs

@@ -233,6 +233,9 @@ class FakeListener:
     def __init__(self) -> None:
         self.log: list[object] = []
 
+    def has_failed_log_dirs(self) -> bool:
+        return False
+
     def registered(self, broker_epoch: int) -> None:
         self.log.append(broker_epoch)
 

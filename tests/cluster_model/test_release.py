@@ -184,6 +184,7 @@ def test_what_has_been_repaired_since_the_default_release() -> None:
         "cleaner_waits_for_hw": True,
         "epoch_cache_cut_at_log_end": True,
         "fetch_sessions_keep_epoch": True,
+        "former_life_fetch_refused": True,
         "hw_checks_registration": True,
         "isr_expansion_checks_registration": True,
         "maximal_isr": True,

@@ -55,7 +55,7 @@ class Life:
             state = LeaderAndIsr(2, leader_epoch, (2,), leader_epoch)
             states["t-0"] = LeaderAndIsrPartitionState(1, state, (1, 2))
         self.reader.listener.metadata_changed(
-            MetadataDelta(1, live_brokers, dict.fromkeys(live_brokers, 1), states)
+            MetadataDelta(1, dict.fromkeys(live_brokers, 1), dict.fromkeys(live_brokers, 1), states)
         )
 
     def append(self) -> None:

@@ -12,6 +12,7 @@ from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
@@ -147,6 +148,63 @@ def test_who_has_lost_its_disk_has_not_stopped_in_good_order() -> None:
     known.cluster.start_broker(1)
     known.run(0.5)
     assert known.active.image.partitions[P].elr == ()
+
+
+@pytest.mark.parametrize(
+    ("fails", "elr"), [("never", (1,)), ("before it stops", ()), ("before it starts", ())]
+)
+def test_a_broker_with_a_failed_log_directory_has_not_stopped_in_good_order(
+    fails: str, elr: tuple[int, ...]
+) -> None:
+    """LogManager.readBrokerEpochFromCleanShutdownFiles: each directory has a file, or there is no epoch."""
+    settings = {"min.insync.replicas": 2}
+    known = Kraft(eligible_leader_replicas=True, settings=settings, log_dirs=3)
+    known.cluster.disks[1].dir_by_partition[P] = 1
+    known.cluster.crash_broker(2, power_loss=False)
+    known.run(12)
+    if fails == "before it stops":
+        known.cluster.fail_log_dir(1, 2)
+    known.cluster.stop_broker(1)
+    known.run(8)
+    assert known.active.image.partitions[P].elr == (1,)
+    if fails == "before it stops":
+        known.cluster.repair_log_dir(1, 2)
+    if fails == "before it starts":
+        known.cluster.fail_log_dir(1, 2)
+    known.cluster.start_broker(1)
+    known.run(0.5)
+    assert known.active.image.partitions[P].elr == elr
+
+
+def test_below_which_size_an_isr_leaves_an_elr_goes_by_the_first_partition() -> None:
+    """ReplicationControlManager.getTopicEffectiveMinIsr."""
+    known = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 3})
+    active, led = known.active, known.active.image.partitions[P]
+    assert active._elr_min_isr(P) == 3
+    active._write(
+        (replace(led, replicas=(0,), isr=(0,), partition_epoch=led.partition_epoch + 1),), lambda _: None
+    )
+    other = PartitionRecord("t-1", (0, 1, 2), 0, 0, (0, 1, 2), 0)
+    active._write((other,), lambda _: None)
+    assert active._elr_min_isr("t-1") == 1
+
+
+def test_the_next_controller_knows_which_replicas_are_in_failed_log_directories() -> None:
+    """BrokerRegistrationChangeRecord.logDirs: an election goes by the metadata log, and not by the next heartbeats."""
+    known = Kraft(log_dirs=2, log_dir_failure_reported=True)
+    known.cluster.disks[1].dir_by_partition[P] = 1
+    known.cluster.fail_log_dir(1, 1)
+    known.run(20)
+    assert known.active.image.brokers[1].offline == {P}
+    before = known.active
+    image = ClusterImage.of_snapshot(before.image.write(), before.image.next_offset)
+    assert image.brokers[1].offline == {P}
+    known.cluster.crash_broker(known.controller, power_loss=False)
+    known.run(4)
+    assert known.active is not before
+    assert known.active.image.brokers[1].offline == {P}
+    assert not known.active.image.may_lead(P, 1)
+    assert known.active.image.may_lead("t-1", 1)
 
 
 @pytest.mark.parametrize("combined", [True, False])

@@ -1,5 +1,7 @@
 """How partitions change in KRaft (PartitionChangeBuilder.java): leaders, ISRs, eligible leader replicas (KIP-966)."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.cluster_model.kraft.partition_change import (
@@ -89,6 +91,13 @@ def test_with_enough_in_the_isr_nobody_is_eligible_besides() -> None:
 
 def test_the_last_member_leaves_the_isr_and_stays_eligible() -> None:
     assert changed(partition(isr=(0,), elr=(1,)), (), alive=(2,), min_isr=2) == (-1, 6, (), (1, 0), False)
+
+
+def test_a_replica_that_is_taken_away_stays_eligible_and_is_not_elected() -> None:
+    """PartitionChangeBuilder.maybePopulateTargetElr looks at the ISR and at unclean shutdowns alone."""
+    known = PartitionRecord("t-0", (0, 2), 0, 5, (0,), 7, elr=(1,))
+    assert changed(known, (), alive=(1, 2), min_isr=2) == (-1, 6, (), (1, 0), False)
+    assert recovery_sets(replace(known, isr=(), elr=(1, 0)), (1,).__contains__) == ((0,),)
 
 
 def test_an_eligible_replica_leads_when_the_isr_cannot() -> None:

@@ -1,0 +1,181 @@
+"""A leader in KRaft and the lives of its followers: what a former one has fetched says nothing of the next (KIP-903)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.broker.replica_manager import ReplicaManager
+from harrow.cluster_model.controller.control_plane import INELIGIBLE, MetadataDelta
+from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    FetchRequest,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    ProduceRequest,
+)
+from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.connection import Connection
+from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
+
+P = "t-0"
+
+
+class Asked:
+    """Keeps which ISRs a leader asks for; a test answers."""
+
+    def __init__(self) -> None:
+        self.isrs: list[tuple[int, ...]] = []
+        self.broker_epochs: list[Mapping[int, int]] = []
+        self.answers: list[Callable[[int | None], None]] = []
+
+    def start(self) -> None: ...
+
+    def submit(
+        self,
+        _partition: str,
+        state: LeaderAndIsr,
+        _controller_epoch: int,
+        on_altered: Callable[[int | None], None],
+        broker_epochs: Mapping[int, int],
+    ) -> None:
+        self.isrs.append(state.isr)
+        self.broker_epochs.append(broker_epochs)
+        self.answers.append(on_altered)
+
+
+class Leader:
+    """Broker 0 leads a partition with replicas on 1 and 2, which have registered in epochs 11 and 12."""
+
+    def __init__(self, isr: tuple[int, ...] = (0,), release: str = "4.3", **switches: Any) -> None:
+        self.host = FakeHost("broker-0")
+        self.asked = Asked()
+        self.metadata = MetadataCache()
+        config = broker_config(release, {"replica.fetch.wait.max.ms": 0})
+        self.manager = ReplicaManager(
+            0,
+            self.host,
+            Disk(),
+            config,
+            lambda _: topic_config({}, config),
+            replace(RELEASES[release].behaviours, **switches),
+            self.asked,
+            lambda *_: None,
+            self.metadata,
+        )
+        self.connections: dict[int, Connection] = {}
+        self.correlation_id = 0
+        self.hear(isr, 0)
+
+    def hear(self, isr: tuple[int, ...], partition_epoch: int, **epochs: int) -> None:
+        """Have the metadata log say who is in the ISR, and in which epochs brokers 1 and 2 are registered."""
+        brokers = {0: 10, 1: epochs.get("broker_1", 11), 2: epochs.get("broker_2", 12)}
+        state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 0, isr, partition_epoch), (0, 1, 2))
+        self.metadata.apply(MetadataDelta(10, brokers, brokers, {P: state}))
+        self.manager.apply_metadata(10, {P: state})
+
+    def append(self, records: int = 1) -> None:
+        for _ in range(records):
+            self.correlation_id += 1
+            request = ProduceRequest(1, 30 * SECOND, {P: batch(f"v{self.correlation_id}")})
+            self.manager.handle_produce((self._connection(9), self.correlation_id, request))
+
+    def fetch(self, broker: int, offset: int, broker_epoch: int) -> None:
+        self.correlation_id += 1
+        request = FetchRequest(broker, 0, 1_000_000, {P: (offset, 0)}, replica_epoch=broker_epoch)
+        self.manager.handle_fetch((self._connection(broker), self.correlation_id, request))
+
+    def _connection(self, broker: int) -> Connection:
+        if broker not in self.connections:
+            self.connections[broker] = self.host.connect(
+                "broker-0", "listener", FakeEndpoint(self.host.clock)
+            )
+        return self.connections[broker]
+
+    @property
+    def hw(self) -> int:
+        return self.manager.partitions[P].log.high_watermark
+
+    def log_end_of(self, broker: int) -> int:
+        return self.manager.partitions[P].remote_replicas[broker].log_end_offset
+
+
+@pytest.mark.parametrize(("release", "log_end", "hw"), [("3.6", 2, 2), ("3.9", 0, 0), ("4.3", 0, 0)])
+def test_from_3_7_on_a_fetch_of_a_former_life_does_not_count(release: str, log_end: int, hw: int) -> None:
+    """Replica.updateFetchStateOrThrow (KAFKA-15221)."""
+    leader = Leader((0, 1), release)
+    leader.append(2)
+    leader.hear((0, 1), 1, broker_1=21)
+    leader.fetch(1, 0, 21)
+    leader.fetch(1, 2, 11)
+    assert (leader.log_end_of(1), leader.hw) == (log_end, hw)
+
+
+@pytest.mark.parametrize("broker_epoch", [NO_EPOCH, 21, 22])
+def test_a_fetch_without_an_epoch_or_of_a_life_not_heard_of_yet_counts(broker_epoch: int) -> None:
+    leader = Leader((0, 1))
+    leader.append(2)
+    leader.hear((0, 1), 1, broker_1=21)
+    leader.fetch(1, 2, broker_epoch)
+    assert (leader.log_end_of(1), leader.hw) == (2, 2)
+
+
+@pytest.mark.parametrize(("release", "hw"), [("3.9", 1), ("4.3", 1)])
+def test_the_high_watermark_does_not_wait_for_who_left_the_isr_before_it_has_fetched(
+    release: str, hw: int
+) -> None:
+    """Partition.isBrokerEpochIsrEligible: without a stored broker epoch a follower may not join, so it is not awaited."""
+    leader = Leader((0, 1, 2), release)
+    leader.hear((0, 1), 1)
+    leader.append()
+    leader.fetch(1, 1, 11)
+    assert leader.hw == hw
+
+
+def test_a_member_that_has_not_fetched_yet_is_asked_for_without_an_epoch() -> None:
+    """Partition.addBrokerEpochToIsr."""
+    leader = Leader((0, 2))
+    leader.fetch(1, 0, 11)
+    assert leader.asked.isrs == [(0, 2, 1)]
+    assert leader.asked.broker_epochs == [{1: 11, 2: NO_EPOCH}]
+
+
+def test_what_a_leader_has_asked_for_is_forgotten_when_the_log_says_what_it_knows() -> None:
+    """Partition.makeLeader: a partition epoch that is not older is taken over, and the change under way with it."""
+    leader = Leader()
+    leader.fetch(1, 0, 11)
+    leader.asked.answers[0](1)
+    leader.fetch(2, 0, 12)
+    partition = leader.manager.partitions[P]
+    assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1, 2))
+    leader.hear((0, 1), 1)
+    assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1))
+    leader.asked.answers[1](2)
+    assert (partition.isr, partition.partition_epoch) == ((0, 1), 1), "its answer is out of date"
+    leader.hear((0, 1, 2), 2)
+    assert (partition.isr, partition.partition_epoch) == ((0, 1, 2), 2)
+
+
+def test_a_leader_that_is_ahead_of_the_log_does_not_go_back() -> None:
+    leader = Leader()
+    leader.fetch(1, 0, 11)
+    leader.asked.answers[0](1)
+    leader.hear((0,), 0)
+    assert leader.manager.partitions[P].isr == (0, 1)
+
+
+def test_after_a_replica_was_not_eligible_the_high_watermark_waits_for_the_next_fetch() -> None:
+    """Partition.handleAlterPartitionError."""
+    leader = Leader()
+    leader.fetch(1, 0, 11)
+    leader.append()
+    assert leader.hw == 0
+    leader.metadata.apply(MetadataDelta(10, {0: 10, 2: 12}, {0: 10, 2: 12}, {}))
+    leader.asked.answers[0](INELIGIBLE)
+    assert leader.hw == 0
+    leader.append()
+    assert leader.hw == 2
