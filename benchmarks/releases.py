@@ -1,7 +1,7 @@
 """What the yardstick gives on each release: seeds of `standard` on every profile and metadata mode.
 
-Run ``python -m benchmarks.releases [--seconds S] [--first SEED] [--repaired]``; the table is that of docs/checked-against-kafka.md. A release is
-run as it was, with the flaws that were repaired later or that every release has, and with those repaired: then no promise may be broken.
+Run ``python -m benchmarks.releases [--seconds S] [--first SEED] [--last SEED] [--metadata MODE] [--repaired]``; the table is that of
+docs/checked-against-kafka.md. A release is run as it was, with the flaws that were repaired later or that every release has, and with those repaired: then no promise may be broken.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
@@ -104,13 +104,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument(
+        "--last", type=int, default=sys.maxsize, help="end with this seed, if there is time for it"
+    )
+    parser.add_argument("--metadata", choices=get_args(Metadata), help="leave out the other mode")
     parser.add_argument("--repaired", action="store_true", help="leave out releases with their flaws")
     arguments = parser.parse_args()
-    table = [row for row in rows() if row.is_repaired or not (arguments.repaired and row.has_flaws)]
+    table = [
+        row
+        for row in rows()
+        if (row.is_repaired or not (arguments.repaired and row.has_flaws))
+        and arguments.metadata in {None, row.mode}
+    ]
     first, end = arguments.first, time.monotonic() + arguments.seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end and first <= arguments.last:
         for row in table:
-            for seed in range(first, first + (ROUND_AS_IT_WAS if row.has_flaws else ROUND)):
+            last = min(first + (ROUND_AS_IT_WAS if row.has_flaws else ROUND) - 1, arguments.last)
+            for seed in range(first, last + 1):
                 row.run(seed)
         first += ROUND
         sys.stderr.write("\n".join(["", *(row.cells() for row in table), ""]))
