@@ -1,6 +1,7 @@
 """Simulated seconds and events a second of one core, for standard.yaml with all rules on.
 
-Run ``python -m benchmarks.standard [RUNS]``; ``--profile`` shows where the time goes.
+Run ``python -m benchmarks.standard [RUNS]``; ``--profile`` shows where the time goes. ``--releases 2.4 4.0`` runs the same seeds as of several
+releases, each with its newest metadata mode, in turns, and says what they cost beside the first.
 """
 
 import argparse
@@ -11,10 +12,12 @@ import statistics
 import time
 from collections.abc import Callable
 
+from benchmarks.releases import rows
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.release import RELEASES
 
 
 def main() -> None:
@@ -22,7 +25,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=100)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--releases", nargs="+", choices=RELEASES, metavar="RELEASE")
+    parser.add_argument("--rounds", type=int, default=5, help="of --releases; default %(default)s")
     arguments = parser.parse_args()
+    if arguments.releases:
+        beside_each_other(arguments.releases, arguments.runs, arguments.rounds)
+        return
     plan = load_campaign(resolve("standard")[0]).plans[0]
     run_plan(plan, 0)  # Imports and caches are not what is measured.
     gc.freeze()  # As `harrow run` does: what was imported is not garbage.
@@ -50,6 +58,32 @@ def measure(plan: Plan, runs: int) -> None:
     )
     print(f"events a second:            {events / took:.0f}")
     print(f"milliseconds a run:         {took / runs * 1e3:.1f}")
+
+
+def beside_each_other(releases: list[str], runs: int, rounds: int) -> None:
+    """Run seeds 0 to *runs* as of each release in turn, so often, and print the median CPU time of a run, and its ratio to the first."""
+    plans = {
+        row.release: row.plan
+        for row in rows()
+        if not row.has_flaws and row.mode == RELEASES[row.release].metadata
+    }
+    for release in releases:
+        run_plan(plans[release], 0)
+    gc.freeze()
+    taken_s: dict[str, list[float]] = {release: [] for release in releases}
+    for _ in range(rounds):
+        for release in releases:
+            started = time.process_time()
+            for seed in range(runs):
+                run_plan(plans[release], seed)
+            taken_s[release].append((time.process_time() - started) / runs)
+    first = taken_s[releases[0]]
+    for release in releases:
+        ratios = sorted(one / other for one, other in zip(taken_s[release], first, strict=True))
+        print(
+            f"{release}, {plans[release].cluster.metadata}: {statistics.median(taken_s[release]) * 1e3:.1f} ms a run, "
+            f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) of {releases[0]}"
+        )
 
 
 def profile(work: Callable[[], None]) -> None:
