@@ -243,8 +243,10 @@ def _joined_anew(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
     is_of_member = broken.event.invariant == invariants.ISR_HOLDS_COMMITTED and broker == broken.event.broker
     if not (is_promised and is_of_member):
         return False
+    changes: Sequence[TraceLine[events.LeaderElected | events.IsrReduced | events.IsrWritten]]
+    changes = story.events(events.LeaderElected, events.IsrReduced, events.IsrWritten)
     joined, was_member = 0, True
-    for number, event in story.events(events.LeaderElected, events.IsrReduced, events.IsrWritten):
+    for number, event in changes:
         if number >= broken.number:
             break
         is_member = broker in event.isr
