@@ -191,7 +191,8 @@ class Evidence:
     ``held_up`` are the partitions of which nothing could be read with read_committed from an offset on, when any transaction had to
     have ended: that was read back, up to there. A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
     ``offset_replicas`` are the logs of ``__consumer_offsets``, where applications commit offsets in transactions and they are known.
-    Where no log could be watched ``follows_logs`` is false: it has neither appends nor truncations.
+    Where no log could be watched ``follows_logs`` is false: it has neither appends nor truncations. ``metadata`` is where brokers
+    keep theirs: ``zookeeper`` or ``kraft``.
     """
 
     release: str
@@ -212,4 +213,5 @@ class Evidence:
     held_up: Mapping[str, int] = field(default_factory=dict)
     in_order: bool = True
     follows_logs: bool = True
+    metadata: str = "zookeeper"
     offset_replicas: Mapping[str, Mapping[int, FinalLog]] = field(default_factory=dict)

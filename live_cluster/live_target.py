@@ -289,6 +289,7 @@ class LiveTarget:
         spec = self._cluster.spec
         return Evidence(
             release=self._plan.kafka,
+            metadata=self._plan.metadata,
             operations=self._reports.operations(),
             trace=self.trace.events,
             process_names=self._reports.process_names,

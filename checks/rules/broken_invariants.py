@@ -25,6 +25,8 @@ from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
+from harrow.cluster_model.release import value_in
+from harrow.cluster_model.topology import KRAFT
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
@@ -130,7 +132,7 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
             because = catalogue.unclean_election_broke_invariant.conclude()
             prevented_by = (prevention.CLEAN_ELECTIONS,)
             return Cause((because,), promise.UNCLEAN_ELECTION, prevented_by), election
-        loss = _loss(broken, group)
+        loss = _loss(story, broken, group)
         if loss is not None and loss.lost_with_disk:
             because = catalogue.disk_loss_in_isr.conclude()
             return Cause((because,), promise.DISK_FAILURE), _line_of(loss)
@@ -215,13 +217,46 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
     return None
 
 
-def _loss(broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
+def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
     """Return the copy that went with the power or the disk of a replica which had not got it again."""
     for copy in {copy.broker: copy for copy in group}.values():
         went_with_machine = copy.lost_with_power or copy.lost_with_disk
-        if went_with_machine and copy.removed is not None and copy.removed.number < broken.number:
+        if (
+            went_with_machine
+            and copy.removed is not None
+            and copy.removed.number < broken.number
+            and not _joined_anew(story, broken, copy.broker, copy.removed.number)
+        ):
             return copy
     return None
+
+
+def _joined_anew(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
+    """Return whether the member that lacks a record lost it in a former life, and was let into the ISR in a later one.
+
+    With KIP-903 (`replica_epoch_checked`) it joins by a fetch of its present life alone, so that it has what is committed: its
+    loss permits nothing then. One that was a member when it lost the record, or joined before it had registered anew, does not join
+    again: it counts as before.
+    """
+    evidence = story.evidence
+    is_promised = evidence.metadata == KRAFT and value_in(evidence.release, "replica_epoch_checked")
+    is_of_member = broken.event.invariant == invariants.ISR_HOLDS_COMMITTED and broker == broken.event.broker
+    if not (is_promised and is_of_member):
+        return False
+    changes: Sequence[TraceLine[events.LeaderElected | events.IsrReduced | events.IsrWritten]]
+    changes = story.events(events.LeaderElected, events.IsrReduced, events.IsrWritten)
+    joined, was_member = 0, True
+    for number, event in changes:
+        if number >= broken.number:
+            break
+        is_member = broker in event.isr
+        if is_member != was_member:
+            joined = number if is_member and isinstance(event, events.IsrWritten) else 0
+        was_member = is_member
+    return any(
+        lost < number < joined and event.broker == broker
+        for number, event in story.events(events.BrokerRegistered)
+    )
 
 
 def _line_of(loss: LogEntry) -> int | None:
@@ -304,7 +339,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     invariants.ISR_HOLDS_COMMITTED: Promise(
         promised_by=(promise.IN_SYNC_REPLICAS,),
         permissions=_COMMITTED,
-        releases="kept since 0.11 (KIP-101), when joining the ISR since 2.0.1 (KAFKA-7128)",
+        releases="kept since 0.11 (KIP-101), when joining the ISR since 2.0.1 (KAFKA-7128), after a restart since 3.5 in KRaft (KIP-903)",
     ),
     invariants.ONE_CONTROLLER_PER_EPOCH: Promise(promised_by=(promise.CONTROLLER_EPOCH,)),
     invariants.LOG_MATCHING: Promise(

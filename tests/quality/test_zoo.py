@@ -16,9 +16,6 @@ from tests.plain_environment import ROOT
 BUDGET = 4_000
 """Within so many seeds a flaw has to be found."""
 
-RARE = {"joined-member-forgotten", "former-life-joins-isr", "reelected-leader-keeps-positions"}
-"""Flaws that the swarms have not been seen to find: campaigns of the library and scripts of their own do (`tests/scenarios/test_mutants.py`)."""
-
 TABLE = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
 MEASURED = {name: int(seeds) - 1 for name, seeds in re.findall(r"(?m)^\| `([\w-]+)` \| (\d+) \|", TABLE)}
 """The seed that found a flaw when the table was made: where to begin, for a change of the swarm makes it another one."""
@@ -28,7 +25,7 @@ def runs(plan: Plan, seeds: Iterable[int]) -> Iterator[RunResult]:
     return (run_plan(plan, seed) for seed in seeds)
 
 
-@pytest.mark.parametrize("name", [name for name in MUTANTS if name not in RARE])
+@pytest.mark.parametrize("name", MUTANTS)
 def test_a_flaw_is_found(name: str) -> None:
     seeds = (MEASURED.get(name, 0), *range(BUDGET))
     assert any(run.verdict.status == VIOLATED for run in runs(swarm_with_mutant(name), seeds))

@@ -88,6 +88,7 @@ class ModelTarget:
         ]
         return Evidence(
             release=cluster.release,
+            metadata=cluster.metadata,
             operations=cluster.history.operations,
             trace=cluster.trace.events,
             process_names=cluster.history.process_names,

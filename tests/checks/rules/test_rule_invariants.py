@@ -6,6 +6,7 @@ import pytest
 
 from harrow.campaigns.record.phrases import because, preventions
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
+from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES, rules_for, watched_in
 from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE
@@ -126,6 +127,49 @@ class TestPowerLoss:
         run.truncate(1, 1)
         broken(run, invariant, 1, 1)
         assert run.judge(invariant).status == VIOLATED
+
+
+class TestMemberThatJoinsAnew:
+    """KIP-903: in KRaft who has restarted joins the ISR by a fetch of its present life, and so has what is committed."""
+
+    def run(self, *, registered: bool = True, leaves: bool = True) -> RunBuilder:
+        run = committed("a", "b")
+        if leaves:
+            run.event("isr_reduced", controller=0, partition=PARTITION, leader=0, leader_epoch=0, isr=(0,))
+        run.lose_power(1, flushed=1)
+        if registered:
+            run.event("broker_registered", broker=1, broker_epoch=9)
+        run.event("isr_written", broker=0, partition=PARTITION, leader_epoch=0, isr=(0, 1))
+        broken(run, "isr-holds-committed", 1, 1)
+        return run
+
+    def judged(self, run: RunBuilder, release: str = "4.3", metadata: str = "kraft") -> str | None:
+        evidence = replace(run.evidence(), release=release, metadata=metadata)
+        (finding,) = RULES["isr-holds-committed"].judge(Index(evidence)).findings
+        return finding.permitted_by
+
+    def test_what_it_lost_in_a_former_life_permits_nothing(self) -> None:
+        assert self.judged(self.run()) is None
+
+    @pytest.mark.parametrize(("release", "metadata"), [("2.8", "zookeeper"), ("3.9", "zookeeper")])
+    def test_before_that_a_fetch_of_a_former_life_lets_it_in(self, release: str, metadata: str) -> None:
+        assert self.judged(self.run(), release, metadata) == FLUSH
+
+    def test_one_that_joins_before_it_has_registered_counts_as_before(self) -> None:
+        assert self.judged(self.run(registered=False)) == FLUSH
+
+    def test_one_that_never_left_does_not_join(self) -> None:
+        assert self.judged(self.run(leaves=False)) == FLUSH
+
+    def test_what_another_replica_lost_permits_it_all_the_same(self) -> None:
+        run = committed("a", "b")
+        run.event("isr_reduced", controller=0, partition=PARTITION, leader=0, leader_epoch=0, isr=(0,))
+        run.lose_power(1, flushed=1)
+        run.event("broker_registered", broker=1, broker_epoch=9)
+        run.lose_power(0, flushed=1)
+        run.event("isr_written", broker=0, partition=PARTITION, leader_epoch=0, isr=(0, 1))
+        broken(run, "isr-holds-committed", 1, 1)
+        assert self.judged(run) == FLUSH
 
 
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
