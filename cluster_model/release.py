@@ -19,11 +19,16 @@ NEVER: Final = "never"
 WITH_SELECTOR: Final = "with_selector"
 ALWAYS: Final = "always"
 WHILE_COMPLETING: Final = "while_completing"
+WHILE_SILENT: Final = "while_silent"
 WITH_OTHER_PROTOCOL: Final = "with_other_protocol"
 
 TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
 HANGS: Final = "hangs"
+
+CAPPED: Final = "capped"
+JITTERED: Final = "jittered"
+AFTER_REFUSAL: Final = "after_refusal"
 
 DEFAULT_RELEASE: Final = "2.4"
 
@@ -956,10 +961,42 @@ class Behaviours:
     )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
-        "no leader when it is back.",
+        "no leader when it is back. A leader that has resigned and sees no successor asks in the next epoch. Before, it stood for "
+        "election there.",
         "KIP-996, KafkaRaftClient",
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
+        is_repair=False,
+    )
+    election_backoff: str = _switch(
+        "How long a candidate in KRaft that is not elected waits until it stands again. Up to 100 ms times 2, 4, 8 and so on, `capped` at "
+        "controller.quorum.election.backoff.max.ms, so that several that have got there stand at the same moment again and again; the same in "
+        "steps of 50 ms, and `jittered` at that maximum too; that after a refusal only, while one that hears nothing stands again when its "
+        "election timeout is over; or never, so that a refused candidate waits for that timeout as well.",
+        "KAFKA-18345, KafkaRaftClient.pollCandidate, RaftUtil.binaryExponentialElectionBackoffMs",
+        meaning="a candidate waits for its election timeout, and does not back off (KAFKA-18345)",
+        latest=NEVER,
+        choices=(CAPPED, JITTERED, AFTER_REFUSAL, NEVER),
+        before=(("3.9.2", CAPPED), ("4.0", JITTERED), ("4.1", AFTER_REFUSAL)),
+        is_repair=False,
+    )
+    voters_look_for_leader: bool = _switch(
+        "In KRaft a voter that knows no leader, or whose leader does not answer, fetches from other voters and so finds the leader, as brokers do. "
+        "Before, it waited for its timeout and stood for election, which deposes a leader that it had not heard of.",
+        "KAFKA-17030, KafkaRaftClient.pollUnattachedCommon, maybeSendFetchToBestNode",
+        meaning="a voter without a leader looks for one (KAFKA-17030)",
+        before=(("3.9.1", False),),
+        is_repair=False,
+    )
+    begin_quorum_epoch_repeated: str = _switch(
+        "Whether a leader of KRaft says again that it leads, each half of controller.quorum.fetch.timeout.ms: never, once a voter has heard it; "
+        "always, to all voters; or to those alone that have not fetched for that long. A voter that is in a later epoch answers so, and "
+        "deposes the leader.",
+        "KAFKA-16536, KAFKA-16926, LeaderState.timeUntilBeginQuorumEpochTimerExpires, needToSendBeginQuorumRequests",
+        meaning="a leader says again that it leads to who does not fetch (KAFKA-16536, KAFKA-16926)",
+        latest=WHILE_SILENT,
+        choices=(NEVER, ALWAYS, WHILE_SILENT),
+        before=(("3.9", NEVER), ("4.2", ALWAYS)),
         is_repair=False,
     )
     fetch_tells_high_watermark: bool = _switch(

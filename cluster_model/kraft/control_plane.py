@@ -73,6 +73,9 @@ class QuorumControlPlane:
         return self.servers.get(node) or self._brokers[node]
 
     def start(self) -> None:
+        # One that starts may look for a leader among those that have not started yet.
+        for node in self._voters:
+            self._network.add(self._process(node), server_name(node))
         for node in self.servers:
             self.start_server(node)
 

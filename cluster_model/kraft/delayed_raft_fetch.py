@@ -66,8 +66,10 @@ class DelayedRaftFetch:
             self.since_us = since_us
 
     def answered(self) -> RaftFetchResponse:
-        """Be a fetch that has been answered with nothing, as all was when it began to wait."""
-        self.purgatory.forget(self)
+        """Be a fetch that has been answered with nothing, as all was when it began to wait; since then its server may have died."""
+        connection = self.message[0]
+        if connection.server.incarnation == connection.server_incarnation:
+            self.purgatory.forget(self, self.deadline_us)
         return self.empty
 
     def repetition(self) -> RaftFetchRequest:
@@ -77,12 +79,12 @@ class DelayedRaftFetch:
 class RaftFetchPurgatory:
     """The fetches that wait, in their order, and how each is answered.
 
-    *on_left* is told of each that waits no longer, when it came last.
+    *on_left* is told of each that waits no longer, when it came last, and when it was answered.
     """
 
     __slots__ = ("_host", "_idle", "_next", "_on_left", "_waiting")
 
-    def __init__(self, host: Host, on_left: Callable[[int, int], None]) -> None:
+    def __init__(self, host: Host, on_left: Callable[[int, int, int], None]) -> None:
         self._host = host
         self._on_left = on_left
         self._next = 0
@@ -109,13 +111,13 @@ class RaftFetchPurgatory:
 
     def complete(self, fetch: DelayedRaftFetch) -> None:
         """Answer a fetch."""
-        self.forget(fetch)
+        self.forget(fetch, self._host.clock.now_us)
         self._host.send_response(fetch.message[0], fetch.message[1], fetch.answer())
 
-    def forget(self, fetch: DelayedRaftFetch) -> None:
+    def forget(self, fetch: DelayedRaftFetch, answered_us: int) -> None:
         fetch.completed = True
         self._waiting.pop(fetch.number, None)
-        self._on_left(fetch.request.replica_id, fetch.fetched_us)
+        self._on_left(fetch.request.replica_id, fetch.fetched_us, answered_us)
 
     def is_awake(self, fetch: DelayedRaftFetch) -> None:
         self._idle.pop(fetch.message[0].id, None)

@@ -16,11 +16,18 @@ from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.events import CommittedMetadataCut
 from harrow.cluster_model.kraft import protocol
-from harrow.cluster_model.kraft.delayed_raft_fetch import RaftFetchPurgatory
+from harrow.cluster_model.kraft.delayed_raft_fetch import FETCH_WAIT_MAX_US, RaftFetchPurgatory
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot, OffsetAndEpoch
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release import (
+    AFTER_REFUSAL,
+    ALWAYS,
+    CAPPED,
+    JITTERED,
+    NEVER,
+    Behaviours,
+)
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
@@ -28,8 +35,10 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 RETRY_BACKOFF_US: Final = 20 * US_PER_MS
 """``controller.quorum.retry.backoff.ms``."""
-BACKOFF_BASE_US: Final = 100 * US_PER_MS
-"""What a voter that was not elected begins with (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
+BACKOFF_BASE_US: Final = 50 * US_PER_MS
+"""In steps of which a candidate that was not elected backs off (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
+CAPPED_BACKOFF_BASE_US: Final = 100 * US_PER_MS
+"""The same before 3.9.2."""
 SHUTDOWN_MAX_US: Final = 5 * US_PER_SECOND
 """How long a node that stops waits for another leader (``KafkaRaftClientDriver``)."""
 
@@ -50,8 +59,8 @@ class Role(Enum):
 class QuorumConfig:
     """``controller.quorum.*``, in microseconds, and what came with a release.
 
-    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166. A voter that does not go by
-    ``one_vote`` votes for more than one candidate in an epoch. A node that does not go by ``keeps_log`` has nothing but its latest snapshot
+    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166, ``election_backoff`` KAFKA-18345,
+    ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated`` KAFKA-16536. A voter that does not go by ``one_vote`` votes for more than one candidate in an epoch. A node that does not go by ``keeps_log`` has nothing but its latest snapshot
     when it starts.
     """
 
@@ -62,6 +71,9 @@ class QuorumConfig:
     check_quorum: bool
     pre_vote: bool
     tells_high_watermark: bool
+    election_backoff: str
+    looks_for_leader: bool
+    begin_epoch_repeated: str
     one_vote: bool = True
     keeps_log: bool = True
 
@@ -76,6 +88,9 @@ class QuorumConfig:
             pre_vote=behaviours.pre_vote,
             check_quorum=behaviours.check_quorum,
             tells_high_watermark=behaviours.fetch_tells_high_watermark,
+            election_backoff=behaviours.election_backoff,
+            looks_for_leader=behaviours.voters_look_for_leader,
+            begin_epoch_repeated=behaviours.begin_quorum_epoch_repeated,
             one_vote=behaviours.one_vote_per_epoch,
             keeps_log=behaviours.snapshot_cuts_shorter_log_only,
         )
@@ -137,10 +152,13 @@ class RaftClient:
         self._votes: dict[int, bool] = {}
         self._is_backing_off = False
         self._elections = 0
-        # As leader: where its epoch begins, how far each node has fetched and when.
+        # As leader: where and when its epoch begins, how far each node has fetched, when, and when it was answered.
         self._epoch_start = 0
+        self._elected_us = 0
         self._end_offsets: dict[int, int] = {}
         self._fetched_us: dict[int, int] = {}
+        self._answered_us: dict[int, int] = {}
+        self._is_beginning_again = False
         self._fetch_purgatory = RaftFetchPurgatory(host, self._fetch_left)
         # Having resigned: who has not heard of it yet, and who is to succeed.
         self._unacked: dict[int, None] = {}
@@ -166,18 +184,26 @@ class RaftClient:
         return self.is_leader and self.high_watermark > self._epoch_start
 
     def start(self) -> None:
-        """Go on with the leader of before; without one observers look for it, and voters wait for their election timeout."""
+        """Be what it was before (``QuorumState.initialize``): a follower of the same leader, or a candidate of the same epoch.
+
+        Who led before does not do so again in that epoch, and resigns. From 4.0 on a follower has its vote on disk as well, so that one that
+        stood for election itself asks for votes again before it follows.
+        """
         latest = self.log.latest_snapshot
         if latest is not None and not self._config.keeps_log:
             self.log.start_from_snapshot(latest)
         leader = self.log.leader
-        if leader in self._peers:
-            self._transition_to_follower(self.log.epoch, leader)
-        elif self._voters == (self.node,):
+        has_stood = self.log.voted_for == self.node and (leader == NO_NODE or self._config.pre_vote)
+        if self._voters == (self.node,):
             self._transition_to_candidate()
         elif leader == self.node:
-            # Who led before does not do so again in the same epoch (``QuorumState.initialize``).
             self._transition_to_resigned(())
+        elif has_stood and self.is_voter:
+            self._elections = 1
+            self._transition(Role.CANDIDATE, self.log.epoch, NO_NODE)
+            self._ask_for_votes()
+        elif leader in self._peers:
+            self._transition_to_follower(self.log.epoch, leader)
         else:
             self._transition_to_unattached(self.log.epoch)
 
@@ -231,14 +257,20 @@ class RaftClient:
         A voter that waits for an election already waits no longer for a later epoch, of a candidate that cannot win.
         """
         deadline_us = self._deadline_us
-        if self.role not in (Role.UNATTACHED, Role.CANDIDATE, Role.PROSPECTIVE):
-            deadline_us = None
+        is_waiting = self.role in (Role.UNATTACHED, Role.CANDIDATE, Role.PROSPECTIVE) or (
+            self.role is Role.RESIGNED and self._config.pre_vote
+        )
+        self._elections = 0
         self._transition(Role.UNATTACHED, epoch, NO_NODE)
-        if self.is_voter and deadline_us is not None:
-            self._await_election(max(deadline_us - self._host.clock.now_us, 0))
-        elif self.is_voter:
-            self._await_election(self._random_election_timeout_us())
+        if not self.is_voter:
+            self._fetch(self._turn)
+            return
+        if deadline_us is not None and is_waiting:
+            timeout_us = max(deadline_us - self._host.clock.now_us, 0)
         else:
+            timeout_us = self._random_election_timeout_us()
+        self._await_election(timeout_us)
+        if timeout_us and self._config.looks_for_leader:
             self._fetch(self._turn)
 
     def _transition_to_prospective(self) -> None:
@@ -251,6 +283,9 @@ class RaftClient:
         self._elections += 1
         self._transition(Role.CANDIDATE, self.log.epoch + 1, NO_NODE)
         self.log.voted_for = self.node
+        self._ask_for_votes()
+
+    def _ask_for_votes(self) -> None:
         self._await_election(self._random_election_timeout_us())
         self._send_vote_requests(pre_vote=False)
 
@@ -267,9 +302,13 @@ class RaftClient:
         self._elections = 0
         self._epoch_start = self.log.end_offset
         self._end_offsets = dict.fromkeys(self._voters, -1)
-        self._fetched_us = dict.fromkeys(self._voters, self._host.clock.now_us)
+        self._elected_us = self._host.clock.now_us
+        self._fetched_us = dict.fromkeys(self._voters, self._elected_us)
+        self._answered_us = dict(self._fetched_us)
+        self._is_beginning_again = False
         for voter in self._peers:
             self._send_begin_quorum_epoch(voter, self._turn)
+        self._await_begin_quorum_epoch()
         if self._peers and self._config.check_quorum:
             self._after(self._check_quorum_timeout_us(), self._check_quorum)
         self.append((LeaderChangeMessage(self.node),))
@@ -279,6 +318,8 @@ class RaftClient:
 
     def _transition_to_resigned(self, preferred_successors: tuple[int, ...]) -> None:
         self._transition(Role.RESIGNED, self.log.epoch, NO_NODE)
+        # It stands on disk that it has led in this epoch: it neither votes nor is elected there when it is back.
+        self.log.leader = self.node
         self._preferred_successors = preferred_successors
         self._unacked = dict.fromkeys(self._peers)
         self._await_election(self._random_election_timeout_us())
@@ -336,20 +377,36 @@ class RaftClient:
         assert self._deadline_us is not None
         if self._host.clock.now_us < self._deadline_us or self._on_shutdown is not None:
             return
-        if self.role is Role.CANDIDATE:
+        if self._is_backing_off:
+            return
+        if self.role is Role.CANDIDATE and self._config.election_backoff in (CAPPED, JITTERED):
             self._start_backing_off()
+        elif self.role is Role.RESIGNED and self._config.pre_vote:
+            # In its own epoch it would be told of itself as the leader (``pollResigned``).
+            self._transition_to_unattached(self.log.epoch + 1)
         elif self.role is Role.PROSPECTIVE and self.leader != NO_NODE:
             self._transition_to_follower(self.log.epoch, self.leader)
         else:
             self._stand_for_election()
 
     def _start_backing_off(self) -> None:
-        """Wait longer each time, for as long as it draws (``binaryExponentialElectionBackoffMs``)."""
         if not self._is_backing_off:
             self._is_backing_off = True
-            drawn = self._host.choices.network.below(2 << min(self._elections - 1, 20))
-            backoff_us = min(BACKOFF_BASE_US * drawn, self._config.election_backoff_max_us)
-            self._after(backoff_us, lambda _: self._stand_for_election())
+            self._after(self._candidate_backoff_us(), lambda _: self._stand_for_election())
+
+    def _candidate_backoff_us(self) -> int:
+        """Return how long a candidate waits that was not elected, longer each time (``binaryExponentialElectionBackoffMs``)."""
+        draw = self._host.choices.network
+        backoff_max_us = self._config.election_backoff_max_us
+        if self._config.election_backoff == CAPPED:
+            drawn = draw.below(2 << min(self._elections - 1, 20))
+            return min(CAPPED_BACKOFF_BASE_US * drawn, backoff_max_us)
+        bound = 2 << min(self._elections - 1, 10)
+        if self._config.election_backoff == AFTER_REFUSAL:
+            bound -= 1  # 4.0 draws from 1 to below the bound, 3.9.2 up to it.
+        drawn = 1 + draw.below(bound)
+        jitter_us = draw.below(BACKOFF_BASE_US // US_PER_MS) * US_PER_MS
+        return min(BACKOFF_BASE_US * drawn, backoff_max_us + jitter_us)
 
     def _stand_for_election(self) -> None:
         if self._on_shutdown is not None:
@@ -372,17 +429,24 @@ class RaftClient:
             if turn != self._turn:
                 return
             if response is None:
-                self._after(RETRY_BACKOFF_US, lambda again: self._send_vote_request(voter, request, again))
+                if not self._is_backing_off and not self._is_refused():
+                    self._after(
+                        RETRY_BACKOFF_US, lambda again: self._send_vote_request(voter, request, again)
+                    )
             elif not self._maybe_transition(response.epoch, response.leader):
                 self._votes[voter] = response.granted
                 self._count_votes()
 
         self._peers[voter].send(request, answered)
 
+    def _is_refused(self) -> bool:
+        """Return whether so many are against it that it cannot be elected any more (``isVoteRejected``)."""
+        return len(self._votes) - sum(self._votes.values()) > (len(self._voters) - 1) // 2
+
     def _count_votes(self) -> None:
         majority = len(self._voters) // 2 + 1
         granted = sum(self._votes.values())
-        is_rejected = len(self._votes) - granted > len(self._voters) - majority
+        is_rejected = self._is_refused()
         if self.role is Role.PROSPECTIVE:
             if granted >= majority:
                 self._transition_to_candidate()
@@ -393,7 +457,7 @@ class RaftClient:
                 self._transition_to_unattached(self.log.epoch)
         elif granted >= majority:
             self._transition_to_leader()
-        elif is_rejected:
+        elif is_rejected and self._config.election_backoff != NEVER:
             self._start_backing_off()
 
     # Following
@@ -418,9 +482,11 @@ class RaftClient:
             self._transition_to_unattached(self.log.epoch)
 
     def _fetch(self, turn: int) -> None:
-        """Fetch from the leader. While none is known, or it does not answer, an observer asks one voter after the other."""
+        """Fetch from the leader. Who knows of none, or gets no answer, asks one voter after the other; in old releases only an observer does."""
         asked = self.leader
-        if asked == NO_NODE or (self._leader_failed and not self.is_voter):
+        if asked == NO_NODE and self._on_shutdown is not None:
+            return
+        if asked == NO_NODE or (self._leader_failed and (self._config.looks_for_leader or not self.is_voter)):
             others = tuple(self._peers)
             asked = others[self._next_voter % len(others)]
             self._next_voter += 1
@@ -513,6 +579,47 @@ class RaftClient:
 
     # Leading
 
+    def _begin_quorum_epoch_timeout_us(self) -> int:
+        """Return how often a leader says that it leads (``LeaderState.beginQuorumEpochTimeoutMs``)."""
+        return self._config.fetch_timeout_us // 2
+
+    def _await_begin_quorum_epoch(self) -> None:
+        """Be the leader that says again that it leads, as long as there is a voter whose fetch does not wait here.
+
+        To one that fetches it is nothing new. So a quorum where all do costs nothing for it.
+        """
+        if (
+            self.is_leader
+            and self._peers
+            and not self._is_beginning_again
+            and not self._is_closed
+            and self._config.begin_epoch_repeated != NEVER
+        ):
+            self._is_beginning_again = True
+            period_us = self._begin_quorum_epoch_timeout_us()
+            elapsed_us = self._host.clock.now_us - self._elected_us
+            self._after(period_us - elapsed_us % period_us, self._begin_quorum_epoch_again)
+
+    def _begin_quorum_epoch_again(self, turn: int) -> None:
+        self._is_beginning_again = False
+        waiting = self._fetch_purgatory.last_fetches()
+        others = [voter for voter in self._peers if voter not in waiting]
+        for voter in others:
+            if self._is_silent(voter) and not self._peers[voter].in_flight:
+                self._send_begin_quorum_epoch(voter, turn)
+        if others:
+            self._await_begin_quorum_epoch()
+
+    def _is_silent(self, voter: int) -> bool:
+        """Return whether a voter that has no fetch waiting is to be told again; one that was answered just now may be about to fetch."""
+        now_us = self._host.clock.now_us
+        if now_us - self._answered_us[voter] < FETCH_WAIT_MAX_US:
+            return False
+        silent_us = now_us - self._fetched_us[voter]
+        return (
+            self._config.begin_epoch_repeated == ALWAYS or silent_us >= self._begin_quorum_epoch_timeout_us()
+        )
+
     def _send_begin_quorum_epoch(self, voter: int, turn: int) -> None:
         request = protocol.BeginQuorumEpochRequest(self.log.epoch, self.node)
 
@@ -520,8 +627,8 @@ class RaftClient:
             if turn != self._turn:
                 return
             if response is None:
-                # One that fetches knows.
-                if self._end_offsets[voter] < 0:
+                # One that fetches knows, and from 3.9 on the timer says it again.
+                if self._end_offsets[voter] < 0 and self._config.begin_epoch_repeated == NEVER:
                     self._after(RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again))
             else:
                 self._maybe_transition(response.epoch, response.leader)
@@ -566,9 +673,11 @@ class RaftClient:
         else:
             self._after(self._check_quorum_timeout_us() - silent_us, self._check_quorum)
 
-    def _fetch_left(self, replica: int, fetched_us: int) -> None:
+    def _fetch_left(self, replica: int, fetched_us: int, answered_us: int) -> None:
         if replica in self._fetched_us:
             self._fetched_us[replica] = max(self._fetched_us[replica], fetched_us)
+            self._answered_us[replica] = max(self._answered_us[replica], answered_us)
+            self._await_begin_quorum_epoch()
 
     def _maybe_commit(self) -> None:
         ends = {**self._end_offsets, self.node: self.log.end_offset}
@@ -672,7 +781,9 @@ class RaftClient:
             self._respond(message, answer)
             return
         if request.replica_id in self._end_offsets:
-            self._fetched_us[request.replica_id] = self._host.clock.now_us
+            self._fetched_us[request.replica_id] = self._answered_us[request.replica_id] = (
+                self._host.clock.now_us
+            )
             if self._end_offsets[request.replica_id] != request.fetch_offset:
                 self._end_offsets[request.replica_id] = request.fetch_offset
                 self._maybe_commit()

@@ -80,9 +80,9 @@ class Network:
 
     # Connections
 
-    def add(self, process: Process) -> None:
-        """Have a process that starts be known, and refuse who connects to it before it listens."""
-        self._endpoints[process.name] = (process, None)
+    def add(self, process: Process, name: str | None = None) -> None:
+        """Have a process that starts be known, by its own name or another, and refuse who connects to it before it listens."""
+        self._endpoints[name or process.name] = (process, None)
 
     def listen(self, process: Process, endpoint: ServerEndpoint, name: str | None = None) -> None:
         """Have *endpoint* accept the connections to *process*, which may be known by several names."""

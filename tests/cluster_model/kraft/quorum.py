@@ -12,6 +12,7 @@ from harrow.cluster_model.kraft.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
+from harrow.cluster_model.release import behaviours_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -85,7 +86,12 @@ class Quorum:
         pre_vote: bool = False,
         tells_hw: bool = False,
         check_quorum: bool = True,
+        election_backoff: str | None = None,
+        looks_for_leader: bool | None = None,
+        begin_epoch_repeated: str | None = None,
     ) -> None:
+        # What goes with the others: 3.9 without pre-vote, the newest release with it.
+        release = behaviours_in("4.3" if pre_vote else "3.9")
         choices = Choices.from_seed(seed)
         self.simulator = Simulator()
         self.trace = Trace(self.simulator)
@@ -99,6 +105,9 @@ class Quorum:
             pre_vote=pre_vote,
             check_quorum=check_quorum,
             tells_high_watermark=tells_hw,
+            election_backoff=election_backoff or release.election_backoff,
+            looks_for_leader=release.voters_look_for_leader if looks_for_leader is None else looks_for_leader,
+            begin_epoch_repeated=begin_epoch_repeated or release.begin_quorum_epoch_repeated,
         )
         self._choices = choices
         self.nodes = [Node(number, Process(f"controller-{number}")) for number in range(voters + observers)]
@@ -106,6 +115,8 @@ class Quorum:
         self._stopping: set[int] = set()
         self.chosen: list[tuple[int, MetadataRecord]] = []
         self._images: dict[int, tuple[MetadataRecord, ...]] = {}
+        for node in self.nodes:
+            self.network.add(node.process, server_name(node.id))
         for node in self.nodes:
             self._begin(node)
 

@@ -19,7 +19,7 @@ from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
-from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.release import NEVER, RELEASES, WHILE_SILENT, Behaviours
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
@@ -722,6 +722,9 @@ class Life:
             check_quorum=True,
             pre_vote=True,
             tells_high_watermark=True,
+            election_backoff=NEVER,
+            looks_for_leader=True,
+            begin_epoch_repeated=WHILE_SILENT,
         )
         log = MetadataLog()
         log.leader = 3_000

@@ -8,6 +8,15 @@ from hypothesis import strategies as st
 
 from harrow.cluster_model.kraft.protocol import VoteRequest
 from harrow.cluster_model.kraft.raft import RaftClient, Role
+from harrow.cluster_model.release import (
+    AFTER_REFUSAL,
+    ALWAYS,
+    CAPPED,
+    JITTERED,
+    NEVER,
+    WHILE_SILENT,
+    behaviours_in,
+)
 from tests.cluster_model.kraft.quorum import MS, SECOND, Quorum
 
 
@@ -285,6 +294,214 @@ def test_followers_hear_of_a_commit_with_the_next_record_or_half_a_second_later(
     assert (quorum.numbers(3) == [1]) == at_once
     quorum.run(600 * MS)
     assert quorum.numbers(3) == [1]
+
+
+def refused_candidate(quorum: Quorum) -> RaftClient:
+    """Return a voter that has stood for election and has no chance."""
+    leader = elected(quorum)
+    raft = raft_of(quorum, (leader + 1) % 3)
+    for other in {0, 1, 2} - {raft.node}:
+        quorum.pause(other)
+    raft._transition_to_candidate()
+    raft._votes = {raft.node: True, **dict.fromkeys({0, 1, 2} - {raft.node}, False)}
+    raft._count_votes()
+    return raft
+
+
+@pytest.mark.parametrize(
+    ("release", "backs_off", "at_timeout"),
+    [("3.6", True, True), ("3.9", True, True), ("4.0", True, False), ("4.3", False, False)],
+)
+def test_a_candidate_that_is_refused_backs_off_up_to_4_0_and_one_that_hears_nothing_up_to_3_9(
+    release: str, backs_off: bool, at_timeout: bool
+) -> None:
+    """KAFKA-18345: from 4.1 on it waits for its election timeout, at the end of which it stands again at once."""
+    switch = behaviours_in(release).election_backoff
+    pre_vote = behaviours_in(release).pre_vote
+    raft = refused_candidate(Quorum(pre_vote=pre_vote, election_backoff=switch))
+    assert raft._is_backing_off == backs_off
+    quorum = Quorum(pre_vote=pre_vote, election_backoff=switch)
+    lonely = (elected(quorum) + 1) % 3
+    cut_off(quorum, {lonely})
+    raft = raft_of(quorum, lonely)
+    raft._elections = 5  # What it draws then is not nothing.
+    raft._transition_to_candidate()
+    epoch = raft.epoch
+    while raft.role is Role.CANDIDATE and not raft._is_backing_off and raft.epoch == epoch:
+        quorum.run(MS)
+    assert raft._is_backing_off == at_timeout
+
+
+def test_a_refused_candidate_of_4_3_stands_again_when_its_election_timeout_is_over() -> None:
+    quorum = Quorum(pre_vote=True)
+    raft = refused_candidate(quorum)
+    deadline_us = raft._deadline_us
+    assert deadline_us is not None
+    quorum.run(deadline_us - quorum.simulator.now_us - 1)
+    assert raft.role is Role.CANDIDATE
+    quorum.run(1)
+    assert raft.role is Role.PROSPECTIVE
+
+
+def test_candidates_that_have_backed_off_for_long_stand_at_different_times_from_3_9_2_on() -> None:
+    """KAFKA-18345: without jitter at controller.quorum.election.backoff.max.ms all of them draw the same."""
+
+    def backoffs(switch: str, elections: int) -> list[int]:
+        raft = raft_of(Quorum(election_backoff=switch), 0)
+        raft._elections = elections
+        return [raft._candidate_backoff_us() for _ in range(200)]
+
+    assert set(backoffs(CAPPED, 1)) == {0, 100 * MS}
+    assert set(backoffs(JITTERED, 1)) == {50 * MS, 100 * MS}
+    assert set(backoffs(AFTER_REFUSAL, 1)) == {50 * MS}
+    assert set(backoffs(AFTER_REFUSAL, 2)) == {50 * MS, 100 * MS, 150 * MS}
+    assert backoffs(CAPPED, 20).count(SECOND) > 190
+    for switch in (JITTERED, AFTER_REFUSAL):
+        late = backoffs(switch, 20)
+        assert max(late) <= SECOND + 49 * MS
+        assert max(late.count(backoff) for backoff in late) < 20
+
+
+def test_who_has_followed_or_waited_since_backs_off_as_for_the_first_time() -> None:
+    """CandidateState.retries counts the elections in a row."""
+    quorum = Quorum()
+    raft = refused_candidate(quorum)
+    raft._transition_to_candidate()
+    assert raft._elections == 2
+    raft._transition_to_unattached(raft.epoch + 1)
+    raft._transition_to_candidate()
+    assert raft._elections == 1
+
+
+def forget_leader(quorum: Quorum, node: int) -> None:
+    """Have a voter die that has heard of the leader's epoch, and not of the leader."""
+    quorum.crash(node)
+    quorum.nodes[node].log.leader = quorum.nodes[node].log.voted_for = -1
+
+
+@pytest.mark.parametrize(("looks", "deposes"), [(False, True), (True, False)])
+def test_a_voter_that_starts_without_knowing_the_leader_finds_it_from_3_9_1_on(
+    looks: bool, deposes: bool
+) -> None:
+    """KAFKA-17030: before, it stood for election in the next epoch and deposed it."""
+    quorum = Quorum(looks_for_leader=looks, begin_epoch_repeated=NEVER)
+    leader = elected(quorum)
+    epoch = raft_of(quorum, leader).epoch
+    voter = (leader + 1) % 3
+    forget_leader(quorum, voter)
+    quorum.start(voter)
+    quorum.run(100 * MS)
+    assert (raft_of(quorum, voter).leader == leader) == looks
+    quorum.run(5 * SECOND)
+    after = quorum.leader()
+    assert after is not None
+    assert (after.epoch > epoch) == deposes
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_follower_whose_leader_does_not_answer_asks_other_voters_from_3_9_1_on(looks: bool) -> None:
+    """FollowerState: maybeSendFetchToBestNode."""
+    quorum = Quorum(looks_for_leader=looks)
+    leader = elected(quorum)
+    voter = raft_of(quorum, (leader + 1) % 3)
+    quorum.crash(leader)
+    asked = voter._next_voter
+    quorum.run(300 * MS)
+    assert (voter.role, voter.leader) == (Role.FOLLOWER, leader)
+    assert (voter._next_voter > asked) == looks
+
+
+@pytest.mark.parametrize(
+    ("switch", "told_within_us"), [(NEVER, None), (ALWAYS, 2 * SECOND), (WHILE_SILENT, 3 * SECOND)]
+)
+def test_a_leader_says_again_that_it_leads_from_3_9_on(switch: str, told_within_us: int | None) -> None:
+    """KAFKA-16536: each half of controller.quorum.fetch.timeout.ms, to a voter that has heard it once as well."""
+    quorum = Quorum(looks_for_leader=False, begin_epoch_repeated=switch)
+    leader = elected(quorum)
+    voter = raft_of(quorum, (leader + 1) % 3)
+    voter._transition(Role.UNATTACHED, voter.epoch, -1)  # It does not stand for election either.
+    began_us = quorum.simulator.now_us
+    while voter.leader == -1 and quorum.simulator.now_us < began_us + 10 * SECOND:
+        quorum.run(10 * MS)
+    if told_within_us is None:
+        assert voter.leader == -1
+    else:
+        assert voter.leader == leader
+        assert quorum.simulator.now_us - began_us <= told_within_us
+
+
+@pytest.mark.parametrize("switch", [NEVER, ALWAYS, WHILE_SILENT])
+def test_a_voter_that_is_in_a_later_epoch_says_so_when_the_leader_does(switch: str) -> None:
+    quorum = Quorum(looks_for_leader=True, begin_epoch_repeated=switch)
+    leader = elected(quorum)
+    voter = raft_of(quorum, (leader + 1) % 3)
+    voter._transition(Role.UNATTACHED, voter.epoch + 1, -1)
+    quorum.run(3 * SECOND)
+    assert raft_of(quorum, leader).is_leader == (switch == NEVER)
+
+
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_a_leader_that_has_resigned_and_sees_no_successor_leaves_its_epoch(pre_vote: bool) -> None:
+    """``pollResigned``: up to 3.9 it stands for election in the next one, from 4.0 on it asks there whether it would win."""
+    quorum = Quorum(pre_vote=pre_vote)
+    leader = elected(quorum)
+    raft = raft_of(quorum, leader)
+    epoch = raft.epoch
+    for other in {0, 1, 2} - {leader}:
+        quorum.pause(other)
+    raft.resign()
+    while raft.role is Role.RESIGNED:
+        quorum.run(MS)
+    assert raft.role is (Role.PROSPECTIVE if pre_vote else Role.CANDIDATE)
+    assert (raft.epoch, raft.log.voted_for) == (epoch + 1, -1 if pre_vote else leader)
+
+
+def test_a_candidate_that_is_killed_goes_on_as_one_of_the_same_epoch_when_it_is_back() -> None:
+    """QuorumState.initialize (isVotedCandidate)."""
+    quorum = Quorum()
+    leader = elected(quorum)
+    voter = (leader + 1) % 3
+    quorum.crash(leader)
+    raft_of(quorum, voter)._transition_to_candidate()
+    epoch = raft_of(quorum, voter).epoch
+    quorum.crash(voter)
+    quorum.start(voter)
+    assert (raft_of(quorum, voter).role, raft_of(quorum, voter).epoch) == (Role.CANDIDATE, epoch)
+    quorum.run(200 * MS)
+    after = quorum.leader()
+    assert after is not None
+    assert (after.node, after.epoch) == (voter, epoch)
+
+
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_who_has_led_is_no_candidate_of_that_epoch_though_it_dies_twice(pre_vote: bool) -> None:
+    """It is not to lead twice in one epoch, with other records; it has voted for itself there, too."""
+    quorum = Quorum(pre_vote=pre_vote)
+    leader = elected(quorum)
+    epoch = raft_of(quorum, leader).epoch
+    raft_of(quorum, leader).resign()
+    for _ in range(2):
+        quorum.crash(leader)
+        quorum.start(leader)
+        raft = raft_of(quorum, leader)
+        assert (raft.role, raft.epoch) == (Role.RESIGNED, epoch)
+
+
+@pytest.mark.parametrize(("pre_vote", "role"), [(False, Role.FOLLOWER), (True, Role.CANDIDATE)])
+def test_a_follower_that_has_stood_in_the_same_epoch_asks_for_votes_first_from_4_0_on(
+    pre_vote: bool, role: Role
+) -> None:
+    """FollowerState.election has the vote from 4.0 on; the others tell it who leads."""
+    quorum = Quorum(pre_vote=pre_vote)
+    leader = elected(quorum)
+    voter = (leader + 1) % 3
+    quorum.crash(voter)
+    quorum.nodes[voter].log.voted_for = voter
+    quorum.start(voter)
+    raft = raft_of(quorum, voter)
+    assert raft.role is role
+    quorum.run(100 * MS)
+    assert (raft.role, raft.leader) == (Role.FOLLOWER, leader)
 
 
 steps = st.one_of(
