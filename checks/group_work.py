@@ -249,7 +249,3 @@ class GroupWork:
             if row is not None
         ]
         return not rows or any(self.counts(partition, row) for row in rows)
-
-    def by_process(self) -> Mapping[int, str]:
-        """Return the group of each process that was a member of one."""
-        return self._groups

@@ -47,7 +47,7 @@ EXAMPLES: Final = {
         ("harrow diff results/latest", "the replicas' logs at the end of the newest run"),
         ("harrow diff results/latest --at 12.5s", "at another moment"),
         ("harrow diff 1f0c35ab-7-0.2.0 1f0c35ab-8-0.2.0", "where two runs part, and what became of them"),
-        ("harrow diff 3.9 4.0", "what a release does otherwise than another one"),
+        ("harrow diff 3.9 4.0", "what changed from one release to another"),
     ),
     "trace": (
         ("harrow trace results/latest --around lost-write", "what led to a finding"),

@@ -1,4 +1,4 @@
-"""What is said when harrow itself is wrong."""
+"""Reports an error in harrow itself, with what a bug report needs."""
 
 import os
 import platform

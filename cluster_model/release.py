@@ -370,7 +370,7 @@ class Behaviours:
     )
     shutdown_request_preempted: bool = _switch(
         "A controller whose session expires refuses the controlled shutdowns that wait in its queue. Before, it "
-        "forgot them, and who had asked waited for the socket's timeout.",
+        "forgot them, and the broker that had asked waited for the socket's timeout.",
         "KAFKA-5692, KafkaController.preemptControlledShutdown",
         meaning="a controller that is deposed refuses the shutdowns that it has not begun",
         before=(("2.2", False),),
@@ -379,7 +379,7 @@ class Behaviours:
         "A consumer that joins a group without a member id is given one first, and is a member when it joins with it. Before, each "
         "attempt made another member, which was never heard of again if its answer was lost.",
         "KIP-394, GroupCoordinator.doNewMemberJoinGroup",
-        meaning="who joins a group has a member id first (KIP-394)",
+        meaning="a consumer gets a member id before it joins a group (KIP-394)",
         before=(("2.2", False),),
         is_repair=False,
     )
@@ -402,8 +402,8 @@ class Behaviours:
         is_repair=False,
     )
     impossible_requests_answered: bool = _switch(
-        "A request about a group on which its coordinator fails is told UNKNOWN_SERVER_ERROR: a join of who was given a member id, and names a "
-        "group.instance.id with it. Before, nothing was told; nor to who leads a group to which a static member has come back "
+        "A request about a group on which its coordinator fails is told UNKNOWN_SERVER_ERROR: a join of a member that was given its id, and names a "
+        "group.instance.id with it. Before, it got no answer; neither did the leader of a group to which a static member has come back "
         "without its assignor.",
         "GroupCoordinator.doJoinGroup, MemberMetadata.metadata, JoinGroupRequest.getErrorResponse, SyncGroupRequest.getErrorResponse",
         meaning="a request on which a coordinator fails is answered",
@@ -442,7 +442,7 @@ class Behaviours:
         is_repair=False,
     )
     commits_fenced: bool = _switch(
-        "The coordinator of a group refuses a commit of who is no member, or is of another generation. Off is a mutant.",
+        "The coordinator of a group refuses a commit of a consumer that is no member, or is of another generation. Off is a mutant.",
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group takes commits of members of its present generation alone",
     )
@@ -484,7 +484,7 @@ class Behaviours:
         meaning="a partition is revoked before another member gets it (KIP-848)",
     )
     member_epochs_fence_commits: bool = _switch(
-        "With KIP-848 a group's coordinator refuses a commit of who is no member, or whose member epoch is stale. Off is a mutant.",
+        "With KIP-848 a group's coordinator refuses a commit of a consumer that is no member, or whose member epoch is stale. Off is a mutant.",
         "KIP-848, ConsumerGroup.validateOffsetCommit",
         meaning="a commit with a stale member epoch is refused (KIP-848)",
     )
@@ -524,7 +524,7 @@ class Behaviours:
         "A consumer that asks where its group is waits for commits that are under way, of transactions too (UNSTABLE_OFFSET_COMMIT). "
         "Before, it began with what had been committed before.",
         "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
-        meaning="who asks for committed offsets waits for open transactions (KIP-447)",
+        meaning="a consumer that asks for committed offsets waits for open transactions (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
     )
@@ -666,7 +666,7 @@ class Behaviours:
         before=(("2.0", False),),
     )
     leader_in_answer: bool = _switch(
-        "A broker that does not lead a partition says who does when it refuses a produce or a fetch, and a client goes there at once; a "
+        "A broker that does not lead a partition names the leader when it refuses a produce or a fetch, and a client goes there at once; a "
         "batch does not wait for its backoff when it has another leader. Before, clients asked for metadata first.",
         "KIP-951 (KAFKA-15868), KAFKA-15415, KafkaApis.getCurrentLeader, Metadata.updatePartitionLeadership",
         meaning="a client is told of a new leader by the former one (KIP-951)",
@@ -881,7 +881,7 @@ class Behaviours:
         is_repair=False,
     )
     replica_epoch_checked: bool = _switch(
-        "In KRaft a fetch carries its follower's broker epoch, and the controller takes into an ISR only who still has that. "
+        "In KRaft a fetch carries its follower's broker epoch, and the controller takes into an ISR only a broker that still has it. "
         "Before, a follower that had restarted, and lost what it had, might join the ISR on a fetch of its former life.",
         "KIP-903 (KAFKA-14139), ReplicationControlManager.ineligibleReplicasForIsr",
         meaning="a follower joins the ISR only in the life in which it has fetched (KIP-903)",
@@ -897,7 +897,7 @@ class Behaviours:
     )
     eligible_leader_replicas: bool = _switch(
         "In KRaft members that have left an ISR which is smaller than min.insync.replicas are remembered, and lead when "
-        "no replica in it can; the last member leaves the ISR, too, and who has stopped uncleanly is not elected. Before, the last "
+        "no replica in it can; the last member leaves the ISR, too, and a broker that stopped uncleanly is not elected. Before, the last "
         "member stayed whatever it had lost.",
         "KIP-966, PartitionChangeBuilder",
         meaning="an eligible replica leads when the ISR cannot (KIP-966)",
@@ -922,10 +922,10 @@ class Behaviours:
         is_repair=False,
     )
     unclean_shutdown_leaves_elr: bool = _switch(
-        "In KRaft with eligible leader replicas, who registers again after an unclean stop leaves the ISRs and ELRs that it was in. Off is a "
+        "In KRaft with eligible leader replicas, a broker that registers again after an unclean stop leaves the ISRs and ELRs that it was in. Off is a "
         "mutant: it is elected for what it may have lost.",
         "KIP-966, ClusterControlManager.registerBroker (handleUncleanBrokerShutdown)",
-        meaning="who has stopped uncleanly is not eligible any more (KIP-966)",
+        meaning="a broker that stopped uncleanly is no longer eligible (KIP-966)",
     )
     alter_partition_fenced: bool = _switch(
         "In KRaft the controller takes an ISR from the present leader alone, and on top of the present partition state. Off is a mutant: "
@@ -1008,7 +1008,7 @@ class Behaviours:
         is_repair=False,
     )
     preferred_leader_elected_once_more: bool = _switch(
-        "Who asks for preferred leaders gets a new leader epoch also where the preferred replica leads already.",
+        "A preferred leader election starts a new leader epoch also where the preferred replica leads already.",
         "KIP-183, KafkaController.processPreferredReplicaLeaderElection",
         meaning="a preferred leader that leads already is not elected again (KIP-183)",
         latest=False,

@@ -53,7 +53,8 @@ class Setting:
     ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text`` (a name,
     `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
     `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which no client would
-    read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters.
+    read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters. ``until`` is the last release that
+    has it, empty where the newest one does; ``instead`` names what took its place.
     """
 
     name: str
@@ -67,6 +68,8 @@ class Setting:
     since: str = "0.10.2"
     needs: str = ""
     metadata: str = ""
+    until: str = ""
+    instead: tuple[str, ...] = ()
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -77,7 +80,20 @@ class Setting:
         return value
 
     def exists_in(self, release: str) -> bool:
-        return version_of(self.since) <= RELEASES[release].version
+        return version_of(self.since) <= RELEASES[release].version and not self.is_gone(release)
+
+    def is_gone(self, release: str) -> bool:
+        """Return whether a release no longer has it."""
+        return bool(self.until) and version_of(self.until) < RELEASES[release].version
+
+    def missing_in(self, release: str) -> str:
+        """Return in words that a release has no such setting, and since when or until when others have."""
+        if not self.is_gone(release):
+            return f"Kafka {release} has no {self.name}; it came with {self.since}"
+        instead = f": use {' and '.join(self.instead)}" if self.instead else ""
+        return (
+            f"Kafka {release} no longer has {self.name}; {self.until} was the last release with it{instead}"
+        )
 
 
 def _always(value: Value) -> tuple[tuple[str, Value], ...]:
@@ -161,7 +177,8 @@ _CATALOGUE: Final = (
             since="3.6"),
     Setting("log.message.timestamp.difference.max.ms", BROKER, "ms", _always(LONG_MAX),
             "Up to 3.9: how far a record's timestamp may be from a leader's clock in either direction, where the two settings after it are "
-            "as by default."),
+            "as by default.", until="3.9",
+            instead=("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms")),
     Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
             "What becomes of old records: retention deletes them, compaction removes those that are not the latest of their key, or "
             "both.", choices=CLEANUP_POLICIES),
@@ -183,7 +200,7 @@ _CATALOGUE: Final = (
             maximum=INT_MAX),
     Setting("zookeeper.session.timeout.ms", BROKER, "ms", (("0.10.2", 6_000), ("2.5", 18_000)),
             "How long a broker's ZooKeeper session, and its ephemeral nodes, outlive it (KIP-537).", minimum=1,
-            maximum=INT_MAX, metadata="zookeeper"),
+            maximum=INT_MAX, metadata="zookeeper", until="3.9"),
     Setting("broker.session.timeout.ms", BROKER, "ms", _always(9_000),
             "In KRaft: how long the controller hears nothing of a broker before it fences it.", minimum=1,
             maximum=INT_MAX, since="2.8", metadata="kraft"),
@@ -218,7 +235,7 @@ _CATALOGUE: Final = (
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
             "How often the controller looks for lost preferred leaders.", minimum=1, maximum=INT_MAX),
     Setting("leader.imbalance.per.broker.percentage", BROKER, "int", _always(10),
-            "How many percent of a broker's preferred leaderships may be elsewhere."),
+            "With ZooKeeper: how many percent of a broker's preferred leaderships may be elsewhere.", metadata="zookeeper", until="3.9"),
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
             "How long the controller waits for a broker's answer, and a broker that stops for the controller's.",
             minimum=1, maximum=INT_MAX),
@@ -231,7 +248,8 @@ _CATALOGUE: Final = (
             "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
     Setting(CONTROL_PLANE_LISTENER, BROKER, "choice", _always(NO_LISTENER),
             "With ZooKeeper: where a broker hears its controller, with a queue and a thread of its own; by default "
-            "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper"),
+            "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper",
+            until="3.9"),
     Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
             "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
             "in the rack that client.rack names, if the leader is in another. Racks are those of cluster.brokers (broker.rack).",
@@ -239,9 +257,11 @@ _CATALOGUE: Final = (
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
             "Whether a broker that is told to stop has its leaderships moved away first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
-            "How often a broker that stops asks the controller, the first time included.", maximum=INT_MAX),
+            "With ZooKeeper: how often a broker that stops asks the controller, the first time included.", maximum=INT_MAX,
+            metadata="zookeeper", until="3.9"),
     Setting("controlled.shutdown.retry.backoff.ms", BROKER, "ms", _always(5_000),
-            "How long a broker that stops waits after each time that it has asked in vain."),
+            "With ZooKeeper: how long a broker that stops waits after each time that it has asked in vain.", metadata="zookeeper",
+            until="3.9"),
     Setting("offsets.topic.num.partitions", BROKER, "int", _always(50),
             "How many partitions __consumer_offsets has, and so how many brokers may coordinate groups.", minimum=1, maximum=10_000),
     Setting("offsets.topic.replication.factor", BROKER, "int", _always(3),
@@ -337,7 +357,8 @@ _CATALOGUE: Final = (
     Setting("message.timestamp.after.max.ms", TOPIC, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
             "log.message.timestamp.after.max.ms, for one topic (KIP-937).", since="3.6"),
     Setting("message.timestamp.difference.max.ms", TOPIC, "ms", _always(LONG_MAX),
-            "log.message.timestamp.difference.max.ms, for one topic."),
+            "log.message.timestamp.difference.max.ms, for one topic.", until="3.9",
+            instead=("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")),
     Setting("cleanup.policy", TOPIC, "choice", _always(DELETE),
             "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES),
     Setting("min.cleanable.dirty.ratio", TOPIC, "ratio", _always("0.5"),

@@ -58,6 +58,7 @@ from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.links.frame import API_NAMES
 from harrow.live_cluster.rehearsal import Deed, Lack, actions_of, applications_of, faults_of, rehearsed
+from harrow.live_cluster.small_segments import refuses_small_segments, small_segments_of_one_broker
 
 SEEN: Final = frozenset(
     kind.name
@@ -253,6 +254,8 @@ def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
     given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
     if any(settings.get(CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
         yield f"{CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
+    if refuses_small_segments(plan.kafka) and small_segments_of_one_broker(plan.cluster):
+        yield "brokers from 4.0 on have segments of less than 1 MiB by a setting of topics: give all of them the same log.segment.bytes"
     if plan.cluster.quotas:
         yield "clients have no quotas on real brokers"
     if any(name in settings for settings in given for name in _THROTTLES):

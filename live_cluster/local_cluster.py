@@ -25,6 +25,7 @@ from harrow.live_cluster.processes.child_processes import ChildProcess, ChildPro
 from harrow.live_cluster.processes.java_program import JavaPrograms
 from harrow.live_cluster.processes.local_broker import LocalBroker
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.small_segments import accepted_of_broker, accepted_of_topic
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS, broker_metadata
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
@@ -47,7 +48,8 @@ class LocalCluster:
     """Brokers, and where they have their *metadata* (``zookeeper`` or ``kraft``); with this context all of them end.
 
     Clients and brokers find brokers, and brokers their control plane, behind *proxies*; harrow looks at them directly. *patience_s* is
-    how long each step of the start may take, on a machine that is as slow as it likes.
+    how long each step of the start may take, on a machine that is as slow as it likes. With *translates_small_segments* brokers and topics
+    get small segments in the words of 4.x (`harrow.live_cluster.small_segments`).
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class LocalCluster:
         seen: MetadataSeen,
         metadata: str,
         patience_s: float = 180.0,
+        translates_small_segments: bool = False,
     ) -> None:
         self.spec = spec
+        self._translates = translates_small_segments
         self.seen = seen
         self.assignments = topic_assignments(spec)
         self._patience_s = patience_s
@@ -110,7 +114,7 @@ class LocalCluster:
                 brokers=[broker.id for broker in spec.brokers],
                 topics=[topic.name for topic in spec.topics],
                 seen=self.seen,
-                settings=_without_zookeeper(spec.settings),
+                settings=self._accepted(_without_zookeeper(spec.settings)),
             )
         return ZooKeeperControlPlane(
             programs,
@@ -162,7 +166,8 @@ class LocalCluster:
             # Up to 3.9 only the controller creates topics; in KRaft any broker has it done.
             controller = seen.controller()
             asked = controller if controller in self._connections else next(iter(self._connections))
-            create_topic(self._connections[asked], topic.name, self.assignments[topic.name], topic.settings)
+            settings = accepted_of_topic(self.spec, topic) if self._translates else topic.settings
+            create_topic(self._connections[asked], topic.name, self.assignments[topic.name], settings)
         self._wait_for_brokers("all replicas", self._is_in_sync)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
@@ -210,7 +215,12 @@ class LocalCluster:
             for name, value in {**self.spec.settings, **broker.settings}.items()
             if (name, value) not in _NULLS
         }
-        return {**own, **(given if self.control.keeps_registrations else _without_zookeeper(given))}
+        if not self.control.keeps_registrations:
+            given = _without_zookeeper(given)
+        return {**own, **self._accepted(given)}
+
+    def _accepted(self, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return accepted_of_broker(settings) if self._translates else settings
 
     def _is_alive(self, broker: int) -> bool:
         process = self.brokers[broker]

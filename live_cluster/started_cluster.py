@@ -31,6 +31,7 @@ from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.processes.java_program import LOG_FILE
 from harrow.live_cluster.processes.local_broker import INTERNAL_PARTITIONS
 from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
+from harrow.live_cluster.small_segments import refuses_small_segments
 
 
 def _with_internal_topics(plan: Plan) -> ClusterSpec:
@@ -101,6 +102,7 @@ class StartedCluster:
                 proxies=proxies,
                 seen=MetadataSeen(report, election_reason, has_znodes=metadata != KRAFT),
                 metadata=metadata,
+                translates_small_segments=refuses_small_segments(given.plan.kafka),
             )
         )
         self.spec = local.spec

@@ -1,7 +1,7 @@
 """Reads a campaign file into plans, and reports all of its mistakes at once."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -10,9 +10,10 @@ from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.overlay import Override, OverrideError, merged, overridden, parse_override
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import CampaignError, Problem
+from harrow.campaigns.language.problem import CampaignError, Problem, UnsuitedError
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
+from harrow.campaigns.language.release_options import in_words, names_release, release_mark, written_release
 from harrow.campaigns.language.spelling import listed, printable, quoted
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
@@ -31,7 +32,8 @@ _FOR_EDITORS: Final = "yaml-language-server:"
 class Campaign:
     """A campaign file that has been read: its plans are the base, then each variant.
 
-    ``text`` is what was read; the file may have changed since. ``notes`` are about what it says in vain.
+    ``text`` is what was read; the file may have changed since. ``notes`` are about what it says in vain, and about plans that were
+    left out, for an option names a release that does not suit them.
     """
 
     name: str
@@ -67,9 +69,11 @@ def load_text(
     """Return the campaign in *text*; *file* is what messages call it.
 
     Options need not suit every variant: where *variants* are named (``base`` for the campaign itself), others that do not go
-    with them are left out. Kafka 0.10.2, say, has no idempotence for a variant that asks for it.
+    with them are left out. Kafka 0.10.2, say, has no idempotence for a variant that asks for it. Where an option names a
+    release, plans that it does not suit are left out in any case, and the notes say so.
 
     Raises:
+        UnsuitedError: the text is right, but nothing of it can be had as of the release that an option names.
         CampaignError: the text has mistakes.
 
     """
@@ -78,7 +82,7 @@ def load_text(
     if campaign is None or report.found:
         raise CampaignError(_problems(text, file, report))
     notes = Report(found={note: [None] for note in report.notes})
-    return replace(campaign, notes=tuple(_problems(text, file, notes)))
+    return replace(campaign, notes=(*campaign.notes, *_problems(text, file, notes)))
 
 
 def read_file(path: Path) -> str:
@@ -112,28 +116,149 @@ def _mark_of_end(text: str) -> nodes.Mark:
 def _load(
     text: str, path: Path, overrides: Sequence[str], only: Collection[str], report: Report
 ) -> Campaign | None:
-    root = _root(text, report)
-    if root is None:
+    read = _root(text, report)
+    if read is None:
         return None
-    root, options = _with_overrides(root, overrides, report)
+    options = _options(overrides, report)
+    root = _overridden(read, options, None, report)
     name = _name(root, path, report)
     variants = _variants(root, report)
-    base = nodes.without(root, [("name",), ("variants",)])
+    base = _without_names(root)
     if _is_too_much(base, variants, report):
         return None
-    names = _variant_names(root)
-    plans: list[Plan] = []
-    description = ""
-    for variant, over in [(None, None), *variants.items()]:
-        is_wanted = not only or (variant or BASE) in only
-        found = report if is_wanted else Report()
-        tree = base if over is None else _overridden(merged(base, over), options, variant, found)
-        plan = read_plan(Draft(tree, variant, found), name, names)
+    plans = _Plans(
+        name=name, names=_variant_names(root), base=base, read=read, options=options, only=only, report=report
+    )
+    plans.read_all(variants)
+    # A variant that somebody names is not left out in silence.
+    if not report.found and (not plans.found or (only and plans.unsuited.found)):
+        raise UnsuitedError(_problems(text, str(path), plans.unsuited))
+    return Campaign(
+        name=name,
+        description=plans.description,
+        path=path,
+        plans=tuple(plans.found),
+        text=text,
+        notes=tuple(_problems(text, str(path), plans.left_out())),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Plans:
+    """Reads the plans of a campaign: the base, then each variant, with the options laid over all of them."""
+
+    name: str
+    names: tuple[str, ...]
+    base: nodes.MapNode
+    read: nodes.MapNode
+    """The campaign as it was read, without options."""
+    options: Sequence[Override]
+    only: Collection[str]
+    report: Report
+    found: list[Plan] = field(default_factory=list)
+    description: str = ""
+    unsuited: Report = field(default_factory=Report)
+    """What plans have that are right, but not as of the release of an option."""
+    _reasons: dict[nodes.Mistake, list[str]] = field(default_factory=dict)
+    """The first such reason of each plan, with the names of those that have the same."""
+    _others: dict[str, nodes.Mark] = field(default_factory=dict)
+    """Variants that name a release of their own, and where."""
+
+    def read_all(self, variants: Mapping[str, nodes.MapNode]) -> None:
+        self._read(None, None)
+        others = {name: over for name, over in variants.items() if self._is_of_another_release(name, over)}
+        for name, over in variants.items():
+            if name not in others:
+                self._read(name, over)
+        if not self.found and not self.report.found and not self.only:
+            # What tells the same story with this control plane is what somebody wants who asks for its release.
+            for name in [name for name, over in others.items() if self._is_counterpart(over)]:
+                self._read(name, others.pop(name))
+        marks = {name: release_mark(over) for name, over in others.items() if not self.only}
+        self._others = {name: mark for name, mark in marks.items() if mark is not None}
+
+    def left_out(self) -> Report:
+        """Return which plans were left out and why, a note for each reason."""
+        notes = Report()
+        for (mark, message), names in self._reasons.items():
+            notes.add(mark, f"{listed(names)} {_be(names)} left out: {message}", None)
+        if self._others:
+            names = list(self._others)
+            several = len(names) > 1
+            own = "name releases of their own" if several else "names a release of its own"
+            which, one = ("NAME", "one") if several else (names[0], "it")
+            again = f"`--variant {which} {in_words(self._release_options())}` runs {one} all the same"
+            message = f"{listed(names)} {own} and {_be(names)} left out; {again}"
+            notes.add(next(iter(self._others.values())), message, None)
+        return notes
+
+    def _read(self, variant: str | None, over: nodes.MapNode | None) -> None:
+        is_wanted = not self.only or (variant or BASE) in self.only
+        found = self.report.beside()
+        tree = (
+            self.base if over is None else _overridden(merged(self.base, over), self.options, variant, found)
+        )
+        plan = read_plan(Draft(tree, variant, found), self.name, self.names)
         if variant is None:
-            description = plan.description
-        if is_wanted or not found.found:
-            plans.append(plan)
-    return Campaign(name=name, description=description, path=path, plans=tuple(plans), text=text)
+            self.description = plan.description
+        if not found.found:
+            self.report.notes |= found.notes if is_wanted else {}
+            self.found.append(self._as_written(plan, tree, over))
+        elif is_wanted and self._is_unsuited(found, variant, over):
+            self.unsuited.take(found)
+            first = min(found.found, key=lambda mistake: mistake.mark[:2])
+            self._reasons.setdefault(first, []).append(variant or BASE)
+        elif is_wanted:
+            self.report.take(found)
+
+    def _release_options(self) -> list[Override]:
+        return [option for option in self.options if names_release(option)]
+
+    def _written(self, over: nodes.MapNode | None) -> nodes.MapNode:
+        """Return the campaign or a variant with all options but those that name a release."""
+        others = [option for option in self.options if not names_release(option)]
+        base = _without_names(_overridden(self.read, others, None, Report()))
+        return base if over is None else _overridden(merged(base, over), others, BASE, Report())
+
+    def _is_of_another_release(self, name: str, over: nodes.MapNode) -> bool:
+        if not self._release_options() or name in self.only or release_mark(over) is None:
+            return False
+        now = _overridden(merged(self.base, over), self.options, name, Report())
+        return written_release(self._written(over)).differs_from(written_release(now))
+
+    def _is_counterpart(self, over: nodes.MapNode) -> bool:
+        """Return whether a variant is written for the control plane of the options, and the campaign is not."""
+        metadata = written_release(self.base).metadata
+        return (
+            written_release(self._written(over)).metadata
+            == metadata
+            != written_release(self._written(None)).metadata
+        )
+
+    def _is_unsuited(self, found: Report, variant: str | None, over: nodes.MapNode | None) -> bool:
+        """Return whether a plan has mistakes only as of the release of an option, and none of the options is one."""
+        if not self._release_options() or any(mistake.mark.option is not None for mistake in found.found):
+            return False
+        without = Report()
+        read_plan(Draft(self._written(over), variant, without), self.name, self.names)
+        return not without.found
+
+    def _as_written(self, plan: Plan, tree: nodes.MapNode, over: nodes.MapNode | None) -> Plan:
+        """Return a plan that says which release it was written for, if the options name another one."""
+        if not self._release_options():
+            return plan
+        written, now = written_release(self._written(over)), written_release(tree)
+        if not written.is_named or not written.differs_from(now):
+            return plan
+        return replace(plan, written_for=written.in_words(now))
+
+
+def _be(names: Sequence[str]) -> str:
+    return "are" if len(names) > 1 else "is"
+
+
+def _without_names(root: nodes.MapNode) -> nodes.MapNode:
+    return nodes.without(root, [("name",), ("variants",)])
 
 
 def _root(text: str, report: Report) -> nodes.MapNode | None:
@@ -159,16 +284,14 @@ def _note(mistakes: Sequence[nodes.Mistake], report: Report) -> None:
         report.add(mistake.mark, mistake.message, None)
 
 
-def _with_overrides(
-    root: nodes.MapNode, overrides: Sequence[str], report: Report
-) -> tuple[nodes.MapNode, list[Override]]:
+def _options(overrides: Sequence[str], report: Report) -> list[Override]:
     options: list[Override] = []
     for text in overrides:
         try:
             options.append(parse_override(text))
         except OverrideError as error:
             report.add(*error.mistake, None)
-    return _overridden(root, options, None, report), options
+    return options
 
 
 def _overridden(

@@ -352,6 +352,13 @@ class Plan:
     campaign: str = described("The campaign's name.", key="")
     variant: str | None = described("The variant's name.", default=None, key="")
     description: str = described("What happens and why.", default="", shrinks=False)
+    # Its expectations are not those of the release that it is run as of, so they accuse nobody.
+    written_for: str | None = described(
+        "The release that the campaign names, where an option names another one.",
+        default=None,
+        key="",
+        shrinks=False,
+    )
     kafka: markers.Release = described(
         "The release; `latest` is the newest one of the model.", default=DEFAULT_RELEASE, shrinks=False
     )
@@ -467,7 +474,7 @@ class Plan:
         """Return the digest (SHA-256, hex, 16 digits) of what the plan does.
 
         Words for the reader (description, notes, line numbers, the variant's name, where a failure
-        was found) do not count.
+        was found, which release the campaign was written for) do not count.
         """
         return _digest(_Same(self))
 
@@ -493,7 +500,7 @@ def _digest(same: _Same) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found"})
+_WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found", "written_for"})
 
 
 def _unset(value: Any) -> frozenset[str]:

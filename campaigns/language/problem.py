@@ -33,3 +33,7 @@ class FileError(Exception):
 
 class CampaignError(FileError):
     """A campaign file that cannot be used."""
+
+
+class UnsuitedError(CampaignError):
+    """A campaign that is right, and cannot be had as of the release or with the control plane that an option names."""

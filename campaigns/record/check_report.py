@@ -1,4 +1,4 @@
-"""What is said of a recorded history: the JSON of `harrow check`, and how large the history was."""
+"""The report on a recorded history: the JSON of `harrow check`, and how large the history was."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

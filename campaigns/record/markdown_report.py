@@ -46,8 +46,9 @@ def _head(result: RunResult) -> str:
     plan = result.plan
     met = outcome(result)
     verdict = f"**{result.verdict.status}**, {met if met == AS_EXPECTED else f'**{met}**'}"
+    written_for = "" if plan.written_for is None else f" (written for {plan.written_for})"
     run = (
-        f"Kafka {plan.kafka}, seed {result.seed}: {duration_text(result.simulated_us)} of cluster time, "
+        f"Kafka {plan.kafka}{written_for}, seed {result.seed}: {duration_text(result.simulated_us)} of cluster time, "
         f"{result.events} events, trace `{result.trace_digest}`, run `{run_id(result)}`."
     )
     lines = [f"# {text(run_name(plan.campaign, plan.variant))}", verdict]

@@ -1,4 +1,4 @@
-"""What is said of runs: the JSON of a run, the words of an anomaly, the line that reproduces it.
+"""Reports of runs: the JSON of a run, the words of an anomaly, the line that reproduces it.
 
 Nothing here prints or needs more than the standard library: the terminal, the files
 under ``results/`` and a machine-readable stream are all made of the same mappings.
@@ -19,7 +19,7 @@ from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.version import VERSION
 from harrow.checks.evidence import FinalLog
-from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Finding, RuleResult, worst, worst_first
+from harrow.checks.finding import INCONCLUSIVE, SKIPPED, VIOLATED, Finding, RuleResult, worst, worst_first
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention
@@ -32,6 +32,8 @@ BASE: Final = "base"
 
 AS_EXPECTED: Final = "as expected"
 UNEXPECTED: Final = "UNEXPECTED"
+OTHERWISE: Final = "otherwise"
+"""Not as the campaign expects, which was written for another release; no promise is broken that it does not foresee."""
 UNDECIDED: Final = "undecided"
 NOT_RUN: Final = "skipped"
 
@@ -141,18 +143,29 @@ def place(finding: Finding) -> str:
 
 
 def outcome(result: RunResult) -> str:
-    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED` or `UNDECIDED`; or `NOT_RUN`.
+    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED`, `OTHERWISE` or `UNDECIDED`; or `NOT_RUN`.
 
     A run that did not get far enough to tell decides nothing, unless that is what the
-    campaign expects, or unless the script found in the middle that something was wrong.
+    campaign expects, or unless the script found in the middle that something was wrong. What a campaign expects of one
+    release accuses no other one: as of that, only a broken promise does which the campaign does not foresee.
     """
     if result.verdict.status == SKIPPED:
         return NOT_RUN
-    missed_on_the_way = any(missed.line for missed in result.missed)
+    missed_on_the_way = result.plan.written_for is None and any(missed.line for missed in result.missed)
     inconclusive = result.verdict.status == INCONCLUSIVE
     if inconclusive and result.plan.expect.verdict != INCONCLUSIVE and not missed_on_the_way:
         return UNDECIDED
-    return AS_EXPECTED if result.expected else UNEXPECTED
+    if result.expected:
+        return AS_EXPECTED
+    return UNEXPECTED if result.plan.written_for is None or _breaks_more(result) else OTHERWISE
+
+
+def _breaks_more(result: RunResult) -> bool:
+    """Return whether a run breaks a promise, and its campaign does not expect that of any release."""
+    expect = result.plan.expect
+    foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
+    broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
+    return expect.verdict != VIOLATED and not broken <= foreseen
 
 
 def variant_name(plan: Plan) -> str:
@@ -200,6 +213,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "version": VERSION,
         "seed": result.seed,
         "kafka": result.plan.kafka,
+        "written_for": result.plan.written_for,
         "target": {"kind": "model"} if result.target is None else asdict(result.target),
         "verdict": verdict.status,
         "reasons": list(verdict.reasons),

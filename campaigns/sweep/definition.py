@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,7 +199,7 @@ def _cells(
     for values in itertools.product(*(vary.values for vary in varies)):
         settings = tuple((vary.key, value) for vary, value in zip(varies, values, strict=True))
         try:
-            plans = load_cell_plans(source, str(path), settings)
+            plans = load_cell_plans(source, str(path), settings, variants)
         except CampaignError as error:
             reason = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
             refused[SkippedCells(campaign=source.campaign, settings=settings, reason=reason)] = error
@@ -215,12 +215,14 @@ def _cells(
     return cells
 
 
-def load_cell_plans(source: SweepSource, path: str, settings: Iterable[tuple[str, str]]) -> tuple[Plan, ...]:
-    """Return the plans of a campaign (the base, then its variants) with settings of the grid.
+def load_cell_plans(
+    source: SweepSource, path: str, settings: Iterable[tuple[str, str]], variants: Collection[str] = ()
+) -> tuple[Plan, ...]:
+    """Return the plans of a campaign (the base, then its variants) with settings of the grid; *variants* are those that are wanted.
 
     Raises:
         CampaignError: they do not fit.
 
     """
     options = [*source.overrides, *(f"{key}={value}" for key, value in settings)]
-    return load_text(source.text, path, options).plans
+    return load_text(source.text, path, options, variants).plans

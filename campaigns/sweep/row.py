@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
-from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, outcome
+from harrow.campaigns.record.report import AS_EXPECTED, OTHERWISE, UNDECIDED, UNEXPECTED, outcome
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.service import MEASURES
@@ -31,7 +31,12 @@ ERROR: Final = "error"
 EXPECTATION: Final = "expectation"
 """The rule of a run in which no promise was broken, but what its campaign expects did not come about."""
 
-OUTCOMES: Final = {AS_EXPECTED: "as-expected", UNEXPECTED: "unexpected", UNDECIDED: "undecided"}
+OUTCOMES: Final = {
+    AS_EXPECTED: "as-expected",
+    UNEXPECTED: "unexpected",
+    OTHERWISE: "otherwise",
+    UNDECIDED: "undecided",
+}
 """The outcomes in rows, by those of `harrow.campaigns.record.report.outcome`."""
 
 FAILED: Final = OUTCOMES[UNEXPECTED]

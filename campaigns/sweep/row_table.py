@@ -27,7 +27,10 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "seed": (pa.int64(), "the seed"),
     "version": (pa.string(), "harrow's version"),
     "verdict": (pa.string(), "`held`, `permitted`, `violated`, `inconclusive` or `error`"),
-    "outcome": (pa.string(), "`as-expected`, `unexpected` (the run failed) or `undecided`"),
+    "outcome": (
+        pa.string(),
+        "`as-expected`, `unexpected` (the run failed), `otherwise` (not as the campaign says of another release) or `undecided`",
+    ),
     "rules": (_RULES, "the rules that did not hold: their status and how many findings"),
     "reasons": (pa.list_(pa.string()), "why the run is inconclusive"),
     "missed": (pa.list_(pa.string()), "expectations of the campaign that were not met"),

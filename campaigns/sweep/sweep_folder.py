@@ -298,7 +298,7 @@ def read_definition(path: Path) -> Definition:
             raise SweepFolderError(f"{path / SWEEP}: has a cell of {said['campaign']}, and no such campaign")
         settings = tuple(said["settings"].items())
         file = str(path / CAMPAIGNS / f"{source.campaign}.yaml")
-        plans = load_cell_plans(source, file, settings)
+        plans = load_cell_plans(source, file, settings, (said["variant"],))
         found = [cell for cell in (cell_of(plan, settings) for plan in plans) if cell.name == said["cell"]]
         if not found:
             raise SweepFolderError(f"{file}: has no cell {quoted(said['cell'])} any more")

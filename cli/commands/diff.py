@@ -1,5 +1,6 @@
 """`harrow diff`: read a run, or two, and show what their replicas have."""
 
+import re
 import shlex
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ from harrow.cli.session import Refusal, data, write_json
 from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES, ReleaseProfile
 
 _RUNS_MAX: Final = 2
+_RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)+")
 
 
 def session(request: DiffRequest) -> int:
@@ -68,7 +70,15 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
     newest = {LATEST_RELEASE: RELEASES[NEWEST_RELEASE]}
     found = [(RELEASES | newest).get(each) for each in request.runs]
     former, latter = found
-    return None if former is None or latter is None else (former, latter)
+    if former is not None and latter is not None:
+        return former, latter
+    unknown = request.runs[found.index(None)]
+    # Nobody compares a run with a release.
+    if found == [None, None] or not _RELEASE.fullmatch(unknown):
+        return None
+    raise Refusal(
+        f"release `{unknown}` is not modelled; there are {', '.join(RELEASES)} and {LATEST_RELEASE}"
+    )
 
 
 def _argument(request: DiffRequest, run: RunDiff) -> str:

@@ -1,7 +1,7 @@
 """The campaigns and variants that a command line names."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -10,7 +10,7 @@ from rich.console import Console
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.problem import Problem, UnsuitedError
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
 from harrow.cli.console import say
@@ -31,14 +31,17 @@ def select(
 ) -> list[Selection]:
     """Return the campaigns, each with all its plans or those of the *variants*, of which it may have none.
 
+    A campaign that cannot be had as of the release that an option names is one without plans, where there are others.
+
     Raises:
         CampaignError: files are missing or wrong; it has the problems of all.
 
     """
     files, not_found = find_campaigns(arguments)
-    campaigns, mistakes = load_all(files, overrides or (), variants or ())
-    if problems := [*not_found, *mistakes]:
-        raise CampaignError(problems)
+    campaigns, mistakes, unsuited = _load_each(files, overrides or (), variants or ())
+    is_anything_left = any(campaign.plans for campaign in campaigns)
+    if problems := [*not_found, *mistakes, *([] if is_anything_left else unsuited)]:
+        raise CampaignError(dict.fromkeys(problems))
     known = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
     for name in variants or ():
         if name not in known:
@@ -55,7 +58,7 @@ def select(
 
 
 def tell_notes(campaigns: Iterable[Campaign], console: Console) -> None:
-    """Say what campaigns say in vain, each once."""
+    """Say what campaigns say in vain, and what is left out of them, each once."""
     for note in dict.fromkeys(note for campaign in campaigns for note in campaign.notes):
         say(console, f"note: {note}")
 
@@ -108,11 +111,26 @@ def load_all(
     paths: Iterable[Path], overrides: Sequence[str], variants: Sequence[str] = ()
 ) -> tuple[list[Campaign], list[Problem]]:
     """Load campaign files; return the good ones, and the problems of the others (`load_campaign`)."""
+    loaded, problems, unsuited = _load_each(paths, overrides, variants)
+    return [campaign for campaign in loaded if campaign.plans], [*problems, *unsuited]
+
+
+def _load_each(
+    paths: Iterable[Path], overrides: Sequence[str], variants: Sequence[str]
+) -> tuple[list[Campaign], list[Problem], list[Problem]]:
+    """Load campaign files; return those that are right, what is wrong with the others, and what does not suit a release."""
     loaded: list[Campaign] = []
     problems: list[Problem] = []
+    unsuited: list[Problem] = []
     for path in paths:
         try:
             loaded.append(load_campaign(path, overrides, variants))
+        except UnsuitedError as error:
+            unsuited += error.problems
+            notes = tuple(
+                replace(problem, message=f"left out: {problem.message}") for problem in error.problems
+            )
+            loaded.append(Campaign(name=path.stem, description="", path=path, plans=(), notes=notes))
         except CampaignError as error:
             problems += error.problems
-    return loaded, list(dict.fromkeys(problems))
+    return loaded, list(dict.fromkeys(problems)), list(dict.fromkeys(unsuited))

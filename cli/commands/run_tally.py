@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harrow.campaigns.record.report import AS_EXPECTED, NOT_RUN, UNDECIDED, UNEXPECTED, outcome, variant_name
+from harrow.campaigns.record.report import (
+    AS_EXPECTED,
+    NOT_RUN,
+    OTHERWISE,
+    UNDECIDED,
+    UNEXPECTED,
+    outcome,
+    variant_name,
+)
 from harrow.campaigns.run.probes.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli import exit_code
@@ -90,9 +98,9 @@ class RunPrinter:
 def exit_code_of(outcomes: Iterable[str]) -> int:
     """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing.
 
-    What was skipped counts where nothing else was decided.
+    What was skipped counts where nothing else was decided. What went otherwise than a campaign says of another release is no failure.
     """
     seen = frozenset(outcomes) - {NOT_RUN}
     if UNEXPECTED in seen:
         return exit_code.BROKEN
-    return exit_code.OK if seen == {AS_EXPECTED} else exit_code.INCONCLUSIVE
+    return exit_code.OK if seen and seen <= {AS_EXPECTED, OTHERWISE} else exit_code.INCONCLUSIVE

@@ -127,7 +127,7 @@ class _SweepSession:
         selections = select(request.campaigns or (), request.overrides, request.variants)
         assert request.seeds is not None
         definition = define(
-            [(selection.campaign, selection.argument) for selection in selections],
+            [(each.campaign, each.argument) for each in selections if each.campaign.plans],
             request.seeds,
             overrides=tuple(request.overrides or ()),
             varies=varies,

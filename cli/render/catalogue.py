@@ -350,7 +350,11 @@ def _settings() -> Iterator[CatalogueEntry]:
 
 def _facts(setting: settings.Setting) -> dict[str, str]:
     facts = {"meaning": setting.doc, "default": _defaults(setting), "values": _setting_values(setting)}
-    return facts if setting.since == _FIRST_RELEASE else {**facts, "since": setting.since}
+    if setting.since != _FIRST_RELEASE:
+        facts["since"] = setting.since
+    if setting.until:
+        facts["until"] = setting.until
+    return facts
 
 
 def _setting_example(setting: settings.Setting) -> str:

@@ -30,12 +30,12 @@ def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[st
 def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[RenderableType]:
     """Yield what differs, for people."""
     behaviours, defaults = release_changes(former, latter)
-    yield Text(f"What Kafka {latter.name} does otherwise than {former.name}", "bold")
+    yield Text(f"What changed from Kafka {former.name} to {latter.name}", "bold")
     if former.modes != latter.modes:
         yield indented(f"metadata in {' or '.join(latter.modes)}, before in {' or '.join(former.modes)}", 2)
     docs = switch_docs()
     explained = {name: f"{change}\n{docs[name]['doc']}" for name, change in behaviours.items()}
-    gone = dict.fromkeys(_gone(former, latter), f"is not there any more, as in {former.name}")
+    gone = dict.fromkeys(_gone(former, latter), f"removed, was in {former.name}")
     for heading, part in (("behaviours", explained), ("defaults of settings", {**defaults, **gone})):
         if part:
             yield Text()

@@ -15,6 +15,7 @@ from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
     NOT_RUN,
+    OTHERWISE,
     UNDECIDED,
     UNEXPECTED,
     anomalies,
@@ -215,13 +216,15 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
 
 
 def _outcomes(tally: Tally) -> str:
-    undecided, skipped = (
+    otherwise, undecided, skipped = (
         sum(number for (_, outcome), number in tally.verdicts.items() if outcome == wanted)
-        for wanted in (UNDECIDED, NOT_RUN)
+        for wanted in (OTHERWISE, UNDECIDED, NOT_RUN)
     )
     parts = []
     if tally.failed:
         parts.append(f"{len(tally.failed)} not as expected")
+    if otherwise:
+        parts.append(f"{otherwise} otherwise than written for another release")
     if undecided:
         parts.append(f"{undecided} undecided")
     if left := tally.planned - tally.finished:

@@ -11,7 +11,7 @@ from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
 from harrow.campaigns.record.phrases import prevention_label, preventions, sentence
-from harrow.campaigns.record.report import FindingGroup, anomalies, others_of, place
+from harrow.campaigns.record.report import OTHERWISE, UNEXPECTED, FindingGroup, anomalies, others_of, place
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import HELD, SKIPPED, Finding, worst_first
@@ -86,10 +86,15 @@ def story_of(finding: Finding) -> Iterator[RenderableType]:
 
 
 def _misses(run: FinishedRun) -> Iterator[RenderableType]:
+    written_for = run.result.plan.written_for
+    if written_for is not None and (run.result.missed or run.result.verdict.reasons):
+        yield indented(Text(f"written for {written_for}, run as of Kafka {run.result.plan.kafka}", DIM))
     for missed in run.result.missed:
         line = missed.line or expect_line(run.file, run.result.plan.variant)
         where = f"{run.file}:{line}" if line else str(run.file)
-        yield indented(Text.assemble(("missed ", FAILED), f"{where}: {missed.message}"))
+        accuses = written_for is None or run.outcome == UNEXPECTED
+        word = ("missed ", FAILED) if accuses else (f"{OTHERWISE} ", DIM)
+        yield indented(Text.assemble(word, f"{where}: {missed.message}"))
     word = ("skipped ", DIM) if run.result.verdict.status == SKIPPED else ("undecided ", UNDECIDED)
     for reason in run.result.verdict.reasons:
         yield indented(Text.assemble(word, reason))

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft.metadata_log import MetadataSnapshot
 from harrow.cluster_model.kraft.records import MetadataRecord
-from harrow.cluster_model.protocol import AlterPartitionRequest, AlterPartitionResponse
+from harrow.cluster_model.protocol import AlterPartitionResponse
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 CONTROLLER_LISTENER: Final = "controller"
@@ -205,9 +205,6 @@ class AllocateProducerIdsResponse:
     first: int = -1
 
 
-ControllerRequest = (
-    BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest | AllocateProducerIdsRequest
-)
 ControllerResponse = (
     BrokerRegistrationResponse
     | BrokerHeartbeatResponse

@@ -16,4 +16,4 @@ ALTER_PARTITION: Final = message("AlterPartitionRequest")
 RESPONSES: Final = tuple(
     message(f"{name}Response") for name in ("Vote", "BrokerRegistration", "BrokerHeartbeat", "AlterPartition")
 )
-"""The answers: kafka-python finds them by the requests, as long as somebody holds them."""
+"""The answers. kafka-python finds them by their requests, and refers to them weakly: unless they are held here they are gone."""

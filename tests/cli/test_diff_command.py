@@ -273,7 +273,7 @@ def test_two_releases_differ_in_behaviours_and_in_defaults_that_nobody_has_set(
 
 def test_two_releases_are_compared_by_name(harrow: Harrow, folder: Path) -> None:
     out = harrow("diff", "4.0", "latest").stdout
-    assert out.startswith("What Kafka 4.3 does otherwise than 4.0")
+    assert out.startswith("What changed from Kafka 4.0 to 4.3")
     assert re.search(r"eligible_leader_replicas +true, before false", out)
     told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)
     assert told["schema"] == "harrow.diff-releases/1"
@@ -283,6 +283,29 @@ def test_two_releases_are_compared_by_name(harrow: Harrow, folder: Path) -> None
     assert json.loads(harrow("diff", "4.0", "3.9", "--format", "json").stdout)["without"] == [
         name for name, change in told["defaults"].items() if change.endswith(", new")
     ]
+
+
+@pytest.mark.parametrize("named", [("4.0", "9.9"), ("9.9", "4.0")])
+def test_a_release_that_is_not_modelled_is_named_beside_one_that_is(
+    harrow: Harrow, named: tuple[str, str]
+) -> None:
+    ended = harrow("diff", *named)
+    assert ended.returncode == 2
+    assert "release `9.9` is not modelled; there are 0.10.2, " in ended.stderr
+    assert "no folder" not in ended.stderr
+
+
+def test_what_is_neither_a_release_nor_looks_like_one_is_a_run(harrow: Harrow) -> None:
+    assert "4.0: no folder" in harrow("diff", "4.0", "unclean").stderr
+
+
+def test_settings_that_are_gone_are_told_between_releases(harrow: Harrow) -> None:
+    told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)["without"]
+    assert "message.timestamp.difference.max.ms (topic)" in told
+    assert re.search(
+        r"message\.timestamp\.difference\.max\.ms \(topic\) +removed, was in 3\.9",
+        harrow("diff", "3.9", "4.0").stdout,
+    )
 
 
 def test_a_folder_that_is_called_like_a_release_is_a_run(harrow: Harrow, folder: Path) -> None:

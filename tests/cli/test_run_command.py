@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.version import VERSION
-from tests.cli.conftest import Harrow
+from tests.cli.conftest import ROOT, Harrow
 from tests.patience import PATIENCE_S
 
 RUN_KEYS = {
@@ -328,3 +328,42 @@ def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[
     ended = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert ended.returncode == 4
     assert "Traceback" in ended.stderr
+
+
+def test_what_was_written_for_another_release_is_told_and_accuses_nobody(harrow: Harrow) -> None:
+    ended = harrow("run", "control-behind-data", "--variant", "base", "--set", "kafka=4.0", "--no-results")
+    assert ended.returncode == 0
+    assert re.search(r"permitted +otherwise +base", ended.stdout)
+    assert "written for Kafka 2.4, run as of Kafka 4.0" in ended.stdout
+    assert "lost: m1; expected m1, m2, m3, m4" in ended.stdout
+    assert "1 otherwise than written for another release" in ended.stdout
+
+
+def test_a_promise_broken_as_of_another_release_is_a_failure(harrow: Harrow, folder: Path) -> None:
+    text = (ROOT / "campaigns/library/loss-by-hw-truncation.yaml").read_text(encoding="utf-8")
+    script = text.split("\nexpect:")[0].replace('kafka: "0.10.2"', 'kafka: "2.4"')
+    rest = 'expect: {verdict: held}\nvariants: {"0.11": {kafka: "0.11"}}\n'
+    (folder / "moved.yaml").write_text(f"{script}\n{rest}", encoding="utf-8")
+    ended = harrow("run", "moved.yaml", "--set", "kafka=0.10.2", "--no-results")
+    assert ended.returncode == 1
+    assert "UNEXPECTED" in ended.stdout
+
+
+def test_a_campaign_that_a_release_does_not_suit_is_left_out_beside_others_and_an_error_alone(
+    harrow: Harrow,
+) -> None:
+    unsuited = "isr-change-notification.yaml:34:41: left out: message rule `notified` meets nothing"
+    both = harrow("run", "isr-change-notification", "ack-lost", "--set", "kafka=4.0", "--no-results")
+    assert both.returncode == 0
+    assert unsuited in both.stderr
+    assert "isr-change-notification" not in both.stdout
+    alone = harrow("run", "isr-change-notification", "--set", "kafka=4.0", "--no-results")
+    assert alone.returncode == 2
+    assert unsuited.replace("left out: ", "") in alone.stderr
+
+
+def test_variants_that_name_a_release_are_left_out_of_another_one(harrow: Harrow) -> None:
+    ended = harrow("run", "unclean-election", "--set", "kafka=4.0", "--no-results")
+    assert ended.returncode == 0
+    assert "kraft, kraft-3.6, eligible-leaders name releases of their own and are left out" in ended.stderr
+    assert "kraft-3.6" not in ended.stdout

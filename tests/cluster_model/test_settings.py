@@ -606,3 +606,26 @@ def test_what_kafka_refuses_of_brokers_that_coordinate_consumer_groups(
 def test_a_consumer_that_commits_gives_up_from_2_0_on() -> None:
     assert consumer_config("0.11", {}).api_timeout_us is None
     assert consumer_config("2.0", {}).api_timeout_us == 60 * SECOND
+
+
+REMOVED_IN_4_0 = {
+    (BROKER, "zookeeper.session.timeout.ms"),
+    (BROKER, "control.plane.listener.name"),
+    (BROKER, "controlled.shutdown.max.retries"),
+    (BROKER, "controlled.shutdown.retry.backoff.ms"),
+    (BROKER, "leader.imbalance.per.broker.percentage"),
+    (BROKER, "log.message.timestamp.difference.max.ms"),
+    (TOPIC, "message.timestamp.difference.max.ms"),
+}
+
+
+def test_settings_that_kafka_has_removed_are_gone() -> None:
+    assert {key for key, setting in SETTINGS.items() if setting.is_gone("4.0")} == REMOVED_IN_4_0
+    assert not [key for key, setting in SETTINGS.items() if setting.is_gone("3.9")]
+
+
+def test_a_setting_that_is_gone_says_until_when_it_was_there_and_what_there_is_instead() -> None:
+    assert SETTINGS[TOPIC, "message.timestamp.difference.max.ms"].missing_in("4.3") == (
+        "Kafka 4.3 no longer has message.timestamp.difference.max.ms; 3.9 was the last release with it: "
+        "use message.timestamp.before.max.ms and message.timestamp.after.max.ms"
+    )

@@ -249,7 +249,7 @@ def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
 
 
 _OF_NO_GROUP: dict[str, Any] = {"topics": (), "commit": "auto", "stop_us": None}
-"""What is said of members of groups alone."""
+"""Settings that only members of groups have."""
 
 
 @st.composite

@@ -23,6 +23,7 @@ from harrow.cluster_model.topology import (
     QuotaSpec,
     TopicSpec,
 )
+from harrow.faults.control_plane.features import NAMES
 
 BROKERS_DEFAULT = 3
 REPLICAS_DEFAULT = 3
@@ -86,7 +87,7 @@ class ClusterReader:
             and spec.controller not in self._initial
         ):
             self._draft.problem(("cluster", "controller"), f"broker {spec.controller} joins later")
-        references.add_servers(self._servers(spec), self._quorum(spec))
+        references.add_servers(self._servers(spec), self._quorum(spec), self._metadata(spec))
         return CheckedCluster(
             spec=spec,
             topics={name: settings for name, (_, settings) in topics.items()},
@@ -110,6 +111,15 @@ class ClusterReader:
                 self._draft.problem(("cluster", "quotas", index), message)
             found[quota.client] = quota
         return tuple(found.values())
+
+    def _metadata(self, spec: ClusterSpec) -> str | None:
+        """Return where brokers keep their metadata; None where a seed draws that."""
+        swarm = self._draft.body.swarm
+        drawn = {} if swarm is None else swarm.given()
+        if "kafka" in drawn or "cluster.metadata" in drawn:
+            return None
+        release = RELEASES.get(self._settings.release)
+        return spec.metadata or (release.metadata if release else None)
 
     def _servers(self, spec: ClusterSpec) -> tuple[int, ...]:
         """Return the servers that are no brokers."""
@@ -141,9 +151,7 @@ class ClusterReader:
         if release is None:
             return
         metadata = spec.metadata or release.metadata
-        why = (
-            f"Kafka {release.name} keeps its metadata in {'KRaft' if metadata == KRAFT else 'ZooKeeper'} here"
-        )
+        why = f"Kafka {release.name} keeps its metadata in {NAMES[metadata]} here"
         for name, given in (item for each in settings for item in each.items()):
             known = SETTINGS[BROKER, name]
             if known.metadata not in ("", metadata):

@@ -7,15 +7,28 @@ from harrow.campaigns.language.catalogue_sections import is_value, unkeyed_field
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.section import Section
+from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.events import FieldKind, event_fields
+from harrow.cluster_model.events import FieldKind, MessageRuleApplied, event_fields
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
+from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.topology import KRAFT, process_name
 from harrow.faults.condition import FACTS, Condition
+from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
+from harrow.faults.conditions.happening import HasHappened
+from harrow.faults.control_plane.features import (
+    API_CONTROL_PLANES,
+    CONTROLLER_FIELDS,
+    EVENT_CONTROL_PLANES,
+    NAMES,
+)
 
 _NO_LEADER = -1
+_API = "api"
+_RULE = "rule"
 
 Known = Mapping[str, Any]
 """What the keys on the way say, by attribute."""
@@ -27,6 +40,14 @@ class ConditionReader:
     def __init__(self, draft: Draft, references: References) -> None:
         self._draft = draft
         self._references = references
+        # Message rules may be made by faults that are not read yet.
+        self._awaited_rules: list[tuple[Path, str]] = []
+
+    def check_awaited_rules(self, control_plane_of: Callable[[str], str | None]) -> None:
+        """Check, when all faults have been read, that there are messages for the rules that a condition waits for."""
+        for path, rule in self._awaited_rules:
+            if control_plane_of(rule) not in (None, self._references.metadata):
+                self._never(path, f"message rule {quoted(rule)} meets nothing", at_key=False)
 
     def read(self, section: Section, path: Path) -> Condition:
         given = section.given()
@@ -59,6 +80,35 @@ class ConditionReader:
             if self._check(item, key, place, known, at_key=True):
                 yield from self._below(kind, keys[1:], inner, place, {**known, item.attribute: key})
 
+    def _check_can_happen(self, pattern: EventPattern, path: Path) -> None:
+        """Check that an event that a condition waits for is one of this control plane."""
+        metadata = self._references.metadata
+        if metadata is None:
+            return
+        if EVENT_CONTROL_PLANES.get(pattern.event, metadata) != metadata:
+            self._never(path, f"{pattern.event} never happens", at_key=True)
+        for name, value in pattern.fields:
+            if name == CONTROLLER_FIELDS.get(pattern.event):
+                self._check_controller(value, (*path, name))
+            elif name == _API and API_CONTROL_PLANES.get(value, metadata) != metadata:
+                self._never((*path, name), f"{value} is never sent")
+            elif name == _RULE and pattern.event == MessageRuleApplied.name:
+                self._awaited_rules.append(((*path, name), value))
+
+    def _check_controller(self, node: Any, path: Path) -> None:
+        """Check that a node can be controller: in KRaft the voters of the quorum are, and with ZooKeeper any broker is."""
+        quorum = self._references.quorum
+        if self._references.metadata == KRAFT and node not in (_NO_LEADER, *quorum):
+            voters = listed([process_name(voter) for voter in quorum])
+            self._never(path, f"broker {node} is never the controller, which is one of {voters}")
+
+    def _never(self, path: Path, what: str, *, at_key: bool = False) -> None:
+        """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
+        release = self._draft.body.kafka or DEFAULT_RELEASE
+        metadata = self._references.metadata
+        why = f"Kafka {release} keeps its metadata in {NAMES[metadata]} here" if metadata else ""
+        self._draft.problem(path, f"{what}: {why}", at_key=at_key)
+
     def _check_says_something(self, values: Any, path: Path) -> None:
         if not values and not self._draft.has_lost(path):
             self._draft.problem(path, "there is nothing in it that has to hold")
@@ -67,6 +117,10 @@ class ConditionReader:
         items = unkeyed_fields(kind)
         if is_value(items):
             for read in self._values(items[0], value, path, known):
+                if kind is HasHappened:
+                    self._check_can_happen(read, (*path, read.event))
+                elif kind is ControllerIs:
+                    self._check_controller(read, path)
                 yield kind(**known, **{items[0].attribute: read})
             return
         given = value.given()

@@ -33,6 +33,17 @@ class Report:
         if variant not in variants:
             variants.append(variant)
 
+    def beside(self) -> "Report":
+        """Return an empty one for a plan that may turn out not to be wanted; the same mistake reads the same in both."""
+        return Report(_suggestions=self._suggestions)
+
+    def take(self, other: "Report") -> None:
+        """Note what another one has found."""
+        for mistake, variants in other.found.items():
+            for variant in variants:
+                self.add(*mistake, variant)
+        self.notes |= other.notes
+
     def suggestion(self, word: str, names: Collection[str]) -> str:
         """Return how a message about an unknown name ends; nothing where there are very many of them."""
         if len(names) > _SUGGESTIONS:

@@ -19,6 +19,7 @@ from harrow.cluster_model.settings import (
     SCOPES,
     SETTINGS,
     TRANSACTIONAL_ID,
+    Setting,
     Value,
 )
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
@@ -94,15 +95,20 @@ class EffectiveSettings:
             place = (*path, name)
             known = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in known):
-                self._draft.problem(
-                    place, f"Kafka {self.release} has no {name}; it came with {known[0].since}", at_key=True
-                )
+                self._missing(known[0], place)
             elif not all(getattr(self.behaviours, setting.needs) for setting in known if setting.needs):
                 needed = f"`behaviours: {{{known[0].needs}: true}}` brings it back"
                 self._draft.problem(place, f"no release that is modelled has {name}; {needed}", at_key=True)
             else:
                 found[name] = Given(value, place)
         return found
+
+    def _missing(self, setting: Setting, place: Path) -> None:
+        """Report a setting that the release does not have; one of a control plane that is gone changes nothing, and may stand there."""
+        if setting.metadata and setting.is_gone(self.release):
+            self._draft.note(place, f"{setting.name} says nothing: Kafka {self.release} no longer has it")
+        else:
+            self._draft.problem(place, setting.missing_in(self.release), at_key=True)
 
     def _check(self, settings: GivenSettings) -> None:
         if not self._checks_release:

@@ -10,7 +10,9 @@ from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import FOR, LastsMarker, MessageRuleMarker, MessageRuleNameMarker, fields_of
+from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.faults.catalogue import FAULTS
+from harrow.faults.control_plane.features import NAMES, control_plane_of
 from harrow.faults.fault import Fault
 from harrow.faults.injection import TIMINGS, At, Every, Injection, Timing, When
 
@@ -22,7 +24,8 @@ class FaultReader:
         self._draft = draft
         self._sections = sections
         self._duration_us = duration_us
-        self._rules: set[str] = set()
+        self._rules: dict[str, list[Fault]] = {}
+        self._faults_read: list[tuple[Path, Fault]] = []
         self._releases: list[tuple[Path, str]] = []
 
     def one_fault(self, section: Section, path: Path) -> Fault | None:
@@ -38,9 +41,10 @@ class FaultReader:
                 message = f"`{FOR}` and `{item.key}` are the same: write one of them"
                 self._draft.problem((*path, FOR), message, at_key=True)
             if item.kind is MessageRuleNameMarker:
-                self._rules.add(item.of(fault))
+                self._rules.setdefault(item.of(fault), []).append(fault)
             elif item.kind is MessageRuleMarker:
                 self._releases.append(((*path, item.key), item.of(fault)))
+        self._faults_read.append((path, fault))
         if (problem := fault.problem()) is not None and not self._draft.has_lost(path):
             self._draft.problem(path, problem)
         return fault
@@ -52,6 +56,23 @@ class FaultReader:
         for path, rule in self._releases:
             if rule not in self._rules:
                 self._draft.unknown(path, "message rule", rule, self._rules)
+
+    def control_plane_of_rule(self, rule: str) -> str | None:
+        """Return the only control plane that has what message rules of this name meet; None where both have some."""
+        found = {control_plane_of(fault) for fault in self._rules.get(rule, ())}
+        return found.pop() if len(found) == 1 else None
+
+    def note_unmet(self, metadata: str | None) -> None:
+        """Note, for somebody who tries another release, that faults are for messages which its control plane does not have."""
+        by_option = any(self._draft.is_from_option(path) for path in (("kafka",), ("cluster", "metadata")))
+        if metadata is None or not by_option:
+            return
+        unmet = [path for path, fault in self._faults_read if control_plane_of(fault) not in (None, metadata)]
+        if unmet:
+            others = f" (nor do {len(unmet) - 1} other faults)" if len(unmet) > 1 else ""
+            release = self._draft.body.kafka or DEFAULT_RELEASE
+            why = f"Kafka {release} keeps its metadata in {NAMES[metadata]} here"
+            self._draft.note(unmet[0], f"this never meets a message{others}: {why}")
 
     def injections(self, section: Section, path: Path) -> tuple[Injection, ...]:
         """Return the entry of ``faults`` that stands at *path*, nothing when it cannot be read.

@@ -38,8 +38,9 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     sections = SectionReader(draft, references)
     faults = FaultReader(draft, sections, workload.duration_us)
     script = ScriptReader(draft, sections, faults, references)
+    conditions = ConditionReader(draft, references)
     sections.forms |= {
-        ConditionMarker: ConditionReader(draft, references).read,
+        ConditionMarker: conditions.read,
         FaultMarker: faults.one_fault,
         ActionMarker: script.action,
     }
@@ -69,6 +70,8 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         expect=judgement.read_expectation(body.expect, draft, judged_by, sections),
         found=judgement.read_found(body.found, draft, judged_by, sections),
     )
+    conditions.check_awaited_rules(faults.control_plane_of_rule)
+    faults.note_unmet(references.metadata)
     if draft.is_intact("workload") and draft.is_intact("script"):
         places = [path for _, path in _of_variant(draft, "script", variants)]
         ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places, strict=True))

@@ -47,7 +47,9 @@ class References:
         )
         # Unknown until the whole section has been read.
         self._servers: tuple[int, ...] | None = None
-        self._quorum: tuple[int, ...] = ()
+        self.quorum: tuple[int, ...] = ()
+        # Where brokers keep their metadata; None as long as that is unknown, or drawn.
+        self.metadata: str | None = None
         self._internal: dict[str, int] = {}
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
@@ -62,10 +64,13 @@ class References:
         if partition in self._replicas:
             self._replicas[partition] = tuple(dict.fromkeys((*self._replicas[partition], *replicas)))
 
-    def add_servers(self, servers: Iterable[int], quorum: Iterable[int] = ()) -> None:
-        """Note which servers there are that are no brokers, and of KRaft the voters, be they brokers or not."""
+    def add_servers(
+        self, servers: Iterable[int], quorum: Iterable[int] = (), metadata: str | None = None
+    ) -> None:
+        """Note which servers there are that are no brokers, of KRaft the voters, be they brokers or not, and which control plane it is."""
         self._servers = tuple(servers)
-        self._quorum = tuple(quorum)
+        self.quorum = tuple(quorum)
+        self.metadata = metadata
 
     def add_clients(self, producers: Iterable[ProducerSpec], **others: Iterable[Any]) -> None:
         self._producers = tuple(producer.name for producer in producers)
@@ -104,7 +109,7 @@ class References:
         if self._servers is None or server in self._servers:
             return True
         known = [process_name(each) for each in self._servers]
-        counterpart = quorum_counterpart(server, self._quorum)
+        counterpart = quorum_counterpart(server, self.quorum)
         if counterpart is not None:
             message = f"there is no ZooKeeper: {process_name(server)} stands for {process_name(counterpart)} of the quorum"
             self._draft.note(path, message)

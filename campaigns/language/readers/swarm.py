@@ -105,7 +105,15 @@ def _settings(draft: Draft, given: Mapping[str, Any], path: Path) -> tuple[tuple
         place = (*path, "settings", name)
         known = [SETTINGS[scope, name] for scope in SCOPES if (scope, name) in SETTINGS]
         if not any(setting.exists_in(release) for setting in known for release in releases):
-            message = f"Kafka {' and '.join(releases)} has no {name}; it came with {known[0].since}"
+            if all(known[0].metadata and known[0].is_gone(release) for release in releases):
+                draft.note(place, f"{name} says nothing: Kafka {' and '.join(releases)} no longer has it")
+                # It is drawn all the same, so that whatever is drawn after it stays as it is.
+                found.append((name, tuple(values)))
+                continue
+            missing = known[0].missing_in(releases[-1])
+            message = (
+                missing if len(releases) == 1 else f"none of {', '.join(releases)} has {name}: {missing}"
+            )
             draft.problem(place, message, at_key=True)
         elif not values and not draft.has_lost(place):
             draft.problem(place, f"{name}: there is nothing to draw from")

@@ -209,7 +209,7 @@ class WorkloadReader:
 
 
 _OF_GROUPS: Final = ("topics", "commit", "stop")
-"""What is said of members of groups alone."""
+"""Settings that only members of groups have."""
 
 
 def _stop_message(start_us: int, stop_us: int) -> str:

@@ -493,6 +493,21 @@ class RealCoordinator:
         numbers = [_number(name) for name in owned]
         return [kind.TopicPartitions(topic_id=self._topic_id, partitions=numbers)] if numbers else []
 
+    def _offsets(self, topic: Any, partition: Any, offsets: Mapping[str, int]) -> Any:
+        """Return what a commit says of the topic, in the kinds of its request."""
+        return topic(
+            name=self._topic,
+            partitions=[
+                partition(
+                    partition_index=_number(name),
+                    committed_offset=offset,
+                    committed_leader_epoch=-1,
+                    committed_metadata="",
+                )
+                for name, offset in offsets.items()
+            ],
+        )
+
     def _commit(self, request: messages.OffsetCommitRequest) -> tuple[Any, Callable[[Any], Answer]]:
         kind = OffsetCommitRequest
         topic = kind.OffsetCommitRequestTopic
@@ -501,20 +516,7 @@ class RealCoordinator:
             generation_id_or_member_epoch=request.generation,
             member_id=request.member,
             group_instance_id=request.instance or None,
-            topics=[
-                topic(
-                    name=self._topic,
-                    partitions=[
-                        topic.OffsetCommitRequestPartition(
-                            partition_index=_number(name),
-                            committed_offset=offset,
-                            committed_leader_epoch=-1,
-                            committed_metadata="",
-                        )
-                        for name, offset in request.offsets.items()
-                    ],
-                )
-            ],
+            topics=[self._offsets(topic, topic.OffsetCommitRequestPartition, request.offsets)],
         )
         return sent, _errors_of_partitions
 
@@ -650,20 +652,7 @@ class RealCoordinator:
             generation_id=request.generation,
             member_id=request.member,
             group_instance_id=request.instance or None,
-            topics=[
-                topic(
-                    name=self._topic,
-                    partitions=[
-                        topic.TxnOffsetCommitRequestPartition(
-                            partition_index=_number(name),
-                            committed_offset=offset,
-                            committed_leader_epoch=-1,
-                            committed_metadata="",
-                        )
-                        for name, offset in request.offsets.items()
-                    ],
-                )
-            ],
+            topics=[self._offsets(topic, topic.TxnOffsetCommitRequestPartition, request.offsets)],
         )
         return sent, _errors_of_partitions
 

@@ -1,4 +1,4 @@
-"""What is said of a run: its JSON, the words of its anomalies, the line that reproduces it."""
+"""Reports of runs: the JSON, the words of its anomalies, the line that reproduces it."""
 
 import json
 import shlex
@@ -9,6 +9,7 @@ from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record.markdown_report import markdown_report
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
+    OTHERWISE,
     UNDECIDED,
     UNEXPECTED,
     FindingGroup,
@@ -234,10 +235,32 @@ def test_a_wrong_step_decides_even_if_the_run_is_inconclusive() -> None:
     assert outcome(failed_run(verdict=verdict(status=INCONCLUSIVE), missed=missed)) == UNEXPECTED
 
 
+OF_ANOTHER_RELEASE = plan(
+    expect=Expectation(verdict=PERMITTED, rules=(("lost-write", PERMITTED),)), written_for="Kafka 2.4"
+)
+
+
+def test_what_a_campaign_expects_of_another_release_accuses_nobody() -> None:
+    missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
+    held = failed_run(plan=OF_ANOTHER_RELEASE, verdict=verdict(status=HELD), missed=missed)
+    assert outcome(held) == OTHERWISE
+    undecided = failed_run(plan=OF_ANOTHER_RELEASE, verdict=verdict(status=INCONCLUSIVE), missed=missed)
+    assert outcome(undecided) == UNDECIDED
+
+
+def test_a_promise_that_another_release_breaks_is_a_failure() -> None:
+    broken = verdict(lost("m1"))
+    assert outcome(failed_run(plan=OF_ANOTHER_RELEASE, verdict=broken)) == UNEXPECTED
+    foreseen = plan(expect=Expectation(rules=(("lost-write", VIOLATED),), lost=()), written_for="Kafka 2.4")
+    assert outcome(failed_run(plan=foreseen, verdict=broken)) == OTHERWISE
+
+
 @pytest.mark.parametrize(
     ("outcomes", "code"),
     [
         ((), 3),
+        ((OTHERWISE, AS_EXPECTED), 0),
+        ((OTHERWISE, UNDECIDED), 3),
         ((AS_EXPECTED, AS_EXPECTED), 0),
         ((AS_EXPECTED, UNDECIDED), 3),
         ((AS_EXPECTED, UNEXPECTED, UNDECIDED), 1),

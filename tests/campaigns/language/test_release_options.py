@@ -1,0 +1,174 @@
+"""What `--set kafka=...` and `--set cluster.metadata=...` make of a campaign and its variants."""
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.problem import UnsuitedError
+from tests.campaigns.language.campaign_texts import load, problems
+
+WITH_RELEASES = """\
+kafka: "2.4"
+expect: {verdict: held}
+variants:
+  plain: {}
+  old: {kafka: "3.6"}
+  new: {kafka: "4.3"}
+"""
+OF_ZOOKEEPER = """\
+kafka: "2.4"
+script:
+  - when: {event: {ensemble_leader_elected: {}}}
+variants:
+  patient: {description: waits too}
+  kraft:
+    kafka: "4.3"
+    script:
+      - when: {event: {controller_elected: {}}}
+  older: {kafka: "0.11"}
+"""
+IN_KRAFT = "Kafka 4.0 keeps its metadata in KRaft here"
+
+
+def names(text: str, *overrides: str, only: tuple[str, ...] = ()) -> list[tuple[str | None, str]]:
+    return [(plan.variant, plan.kafka) for plan in load_text(text, "file.yaml", overrides, only).plans]
+
+
+def notes(text: str, *overrides: str) -> list[tuple[int, int, str]]:
+    return [(note.line, note.column, note.message) for note in load(text, *overrides).notes]
+
+
+def test_variants_that_name_a_release_are_left_out_with_another_one_and_a_note_says_so() -> None:
+    assert names(WITH_RELEASES, "kafka=4.0") == [(None, "4.0"), ("plain", "4.0")]
+    assert notes(WITH_RELEASES, "kafka=4.0") == [
+        (
+            5,
+            9,
+            "old, new name releases of their own and are left out; `--variant NAME --set kafka=4.0` runs one all the same",
+        )
+    ]
+
+
+def test_a_variant_that_names_the_same_release_stays() -> None:
+    assert names(WITH_RELEASES, "kafka=4.3") == [(None, "4.3"), ("plain", "4.3"), ("new", "4.3")]
+    assert names(WITH_RELEASES, "kafka=latest") == names(WITH_RELEASES, "kafka=4.3")
+
+
+def test_a_variant_that_is_named_runs_as_of_the_release_of_the_option() -> None:
+    assert ("old", "4.0") in names(WITH_RELEASES, "kafka=4.0", only=("old",))
+
+
+def test_other_options_leave_no_variant_out() -> None:
+    assert len(names(WITH_RELEASES, "acks=1")) == 4
+
+
+def test_a_variant_that_names_a_control_plane_is_left_out_with_the_other_one() -> None:
+    text = 'kafka: "3.9"\nvariants: {old: {cluster: {metadata: zookeeper}}}\n'
+    assert names(text, "cluster.metadata=kraft") == [(None, "3.9")]
+    assert names(text, "cluster.metadata=zookeeper") == [(None, "3.9"), ("old", "3.9")]
+
+
+def test_where_a_campaign_is_about_the_other_control_plane_its_counterparts_run() -> None:
+    assert names(OF_ZOOKEEPER, "kafka=4.0") == [("kraft", "4.0")]
+    assert notes(OF_ZOOKEEPER, "kafka=4.0") == [
+        (3, 20, f"base, patient are left out: ensemble_leader_elected never happens: {IN_KRAFT}"),
+        (
+            10,
+            11,
+            "older names a release of its own and is left out; `--variant older --set kafka=4.0` runs it all the same",
+        ),
+    ]
+
+
+def test_a_plan_that_does_not_suit_a_release_is_left_out_and_the_others_run() -> None:
+    text = 'kafka: "2.4"\nvariants: {idempotent: {settings: {enable.idempotence: true}}}\n'
+    assert names(text, "kafka=0.10.2") == [(None, "0.10.2")]
+    assert notes(text, "kafka=0.10.2") == [
+        (2, 36, "idempotent is left out: Kafka 0.10.2 has no enable.idempotence; it came with 0.11")
+    ]
+
+
+def test_a_campaign_of_which_nothing_suits_is_an_error() -> None:
+    with pytest.raises(UnsuitedError, match=r"3:20: ensemble_leader_elected never happens"):
+        load_text(OF_ZOOKEEPER, "file.yaml", ["kafka=4.0"], ["base"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("event: {ensemble_server_suspended: {}}", "3:20: ensemble_server_suspended never happens"),
+        (
+            "event: {controller_elected: {broker: 2}}",
+            "3:49: broker 2 is never the controller, which is one of",
+        ),
+        ("event: {election: {controller: 1}}", "3:43: broker 1 is never the controller"),
+        ("controller: 2", "3:24: broker 2 is never the controller"),
+        ("event: {message_rule: {api: LeaderAndIsr}}", "3:40: LeaderAndIsr is never sent"),
+        ("event: {message_rule: {rule: held}}", "3:41: message rule `held` meets nothing"),
+    ],
+)
+def test_what_never_happens_in_kraft_is_told_where_a_step_waits_for_it(condition: str, problem: str) -> None:
+    hold = "{message: {action: hold, api: UpdateMetadata, id: held}}"
+    text = f'kafka: "4.0"\nscript:\n  - when: {{{condition}}}\n  - do: {hold}\n'
+    (found,) = problems(text)
+    assert found.startswith(problem)
+    assert found.endswith(IN_KRAFT)
+    assert load(text, "kafka=2.4").plans
+
+
+def test_what_happens_in_kraft_alone_is_told_with_zookeeper() -> None:
+    text = 'kafka: "2.4"\nscript: [{when: {event: {metadata_snapshot_taken: {}}}}]\n'
+    (found,) = problems(text)
+    assert found.endswith(
+        "metadata_snapshot_taken never happens: Kafka 2.4 keeps its metadata in ZooKeeper here"
+    )
+
+
+def test_a_step_may_say_that_something_of_the_other_control_plane_has_not_happened() -> None:
+    assert load('kafka: "4.0"\nscript: [{do: {expect: {no_event: {ensemble_leader_elected: {}}}}}]\n').plans
+
+
+def test_controllers_that_are_brokers_can_be_the_controller() -> None:
+    text = 'kafka: "4.0"\ncluster: {kraft: {combined: true}}\nscript: [{when: {controller: 2}}]\n'
+    assert load(text).plans
+
+
+def test_faults_for_messages_of_the_other_control_plane_are_noted() -> None:
+    text = 'kafka: "2.4"\nworkload: {duration: 5s}\nfaults: [{at: 1s, do: {message: {action: drop, api: LeaderAndIsr}}}]\n'
+    assert notes(text) == []
+    assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message: {IN_KRAFT}")]
+
+
+def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
+    assert problems(WITH_RELEASES, "kafka=9.9")[0].startswith("--set: kafka=9.9: ")
+    assert "acks" in problems(f"{WITH_RELEASES}settings: {{acks: 7}}\n", "kafka=4.0")[0]
+    (found,) = problems('kafka: "2.4"\n', "kafka=0.10.2", "enable.idempotence=true")
+    assert found.startswith("--set: enable.idempotence=true: Kafka 0.10.2 has no")
+
+
+def test_a_plan_knows_for_which_release_it_was_written() -> None:
+    def written(text: str, *overrides: str) -> list[str | None]:
+        return [plan.written_for for plan in load(text, *overrides).plans]
+
+    assert written(WITH_RELEASES) == [None] * 4
+    assert written(WITH_RELEASES, "kafka=4.0") == ["Kafka 2.4", "Kafka 2.4"]
+    assert written(WITH_RELEASES, "kafka=4.3") == ["Kafka 2.4", "Kafka 2.4", None]
+    assert written("expect: {verdict: held}\n", "kafka=4.0") == [None]
+    assert written('kafka: "3.9"\n', "cluster.metadata=zookeeper") == ["Kafka 3.9 with KRaft"]
+
+
+def test_for_which_release_a_plan_was_written_does_not_change_what_it_does() -> None:
+    (moved, _), named = (
+        load(WITH_RELEASES, "kafka=4.0").plans,
+        load(WITH_RELEASES.replace("2.4", "4.0")).plans[0],
+    )
+    assert moved.digest() == named.digest()
+
+
+@pytest.mark.parametrize(
+    "name", ["message.timestamp.difference.max.ms", "log.message.timestamp.difference.max.ms"]
+)
+def test_a_setting_that_a_release_no_longer_has_is_refused(name: str) -> None:
+    text = f'kafka: "3.9"\nsettings: {{{name}: 5s}}\n'
+    assert load(text).plans
+    (found,) = problems(text, "kafka=4.0")
+    assert found.startswith(f"2:12: Kafka 4.0 no longer has {name}; 3.9 was the last release with it: use ")

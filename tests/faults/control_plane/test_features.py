@@ -1,0 +1,61 @@
+"""What only one control plane has."""
+
+from pathlib import Path
+
+import pytest
+
+import harrow.cluster_model
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.events import EVENTS
+from harrow.cluster_model.fields import APIS
+from harrow.cluster_model.topology import KRAFT, ZOOKEEPER
+from harrow.faults.control_plane.features import API_CONTROL_PLANES, CONTROLLER_FIELDS, EVENT_CONTROL_PLANES
+
+FOLDERS = {ZOOKEEPER: ("zookeeper", "controller"), KRAFT: ("kraft",)}
+OTHER = {ZOOKEEPER: KRAFT, KRAFT: ZOOKEEPER}
+
+
+def source_of(metadata: str) -> str:
+    here = Path(str(harrow.cluster_model.__file__)).parent
+    return "".join(file.read_text() for folder in FOLDERS[metadata] for file in (here / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize(("event", "metadata"), EVENT_CONTROL_PLANES.items())
+def test_only_the_control_plane_that_has_an_event_emits_it(event: str, metadata: str) -> None:
+    kind = EVENTS[event].__name__
+    assert kind in source_of(metadata)
+    assert kind not in source_of(OTHER[metadata])
+
+
+@pytest.mark.parametrize(("api", "metadata"), API_CONTROL_PLANES.items())
+def test_an_api_of_one_control_plane_can_be_named(api: str, metadata: str) -> None:
+    assert api in APIS
+    assert metadata in FOLDERS
+
+
+@pytest.mark.parametrize("metadata", FOLDERS)
+def test_no_run_sends_or_does_what_only_the_other_control_plane_has(metadata: str) -> None:
+    text = f"""
+kafka: "3.9"
+cluster: {{metadata: {metadata}, brokers: 3}}
+workload: {{duration: 20s, producers: [{{rate: 5/s}}]}}
+script:
+  - when: {{event: {{message: {{api: Produce}}}}}}
+  - do: {{broker_stop: {{broker: 1}}}}
+  - after: 10s
+    do: {{broker_restart: {{broker: 1}}}}
+  - after: 1s
+    do: {{broker_crash: {{broker: controller, restart_after: 2s}}}}
+"""
+    trace = run_plan(load_text(text, "some.yaml").plans[0], 0).evidence.trace
+    seen = {name for _, name, *_ in trace}
+    sent = {fields[0] for _, name, *fields in trace if name == "message"}
+    assert not [name for name in seen if EVENT_CONTROL_PLANES.get(name, metadata) != metadata]
+    assert not [api for api in sent if API_CONTROL_PLANES.get(api, metadata) != metadata]
+    assert any(api in API_CONTROL_PLANES for api in sent)
+
+
+def test_the_fields_that_name_controllers_exist() -> None:
+    for event, field in CONTROLLER_FIELDS.items():
+        assert field in EVENTS[event].__dataclass_fields__
