@@ -23,7 +23,7 @@ from harrow.checks.finding import SKIPPED
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import real_brokers
 from harrow.cli.commands.conform_requests import requests_session
-from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.console import message_console, show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
@@ -68,6 +68,8 @@ def session(request: ConformRequest) -> int:
     assert request.campaigns is not None
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
+    if not request.quiet:
+        tell_notes((each.campaign for each in selections), messages)
     progress = ProgressLine(
         messages, total=sum(len(selection.plans) for selection in selections), enabled=not request.quiet
     )

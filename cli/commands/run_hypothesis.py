@@ -24,7 +24,7 @@ from harrow.campaigns.search.strategies import Search, drawn_from, search, witho
 from harrow.cli import exit_code
 from harrow.cli.ci.run_suites import search_suites
 from harrow.cli.ci.suite import note_suite
-from harrow.cli.commands.run_selection import Selection, select
+from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.commands.run_tally import FinishedRun, exit_code_of
 from harrow.cli.console import data_console, message_console, say, show, unbroken
 from harrow.cli.interrupts import Interrupts
@@ -70,6 +70,8 @@ def session(request: RunRequest) -> int:
     except FileError as error:
         refuse_files(replace(request, output=None), error.problems)  # --output is for the campaign.
         return exit_code.USAGE
+    if not request.quiet:
+        tell_notes((each.campaign for each in selections), messages)
     _check_open(selections)
     finished: list[_Finished] = []
     interrupted = False

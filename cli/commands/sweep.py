@@ -16,7 +16,7 @@ from harrow.campaigns.record.report import UNDECIDED
 from harrow.campaigns.sweep.definition import Definition, VaryError, define, parse_vary
 from harrow.campaigns.version import VERSION
 from harrow.cli import exit_code
-from harrow.cli.commands.run_selection import select
+from harrow.cli.commands.run_selection import select, tell_notes
 from harrow.cli.commands.run_tally import exit_code_of
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
@@ -125,6 +125,8 @@ class _SweepSession:
             if keys.count(key) > 1:
                 raise Refusal(f"--vary {key}: give all its values at once")
         selections = select(request.campaigns or (), request.overrides, request.variants)
+        if not request.quiet:
+            tell_notes((each.campaign for each in selections), self._messages)
         assert request.seeds is not None
         definition = define(
             [(each.campaign, each.argument) for each in selections if each.campaign.plans],
