@@ -290,6 +290,8 @@ class GroupConsumer(Consumer):
     def partitions_paused(self, partitions: Sequence[str]) -> None:
         for name in partitions:
             self._stop_reading(name)
+        # A fetch that repeats itself would go on asking for them.
+        self._fetch()
 
     def _drop(self, partition: str) -> None:
         """Forget where a partition was read, and what was fetched of it."""

@@ -108,7 +108,7 @@ def test_an_application_that_takes_longer_than_max_poll_interval_leaves_its_grou
 
 
 def test_in_a_storm_a_group_rebalances_with_each_member_that_goes_and_comes() -> None:
-    result = run("rebalance_storm: {rounds: 3, every: 500ms}")
+    result = run("rebalance_storm: {rounds: 3, every: 1s}")
     reasons = [
         event.reason
         for event in select(result.evidence.trace, GroupStateChanged)
