@@ -520,14 +520,31 @@ steps = st.one_of(
     voters=st.sampled_from([1, 2, 3, 5]),
     observers=st.integers(0, 1),
     pre_vote=st.booleans(),
+    release=st.sampled_from(["3.6", "3.9", "4.0", "4.3"]),
     check_quorum=st.booleans(),
     taken=st.lists(steps, max_size=40),
     seed=st.integers(0, 2**16),
 )
 def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost_with_snapshots_or_without(
-    voters: int, observers: int, pre_vote: bool, check_quorum: bool, taken: list[tuple[Any, ...]], seed: int
+    voters: int,
+    observers: int,
+    pre_vote: bool,
+    release: str,
+    check_quorum: bool,
+    taken: list[tuple[Any, ...]],
+    seed: int,
 ) -> None:
-    quorum = Quorum(voters, observers, seed, pre_vote=pre_vote, check_quorum=check_quorum)
+    behaviours = behaviours_in(release)
+    quorum = Quorum(
+        voters,
+        observers,
+        seed,
+        pre_vote=pre_vote,
+        check_quorum=check_quorum,
+        election_backoff=behaviours.election_backoff,
+        looks_for_leader=behaviours.voters_look_for_leader,
+        begin_epoch_repeated=behaviours.begin_quorum_epoch_repeated,
+    )
     quorum.run(3 * SECOND)
     number = 0
     for step in taken:
