@@ -98,11 +98,11 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "hw-exposed-below-min-isr": (library_swarm, "hw-waits-for-min-isr", 0),
     "retry-acked-before-commit": (library_swarm, "lost-write", 0),
     "elr-survives-unclean-shutdown": (kraft_swarm, "unclean-replica-not-elected", 0),
-    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 85),
+    "stale-alter-partition": (kraft_swarm, "isr-holds-committed", 110),
     "election-in-same-epoch": (kraft_swarm, "two-leaders", 0),
     "producer-ids-given-twice": (kraft_swarm, "lost-write", 0),
     "marker-to-one-partition": (eos_swarm, "unseen", 0),
-    "next-transaction-unverified": (eos_swarm, "G1a", 20),
+    "next-transaction-unverified": (eos_swarm, "G1a", 45),
     "zombie-producer-accepted": (lambda: orders(fault=ZOMBIE), "fenced-write", 0),
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
