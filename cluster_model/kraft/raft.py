@@ -60,8 +60,8 @@ class QuorumConfig:
     """``controller.quorum.*``, in microseconds, and what came with a release.
 
     ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166, ``election_backoff`` KAFKA-18345,
-    ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated`` KAFKA-16536. A voter that does not go by ``one_vote`` votes for more than one candidate in an epoch. A node that does not go by ``keeps_log`` has nothing but its latest snapshot
-    when it starts.
+    ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated`` KAFKA-16536. A voter that does not go by ``one_vote`` votes for more
+    than one candidate in an epoch. A node that does not go by ``keeps_log`` has nothing but its latest snapshot when it starts.
     """
 
     election_timeout_us: int
