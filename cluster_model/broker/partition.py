@@ -596,8 +596,7 @@ class Partition:
 
         The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
         """
-        # Asked for each fetch: `in` would make a tuple.
-        is_current = current_leader_epoch == self.leader_epoch or current_leader_epoch == protocol.NO_EPOCH  # noqa: PLR1714
+        is_current = current_leader_epoch in (self.leader_epoch, protocol.NO_EPOCH)
         if is_current and self.leader == self.broker:
             return errors.NONE  # As nearly always.
         if self.is_offline:

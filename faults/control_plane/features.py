@@ -49,6 +49,11 @@ CONTROLLER_FIELDS: Final[Mapping[str, str]] = {
 """The field of an event that names a controller: a broker with ZooKeeper, and a voter of the quorum in KRaft."""
 
 
+def where_kept(release: str, metadata: str) -> str:
+    """Return in words where a cluster of a release keeps its metadata."""
+    return f"Kafka {release} keeps its metadata in {NAMES[metadata]} here"
+
+
 def control_plane_of(fault: Fault) -> str | None:
     """Return the only control plane that has the messages which a fault meets; None where both have some."""
     for item in fields.fields_of(type(fault)):

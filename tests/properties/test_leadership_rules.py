@@ -13,7 +13,6 @@ from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.events import ControllerElected
 from harrow.cluster_model.log.disk import Disk
-from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
@@ -34,7 +33,7 @@ from tests.cluster_model.broker.test_replica_fetcher import P, follower_with
 from tests.cluster_model.controller.test_controller_writes import CONFIG, TOPIC, Unwatched
 from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost, batch
 from tests.cluster_model.log.test_damaged_disk import manager_on
-from tests.properties.test_replication_protocol_rules import epochs_of, histories, log_of
+from tests.properties.test_replication_protocol_rules import histories, parted
 from tests.properties.test_replication_rules import Followed, Step, isrs, steps
 
 # Leaders
@@ -81,11 +80,7 @@ def test_a_follower_truncates_to_where_its_epochs_end_with_the_leader_and_asks_a
     release: str, common: list[int], of_leader: list[int], of_follower: list[int], hw: int
 ) -> None:
     """AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279): each answer cuts as the rule says, and in the end the logs agree."""
-    begin = len(common)
-    leaders = log_of(common, of_leader, "l", begin)
-    followers = log_of(common, of_follower, "f", begin + 1)
-    leader = LeaderEpochCache()
-    leader.entries = [*epochs_of(leaders), (90, len(leaders))]
+    leaders, followers, leader = parted(common, of_leader, of_follower)
     hw = min(hw, sum(common))
     follower = follower_with(*followers, release=release, epoch=90, hw=hw)
     log = follower.partitions[P].log

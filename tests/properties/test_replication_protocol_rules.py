@@ -191,12 +191,7 @@ def test_a_follower_that_is_told_where_logs_part_ends_with_a_prefix_of_its_leade
     release: str, common: list[int], of_leader: list[int], of_follower: list[int]
 ) -> None:
     """What both have alike stays; epochs of one leader are those of no other (Partition.readRecords, truncateOnFetchResponse)."""
-    begin = len(common)
-    leaders = log_of(common, of_leader, "l", begin)
-    followers = log_of(common, of_follower, "f", begin + 1)
-    cache = LeaderEpochCache()
-    # A leader notes its own epoch at its LEO at once (KAFKA-7415).
-    cache.entries = [*epochs_of(leaders), (90, len(leaders))]
+    leaders, followers, cache = parted(common, of_leader, of_follower)
     follower = follower_with(*followers, release=release, epoch=90)
     shared = sum(common)
     for _ in range(len(followers) + 2):
@@ -218,6 +213,19 @@ def test_a_follower_that_is_told_where_logs_part_ends_with_a_prefix_of_its_leade
     kept = follower.partitions[P].log.log_end_offset
     assert kept >= min(shared, len(leaders), len(followers))
     assert followers[:kept] == leaders[:kept]
+
+
+def parted(
+    common: list[int], of_leader: list[int], of_follower: list[int]
+) -> tuple[list[tuple[int, str]], list[tuple[int, str]], LeaderEpochCache]:
+    """Return the logs of a leader and a follower that have parted, and the epochs of the leader, which leads in epoch 90."""
+    begin = len(common)
+    leaders = log_of(common, of_leader, "l", begin)
+    followers = log_of(common, of_follower, "f", begin + 1)
+    cache = LeaderEpochCache()
+    # A leader notes its own epoch at its LEO at once (KAFKA-7415).
+    cache.entries = [*epochs_of(leaders), (90, len(leaders))]
+    return leaders, followers, cache
 
 
 def epochs_of(log: list[tuple[int, str]]) -> list[tuple[int, int]]:

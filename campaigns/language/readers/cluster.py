@@ -23,7 +23,7 @@ from harrow.cluster_model.topology import (
     QuotaSpec,
     TopicSpec,
 )
-from harrow.faults.control_plane.features import NAMES
+from harrow.faults.control_plane.features import where_kept
 
 BROKERS_DEFAULT = 3
 REPLICAS_DEFAULT = 3
@@ -151,7 +151,7 @@ class ClusterReader:
         if release is None:
             return
         metadata = spec.metadata or release.metadata
-        why = f"Kafka {release.name} keeps its metadata in {NAMES[metadata]} here"
+        why = where_kept(release.name, metadata)
         for name, given in (item for each in settings for item in each.items()):
             known = SETTINGS[BROKER, name]
             if known.metadata not in ("", metadata):

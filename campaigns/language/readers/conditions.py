@@ -23,7 +23,7 @@ from harrow.faults.control_plane.features import (
     API_CONTROL_PLANES,
     CONTROLLER_FIELDS,
     EVENT_CONTROL_PLANES,
-    NAMES,
+    where_kept,
 )
 
 _NO_LEADER = -1
@@ -106,7 +106,7 @@ class ConditionReader:
         """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
         release = self._draft.body.kafka or DEFAULT_RELEASE
         metadata = self._references.metadata
-        why = f"Kafka {release} keeps its metadata in {NAMES[metadata]} here" if metadata else ""
+        why = where_kept(release, metadata) if metadata else ""
         self._draft.problem(path, f"{what}: {why}", at_key=at_key)
 
     def _check_says_something(self, values: Any, path: Path) -> None:

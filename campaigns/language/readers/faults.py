@@ -12,7 +12,7 @@ from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import FOR, LastsMarker, MessageRuleMarker, MessageRuleNameMarker, fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.control_plane.features import NAMES, control_plane_of
+from harrow.faults.control_plane.features import control_plane_of, where_kept
 from harrow.faults.fault import Fault
 from harrow.faults.injection import TIMINGS, At, Every, Injection, Timing, When
 
@@ -71,7 +71,7 @@ class FaultReader:
         if unmet:
             others = f" (nor do {len(unmet) - 1} other faults)" if len(unmet) > 1 else ""
             release = self._draft.body.kafka or DEFAULT_RELEASE
-            why = f"Kafka {release} keeps its metadata in {NAMES[metadata]} here"
+            why = where_kept(release, metadata)
             self._draft.note(unmet[0], f"this never meets a message{others}: {why}")
 
     def injections(self, section: Section, path: Path) -> tuple[Injection, ...]:
