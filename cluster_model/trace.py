@@ -70,10 +70,12 @@ class Trace:
 
         def emit(kind: type[Event], *fields: Any) -> None:
             name, handlers = kinds[kind]
-            append((clock.now_us, name) + fields)  # noqa: RUF005 - unpacking makes a list first, for each event
+            now_us = clock.now_us
+            append((now_us, name) + fields)  # noqa: RUF005 - unpacking makes a list first, for each event
             if handlers:
+                arguments = (now_us,) + fields  # noqa: RUF005 - as above
                 for handler in handlers:
-                    handler(clock.now_us, *fields)
+                    handler(*arguments)
 
         def publish(kind: type[Event], *fields: Any) -> None:
             for handler in kinds[kind][1]:
