@@ -12,8 +12,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from benchmarks.zoo import FirstFailure, broken_rules, first_failure, library_plan
+from benchmarks.zoo import FirstFailure, broken_rules, library_plan
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import INCONCLUSIVE
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
 
@@ -53,15 +55,23 @@ def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 
 
+def noticed(plan: Plan, seed: int) -> tuple[str, ...]:
+    """Return the rules that a run breaks, or that it came to no end: where a replica never catches up, say."""
+    verdict = run_plan(plan, seed).verdict
+    return (verdict.status,) if verdict.status == INCONCLUSIVE else broken_rules(verdict)
+
+
 def first_of_its_own(before: Plan, after: Plan, end_s: float) -> FirstFailure:
-    """Return the first seed in which something is broken that is not with the later value of the switch."""
+    """Return the first seed in which something is noticed that is not with the later value of the switch."""
     count = 0
-    while True:
-        found = first_failure(before, range(count, SEEDS), end_s)
-        count += found.seeds
-        own = set(found.rules).difference(broken_rules(after, count - 1)) if found.rules else set()
-        if own or not found.rules:
-            return FirstFailure(count, tuple(name for name in found.rules if name in own))
+    for count, seed in enumerate(range(SEEDS), start=1):
+        found = noticed(before, seed)
+        own = set(found).difference(noticed(after, seed)) if found else set()
+        if own:
+            return FirstFailure(count, tuple(name for name in found if name in own))
+        if time.process_time() > end_s:
+            break
+    return FirstFailure(count)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.finding import VIOLATED
+from harrow.checks.finding import VIOLATED, Verdict
 from harrow.cluster_model.mutants import MUTANTS, Mutant
 
 RANGES: Final = 10
@@ -32,16 +32,15 @@ def library_plan(name: str) -> Plan:
     return load_campaign(resolve(name)[0]).plans[0]
 
 
-def broken_rules(plan: Plan, seed: int) -> tuple[str, ...]:
-    rules = run_plan(plan, seed).verdict.rules
-    return tuple(name for name, judged in rules.items() if judged.status == VIOLATED)
+def broken_rules(verdict: Verdict) -> tuple[str, ...]:
+    return tuple(name for name, judged in verdict.rules.items() if judged.status == VIOLATED)
 
 
 def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> FirstFailure:
     """Return the first of some seeds in which a promise is broken, or how many there were until time was over."""
     count = 0
     for count, seed in enumerate(seeds, start=1):
-        broken = broken_rules(plan, seed)
+        broken = broken_rules(run_plan(plan, seed).verdict)
         if broken:
             return FirstFailure(count, broken)
         if time.process_time() > end_s:
