@@ -73,7 +73,7 @@ class ControlPlaneAccess(Protocol):
 
 
 class LocalControlPlane(ControlPlaneAccess, Protocol):
-    """One that was started with its cluster. What it says goes to a `harrow.live_cluster.metadata_seen.MetadataSeen`."""
+    """One that was started with its cluster. What it says goes to a `harrow.live_cluster.watches.metadata_seen.MetadataSeen`."""
 
     def start(self) -> None:
         """Start its processes."""

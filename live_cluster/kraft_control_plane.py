@@ -8,13 +8,13 @@ from typing import Final
 from harrow.faults.fault import process_name
 from harrow.live_cluster.control_plane import CannotBeDoneError, NodeProcess
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.metadata_seen import MetadataSeen
-from harrow.live_cluster.metadata_watch import MetadataWatch
 from harrow.live_cluster.processes.child_processes import ChildProcess
 from harrow.live_cluster.processes.java_program import JavaPrograms, properties
 from harrow.live_cluster.processes.kraft_controller import LocalController, new_uuid
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
-from harrow.live_cluster.quorum_watch import QuorumWatch
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.watches.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import elect_preferred_leaders
 from harrow.live_cluster.wire.quorum import depose_leader

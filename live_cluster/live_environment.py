@@ -23,11 +23,11 @@ from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.trace import Trace
 from harrow.faults.links.link_ends import ZOOKEEPER
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
-from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.live_observer import LiveObserver
-from harrow.live_cluster.metadata_seen import NO_BROKER
 from harrow.live_cluster.real_cluster import RealCluster
+from harrow.live_cluster.watches.broker_watch import BrokerWatch
+from harrow.live_cluster.watches.metadata_seen import NO_BROKER
 
 
 class LiveEnvironment:

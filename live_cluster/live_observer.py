@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import LateTraceScan
 from harrow.cluster_model.trace import Trace
-from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.feasible import OPTIONAL_FIELDS
 from harrow.live_cluster.real_cluster import RealCluster, ReplicaLogs
+from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 

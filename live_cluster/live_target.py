@@ -20,7 +20,6 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Trace
-from harrow.live_cluster.broker_watch import BrokerWatch
 from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.clients.reports import ClientReports
@@ -31,14 +30,15 @@ from harrow.live_cluster.feasible import (
     NO_RECORDS_DELETED,
     NO_THROTTLE,
 )
-from harrow.live_cluster.group_watch import GroupWatch
-from harrow.live_cluster.happenings import Happenings, WallClock
-from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
 from harrow.live_cluster.rehearsal import applications_of
-from harrow.live_cluster.transaction_watch import TransactionWatch
+from harrow.live_cluster.watches.broker_watch import BrokerWatch
+from harrow.live_cluster.watches.group_watch import GroupWatch
+from harrow.live_cluster.watches.happenings import Happenings, WallClock
+from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
+from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
 """How often what brokers do is looked at, where nothing else happens."""

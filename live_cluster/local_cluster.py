@@ -20,12 +20,12 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.kraft_control_plane import KRaftControlPlane
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 from harrow.live_cluster.processes.java_program import JavaPrograms
 from harrow.live_cluster.processes.local_broker import LocalBroker
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
 from harrow.live_cluster.small_segments import accepted_of_broker, accepted_of_topic
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS, broker_metadata
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets

@@ -15,11 +15,11 @@ from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
-from harrow.live_cluster.happenings import WallClock
 from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
+from harrow.live_cluster.watches.happenings import WallClock
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 

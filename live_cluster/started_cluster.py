@@ -26,12 +26,12 @@ from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.live_disk import LiveDisk
 from harrow.live_cluster.local_cluster import LocalCluster, broker_folder
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.processes.java_program import LOG_FILE
 from harrow.live_cluster.processes.local_broker import INTERNAL_PARTITIONS
 from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
 from harrow.live_cluster.small_segments import refuses_small_segments
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 
 def _with_internal_topics(plan: Plan) -> ClusterSpec:

@@ -10,11 +10,11 @@ from harrow.faults.fault import process_name
 from harrow.faults.links.link_ends import ZOOKEEPER
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.processes.child_processes import ChildProcess
 from harrow.live_cluster.processes.java_program import JavaPrograms
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
 from harrow.live_cluster.processes.zookeeper import LocalZooKeeper
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.zookeeper_state import ZooKeeperState
 

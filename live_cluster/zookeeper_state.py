@@ -13,7 +13,7 @@ from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 
 T = TypeVar("T")
 

@@ -31,7 +31,6 @@ from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer, described_batch, fetched
 from harrow.live_cluster.single_requests.broker_driver import (
     BROKER,
@@ -51,6 +50,7 @@ from harrow.live_cluster.single_requests.controllers.real_controller import (
     RealController,
 )
 from harrow.live_cluster.stored_batches import as_batches, whole_batches
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.topics import create_topic
 from harrow.live_cluster.zookeeper_control_plane import ZooKeeperControlPlane

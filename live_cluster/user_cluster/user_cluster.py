@@ -16,8 +16,6 @@ from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import CannotBeDoneError, ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
-from harrow.live_cluster.metadata_seen import MetadataSeen
-from harrow.live_cluster.metadata_watch import MetadataWatch
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
@@ -26,6 +24,8 @@ from harrow.live_cluster.user_cluster.fetched_logs import FetchedLogs
 from harrow.live_cluster.user_cluster.healing import Healing, HealingError
 from harrow.live_cluster.user_cluster.journal import Journal
 from harrow.live_cluster.user_cluster.user_broker import Deeds, UserBroker, UserLinks
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import elect_preferred_leaders
 from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey

@@ -23,7 +23,7 @@ from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 TRIED: Final = "HARROW_LIVE"
 """Names what is tried: ``all``, or releases such as ``2.4.1`` and ``3.9.2-kraft`` with spaces between them."""

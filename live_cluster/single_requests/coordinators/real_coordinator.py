@@ -42,7 +42,6 @@ from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer
 from harrow.live_cluster.single_requests.broker_driver import BROKER, PARTITIONS, partition_name
 from harrow.live_cluster.single_requests.control_requests import ControlRequests
@@ -61,6 +60,7 @@ from harrow.live_cluster.single_requests.coordinators.model_coordinator import (
 from harrow.live_cluster.single_requests.coordinators.steps import TOPIC
 from harrow.live_cluster.single_requests.coordinators.topic_probe import TopicProbe
 from harrow.live_cluster.stored_batches import as_batches, next_offset, whole_batches
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import (
     assigned_partitions,

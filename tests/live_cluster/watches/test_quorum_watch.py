@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from harrow.live_cluster import quorum_watch
 from harrow.live_cluster.control_plane import NodeProcess
-from harrow.live_cluster.metadata_seen import MetadataSeen
-from harrow.live_cluster.quorum_watch import QuorumWatch
+from harrow.live_cluster.watches import quorum_watch
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.quorum import QuorumLeader
 

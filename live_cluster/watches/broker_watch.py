@@ -8,9 +8,9 @@ from typing import Self
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.metadata_seen import MetadataSeen
 from harrow.live_cluster.names import SAME, Names
-from harrow.live_cluster.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Final
 
 from harrow.live_cluster.control_plane import NodeProcess
-from harrow.live_cluster.metadata_seen import MetadataSeen
-from harrow.live_cluster.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.quorum import QuorumLeader, quorum_leader
 

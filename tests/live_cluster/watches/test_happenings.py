@@ -7,7 +7,7 @@ import pytest
 
 from harrow.cluster_model.events import BrokerPaused, BrokerResumed
 from harrow.cluster_model.trace import Trace
-from harrow.live_cluster.happenings import Happenings, WallClock
+from harrow.live_cluster.watches.happenings import Happenings, WallClock
 from tests.patience import PATIENCE_S
 
 MS = 1_000_000

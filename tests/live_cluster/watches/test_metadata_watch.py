@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from harrow.live_cluster import metadata_watch
-from harrow.live_cluster.metadata_seen import MetadataSeen
-from harrow.live_cluster.metadata_watch import MetadataWatch
 from harrow.live_cluster.names import Names
+from harrow.live_cluster.watches import metadata_watch
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.metadata import BrokerMetadata
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 
 Told = list[tuple[Any, ...]]
 

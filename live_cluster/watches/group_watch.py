@@ -14,9 +14,9 @@ from harrow.cluster_model.coordinators.groups.group import (
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.events import GroupStateChanged, OffsetsCommitted
 from harrow.cluster_model.topology import CONSUMER_OFFSETS
-from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import GroupRecord, group_records
 

@@ -14,9 +14,9 @@ from harrow.cluster_model.events import (
     TransactionStateChanged,
     event_fields,
 )
-from harrow.live_cluster import group_watch, transaction_watch
-from harrow.live_cluster.group_watch import GroupWatch
-from harrow.live_cluster.transaction_watch import TransactionWatch
+from harrow.live_cluster.watches import group_watch, transaction_watch
+from harrow.live_cluster.watches.group_watch import GroupWatch
+from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 from harrow.live_cluster.wire.coordinator_messages import GroupRecord, TransactionRecord
 
 P0 = "__consumer_offsets-0"

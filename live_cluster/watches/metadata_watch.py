@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from harrow.live_cluster.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.names import SAME, Names
-from harrow.live_cluster.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
+from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import BrokerMetadata, broker_metadata, eligible_leaders
 

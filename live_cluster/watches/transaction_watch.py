@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from harrow.cluster_model.events import ProducerInitialized, TransactionStateChanged
 from harrow.cluster_model.topology import TRANSACTION_STATE
-from harrow.live_cluster.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.coordinator_messages import transaction_records
 
