@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,8 @@ class Definition:
     cells: tuple[Cell, ...]
     seeds: range
     skipped: tuple[SkippedCells, ...] = ()
+    notes: tuple[Problem, ...] = field(default=(), compare=False)
+    """What the grid says in vain, and which variants a value of it leaves out: of each place in a campaign the first."""
 
     def name(self) -> str:
         """Return the name of the sweep: the same for the same sweep, on any machine."""
@@ -165,6 +167,7 @@ def define(
     cells: list[Cell] = []
     problems: list[Problem] = []
     refused: dict[SkippedCells, CampaignError] = {}
+    notes: dict[tuple[str, int, int], Problem] = {}
     for campaign, argument in campaigns:
         # Each has a folder, and not everywhere do folders differ by case.
         same = [s.campaign for s in sources if s.campaign.casefold() == campaign.name.casefold()]
@@ -176,7 +179,7 @@ def define(
             campaign=campaign.name, argument=argument, text=campaign.text, overrides=tuple(overrides)
         )
         sources.append(source)
-        cells += _cells(source, campaign.path, varies, frozenset(variants), refused)
+        cells += _cells(source, campaign.path, varies, frozenset(variants), refused, notes)
     fitting = {setting for cell in cells for setting in cell.settings}
     for skipped, error in refused.items():
         # A value that fits nowhere is a mistake; without a grid there is nothing that could fit.
@@ -184,7 +187,13 @@ def define(
             problems += error.problems
     if problems:
         raise CampaignError(dict.fromkeys(problems))
-    return Definition(sources=tuple(sources), cells=tuple(cells), seeds=seeds, skipped=tuple(refused))
+    return Definition(
+        sources=tuple(sources),
+        cells=tuple(cells),
+        seeds=seeds,
+        skipped=tuple(refused),
+        notes=tuple(notes.values()),
+    )
 
 
 def _cells(
@@ -193,18 +202,21 @@ def _cells(
     varies: Sequence[Vary],
     variants: frozenset[str],
     refused: dict[SkippedCells, CampaignError],
+    notes: dict[tuple[str, int, int], Problem],
 ) -> list[Cell]:
-    """Return the cells of a campaign, and put into *refused* those that it cannot have."""
+    """Return the cells of a campaign; put into *refused* those that it cannot have, and into *notes* what there is to say of the others."""
     cells: list[Cell] = []
     for values in itertools.product(*(vary.values for vary in varies)):
         settings = tuple((vary.key, value) for vary, value in zip(varies, values, strict=True))
         try:
-            plans = load_cell_plans(source, str(path), settings, variants)
+            campaign = _load_cell(source, str(path), settings, variants)
         except CampaignError as error:
             reason = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
             refused[SkippedCells(campaign=source.campaign, settings=settings, reason=reason)] = error
             continue
-        found = [cell_of(plan, settings) for plan in plans]
+        for note in campaign.notes:
+            notes.setdefault((note.file, note.line, note.column), note)
+        found = [cell_of(plan, settings) for plan in campaign.plans]
         cells += [cell for cell in found if not variants or cell.variant in variants]
         if any(cell.campaign != source.campaign for cell in found):
             raise VaryError("--vary name: a grid is of one campaign; vary what it does, not its name")
@@ -224,5 +236,11 @@ def load_cell_plans(
         CampaignError: they do not fit.
 
     """
+    return _load_cell(source, path, settings, variants).plans
+
+
+def _load_cell(
+    source: SweepSource, path: str, settings: Iterable[tuple[str, str]], variants: Collection[str]
+) -> Campaign:
     options = [*source.overrides, *(f"{key}={value}" for key, value in settings)]
-    return load_text(source.text, path, options, variants).plans
+    return load_text(source.text, path, options, variants)

@@ -57,9 +57,9 @@ def select(
     ]
 
 
-def tell_notes(campaigns: Iterable[Campaign], console: Console) -> None:
+def tell_notes(campaigns: Iterable[Campaign], console: Console, more: Iterable[Problem] = ()) -> None:
     """Say what campaigns say in vain, and what is left out of them, each once."""
-    for note in dict.fromkeys(note for campaign in campaigns for note in campaign.notes):
+    for note in dict.fromkeys([*(note for campaign in campaigns for note in campaign.notes), *more]):
         say(console, f"note: {note}")
 
 

@@ -125,8 +125,6 @@ class _SweepSession:
             if keys.count(key) > 1:
                 raise Refusal(f"--vary {key}: give all its values at once")
         selections = select(request.campaigns or (), request.overrides, request.variants)
-        if not request.quiet:
-            tell_notes((each.campaign for each in selections), self._messages)
         assert request.seeds is not None
         definition = define(
             [(each.campaign, each.argument) for each in selections if each.campaign.plans],
@@ -135,6 +133,8 @@ class _SweepSession:
             varies=varies,
             variants=tuple(request.variants or ()),
         )
+        if not request.quiet:
+            tell_notes((each.campaign for each in selections), self._messages, definition.notes)
         if not definition.cells:
             raise Refusal("nothing to run")
         return definition

@@ -82,6 +82,21 @@ def test_values_that_do_not_go_together_are_skipped_and_said(tmp_path: Path) -> 
     assert read_definition(tmp_path) == found
 
 
+def test_variants_that_a_release_of_the_grid_leaves_out_are_told_once() -> None:
+    text = """
+name: small
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {duration: 1s}
+variants:
+  old: {kafka: "2.0"}
+"""
+    found = define([(campaign(text), "v.yaml")], range(1), varies=(parse_vary("kafka=3.9,4.3"),))
+    assert [cell.name for cell in found.cells] == ["base kafka=3.9", "base kafka=4.3"]
+    (note,) = found.notes
+    assert "old names a release of its own and is left out" in note.message
+    assert not define([(campaign(text), "v.yaml")], range(1)).notes
+
+
 def test_a_value_that_goes_with_no_other_is_refused() -> None:
     varies = (*acks("1", "all"), parse_vary("enable.idempotence=true"))
     with pytest.raises(CampaignError, match="needs acks=all, not acks=1"):
