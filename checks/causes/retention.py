@@ -23,7 +23,7 @@ from harrow.cluster_model.log.unified_log import (
     RETENTION_BYTES,
     RETENTION_MS,
 )
-from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER
 from harrow.cluster_model.trace import TraceLine, decode
 
 
@@ -111,15 +111,21 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 
 
 def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
-    """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen."""
+    """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen.
+
+    Whoever was elected last and had not begun to lead at the end is none of them: it is the log of the one before that is judged.
+    """
     lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
     lines = index.events(LeaderElected, BecameLeader, partition=partition)
     led: dict[int, tuple[int, int]] = {}
+    begun = NO_EPOCH
     for number, event in lines:
         leader = event.leader if isinstance(event, LeaderElected) else event.broker
         if leader != NO_LEADER:
             led.setdefault(event.leader_epoch, (number, leader))
-    return [led[epoch] for epoch in sorted(led)]
+        if isinstance(event, BecameLeader):
+            begun = max(begun, event.leader_epoch)
+    return [led[epoch] for epoch in sorted(led) if epoch <= begun]
 
 
 def end_of(copy: LogEntry) -> int:

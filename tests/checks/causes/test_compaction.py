@@ -68,6 +68,20 @@ def test_a_record_that_a_later_one_of_its_key_stands_for_is_superseded() -> None
     assert list(RULE.find(index)) == []
 
 
+def test_a_leader_that_was_elected_and_has_not_begun_at_the_end_has_no_log_that_counts() -> None:
+    run = two_of_a_key()
+    run.at(8)
+    election = {"controller": 3, "partition": P, "leader": 1, "leader_epoch": 1, "isr": (0, 1)}
+    run.event("election", **election, unclean=False, reason="preferred leader")
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    forget(run, 0, 0)
+    run.read_to_end(0)
+    index = judged(run)
+    assert is_superseded(index, P, "m0")
+    assert list(RULE.find(index)) == []
+
+
 def test_a_record_that_went_although_no_later_one_has_its_key_is_lost() -> None:
     run = two_of_a_key(key="b")
     run.at(9)
