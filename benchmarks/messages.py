@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from harrow.cluster_model.kraft.protocol import RaftFetchResponse
+from harrow.cluster_model.kraft.protocol import RaftFetchRequest, RaftFetchResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
@@ -58,7 +58,9 @@ class CountingHost(SimulatedHost):
         if isinstance(body, ZooKeeperRequest):
             for operation in body.operations:
                 self.counts[f"ZooKeeper {type(operation).__name__}"] += 1
-        elif api not in {"Fetch", "ZooKeeper"}:
+        elif isinstance(body, RaftFetchRequest):
+            self.counts["Fetch requests for metadata"] += 1
+        elif api != "Fetch":
             self.counts[f"{api} requests"] += 1
             if api in {"LeaderAndIsr", "UpdateMetadata"}:
                 self.counts[f"partitions in {api}"] += len(body.partition_states)

@@ -152,6 +152,7 @@ REPLICATION: Final = (
     "maximal_isr",
     "isr_write_conditional",
     "reelected_leader_forgets_positions",
+    "isr_change_survives_known_state",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",
     "diverging_fetch_uncounted",

@@ -424,6 +424,14 @@ _MUTANTS: Final = (
         noticed_by=("isr-holds-committed", "lost-write"),
     ),
     Mutant(
+        name="known-state-undoes-isr-change",
+        switch="isr_change_survives_known_state",
+        kafka="4.0",
+        doc="A leader that hears from the metadata log what it knows commits without the follower that it has asked to have in the ISR.",
+        source="Partition.makeLeader, Partition.updateAssignmentAndIsr; every release in KRaft",
+        noticed_by=("isr-holds-committed", "lost-write"),
+    ),
+    Mutant(
         name="stale-alter-partition",
         switch="alter_partition_fenced",
         kafka="4.3",

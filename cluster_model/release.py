@@ -762,6 +762,15 @@ class Behaviours:
         latest=False,
         safe=True,
     )
+    isr_change_survives_known_state: bool = _switch(
+        "In KRaft a leader goes on waiting for a change of the ISR that it has asked for when the metadata log tells it the state that it "
+        "has already, from the answer to its change before that. No release does: the leader takes what it has asked for as undone, and a "
+        "follower that is to join counts no more for the high watermark, while the controller has it in the ISR.",
+        "Partition.makeLeader, Partition.updateAssignmentAndIsr (an equal partition epoch)",
+        meaning="a leader goes on waiting for the ISR that it has asked for when it hears of what it knows",
+        latest=False,
+        safe=True,
+    )
     isr_lag_counts_messages: bool = _switch(
         "A follower leaves the ISR when it is more than replica.lag.max.messages behind, however quickly it catches up, or when it has sent no "
         "fetch for replica.lag.time.max.ms, which is how often a leader looks. Since 0.9 it leaves when it has not been caught up for that time. Up to "

@@ -139,6 +139,9 @@ class Partition:
                 forgets_positions=True,
                 counts_as_fetch=False,
             )
+        is_known = state.leader_and_isr.partition_epoch == self.partition_epoch
+        if is_known and self.behaviours.isr_change_survives_known_state:
+            return self.maybe_increment_hw()
         self.pending_isr = None
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.partition_epoch = state.leader_and_isr.partition_epoch

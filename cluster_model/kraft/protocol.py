@@ -83,9 +83,9 @@ class QuorumResponse:
 
 @dataclass(slots=True, frozen=True)
 class RaftFetchRequest:
-    """A voter or an observer fetches the metadata log (``api`` is Fetch in Kafka)."""
+    """A voter or an observer fetches the metadata log."""
 
-    api: ClassVar[str] = "RaftFetch"
+    api: ClassVar[str] = "Fetch"
     epoch: int
     replica_id: int
     fetch_offset: int
@@ -101,7 +101,7 @@ class RaftFetchResponse:
     snapshot that it has to begin with. ``leader`` is `NO_NODE` where the receiver knows of none.
     """
 
-    api: ClassVar[str] = "RaftFetch"
+    api: ClassVar[str] = "Fetch"
     error: str
     epoch: int
     leader: int

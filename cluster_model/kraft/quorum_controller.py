@@ -52,7 +52,7 @@ from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
 
-_QUORUM: Final = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "RaftFetch", "FetchSnapshot"})
+_QUORUM: Final = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"})
 
 Handled = tuple[tuple[MetadataRecord, ...], object]
 """The records that a request makes, and its answer once they are committed."""
