@@ -43,7 +43,7 @@ class LogEntry:
 
     Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
     ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
-    ``is_committed`` says whether this replica's high watermark has ever passed it, ``removed`` how it went, None
+    ``committed`` says with which event this replica's high watermark passed it first, 0 for never; ``removed`` how it went, None
     while it stands there, ``damaged`` when its batch lost its CRC, None while it is undamaged. Records of one ``batch`` have the
     number of the event with which that came.
     """
@@ -57,10 +57,15 @@ class LogEntry:
     number: int = field(default=0, compare=False)
     at_us: int = field(default=0, compare=False)
     is_copy: bool = field(default=False, compare=False)
-    is_committed: bool = field(default=False, compare=False)
+    committed: int = field(default=0, compare=False)
     removed: "RemovedEntry | None" = field(default=None, compare=False, repr=False)
     damaged: int | None = field(default=None, compare=False, repr=False)
     batch: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether this replica's high watermark has ever passed it."""
+        return self.committed > 0
 
     @property
     def lost_with_power(self) -> bool:
@@ -231,17 +236,17 @@ class ReplicaState:
             for known in self.transactions
         )
 
-    def raise_high_watermark(self, high_watermark: int) -> None:
+    def raise_high_watermark(self, high_watermark: int, number: int) -> None:
         """Set it, and note which records it has passed."""
         self.high_watermark = high_watermark
         if self.log:
-            self.commit()
+            self.commit(number)
 
-    def commit(self) -> None:
+    def commit(self, number: int) -> None:
         """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
         log, count = self.log, self._committed
         while count < len(log) and log[count].offset < self.high_watermark:
-            log[count].is_committed = True
+            log[count].committed = number
             count += 1
         self._committed = count
 
@@ -414,7 +419,7 @@ class PartitionState:
             replica.log.append(entry)
             self.by_value.setdefault(value, []).append(entry)
         replica.leo = batch.base_offset + record_count(batch.values)
-        replica.commit()
+        replica.commit(number)
 
     def _begin_transaction(self, _: int, event: events.TransactionBegun) -> None:
         begun = LogTransaction(event.producer_id, event.producer_epoch, event.first_offset)
@@ -495,13 +500,13 @@ class PartitionState:
             replica.cut(event.leo, number, event.at_us, TRUNCATED, "not found again")
         replica.leo = event.leo
         replica.is_open = True
-        replica.raise_high_watermark(event.hw)
+        replica.raise_high_watermark(event.hw, number)
 
     def _flush(self, _: int, event: events.LogFlushed) -> None:
         self.replica(event.broker).flushed = event.offset
 
-    def _set_high_watermark(self, _: int, event: events.HighWatermarkSet) -> None:
-        self.replica(event.broker).raise_high_watermark(event.hw)
+    def _set_high_watermark(self, number: int, event: events.HighWatermarkSet) -> None:
+        self.replica(event.broker).raise_high_watermark(event.hw, number)
 
     # Leadership
 

@@ -173,7 +173,7 @@ def _cause_of_lost_marker(story: Story, broken: _Broken) -> tuple[Cause, int] | 
 
 
 def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
-    """Return the committed records that stood at the offset until then, each as its copies.
+    """Return the records that stood at the offset until then and had been committed by then, each as its copies.
 
     Of what a member of the ISR does not have, the latest alone: what it lacks of an earlier
     history does not explain that it lacks the present one. Where a leader has just committed
@@ -184,7 +184,7 @@ def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
     for copy in story.copies_at(event.offset):
         if copy.number < number:
             groups.setdefault((copy.value, copy.leader_epoch), []).append(copy)
-    committed = [group for group in groups.values() if any(copy.is_committed for copy in group)]
+    committed = [group for group in groups.values() if any(0 < copy.committed < number for copy in group)]
     if event.invariant != invariants.ISR_HOLDS_COMMITTED:
         return committed
     lacking = [group for group in committed if not has_copy(group, event.broker, number)]

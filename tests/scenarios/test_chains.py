@@ -531,6 +531,19 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("reelected_leader_forgets_positions=true",),
     ),
+    ("forgotten-isr-change[base]", "lost-write", "m2"): (
+        (
+            ("appended", 0, "m2 at offset 2 (epoch 0)"),
+            ("copied", 2, "m2"),
+            ("acked", 0, "all of the ISR [0, 2] had it"),
+            ("stopped", 0, "broker 0 crashed"),
+            ("stopped", 2, "broker 2 crashed"),
+            ("elected", 1, "without m2 (epoch 1)"),
+            ("truncated", None, "cut off m2"),
+            ("conclusion", None, "m2 was committed"),
+        ),
+        ("isr_change_survives_known_state=true",),
+    ),
     ("rack-outage[base]", "lost-write", "m0"): (
         all_lost_power("m0", 0, 0, 1),
         (FLUSHING,),

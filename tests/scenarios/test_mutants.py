@@ -54,6 +54,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "joined-member-forgotten": ("forgotten-isr-member[fixed]", "lost-write"),
     "last-replica-standing": ("last-replica-standing[eligible-leaders]", "unclean-replica-not-elected"),
     "reelected-leader-keeps-positions": ("re-elected-leader[positions-forgotten]", "lost-write"),
+    "known-state-undoes-isr-change": ("forgotten-isr-change[change-kept]", None),
     "old-generation-commit-accepted": ("commit-during-rebalance[paused]", "offset-regression"),
     "partition-given-before-revoked": ("rebalance-by-coordinator[base]", "one-owner-per-partition"),
     "stale-epoch-commit-accepted": ("commit-during-rebalance[consumer-protocol]", None),

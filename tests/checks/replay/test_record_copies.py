@@ -170,7 +170,7 @@ def test_a_log_that_begins_earlier_again_has_what_it_had_given_up() -> None:
     assert [gone.entry.value for gone in replica.removed] == ["m0", "m1", "m2"]
     assert [entry.number for entry in replica.log] == [4, 4, 1]
     assert replica.log_start == 1
-    replica.raise_high_watermark(4)
+    replica.raise_high_watermark(4, 1)
     assert all(entry.is_committed for entry in replica.log)
 
 

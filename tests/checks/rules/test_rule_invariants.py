@@ -80,6 +80,23 @@ def test_what_a_leader_of_the_past_commits_is_of_its_own_history() -> None:
     assert finding.permitted_by == FLUSH
 
 
+def test_what_is_committed_only_later_is_not_what_a_member_lacked() -> None:
+    """Broker 1 has joined the ISR of an unclean leader with all that this one has committed, which is less than was committed before."""
+    run = RunBuilder((0, 1, 2), unclean_leader_election=True)
+    run.elect(0, 0, (0, 1))
+    run.append(0, "a", "b")
+    run.replicate(1, "a", "b")
+    run.raise_hw(2, 0, 1)
+    run.elect(2, 1, (2,), unclean=True)
+    run.truncate(1, 0)
+    run.append(2, "c", "d")
+    broken(run, "isr-holds-committed", 1, 1, epoch=1)
+    run.replicate(1, "c", "d", epoch=1)
+    run.raise_hw(2, 2, 1)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == UNCLEAN
+
+
 @pytest.mark.parametrize("release", ["0.11", "2.0"])
 def test_what_came_with_a_later_release_is_not_judged_before(release: str) -> None:
     run = committed("a")
