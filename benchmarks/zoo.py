@@ -49,13 +49,15 @@ def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> FirstFailur
 
 
 def row(mutant: Mutant, seconds: float) -> str:
-    """Return what the swarm needs for a flaw; of a range that it did not come to the end of, nothing counts."""
+    """Return what the swarm needs for a flaw. Of a range that it did not come to the end of, it is told how far it came, if that is further than any."""
     plan = library_plan(mutant.swarm).flawed(mutant)
     end_s = time.process_time() + seconds
     found: list[FirstFailure] = []
+    unfinished = 0
     for number in range(RANGES):
         one = first_failure(plan, range(number * RANGE, (number + 1) * RANGE), end_s)
         if not one.rules:
+            unfinished = one.seeds
             break
         found.append(one)
     if not found:
@@ -63,7 +65,8 @@ def row(mutant: Mutant, seconds: float) -> str:
     counts = [one.seeds for one in found]
     rules = ", ".join(dict.fromkeys(rule for one in found for rule in one.rules))
     median, swarm = f"{statistics.median(counts):.0f}", f"{mutant.swarm}, {plan.kafka}"
-    cells = (found[0].seeds, median, max(counts), len(found), swarm, rules)
+    worst = f"over {unfinished}" if unfinished > max(counts) else f"{max(counts)}"
+    cells = (found[0].seeds, median, worst, len(found), swarm, rules)
     return f"| `{mutant.name}` | {' | '.join(map(str, cells))} |"
 
 
