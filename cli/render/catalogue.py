@@ -30,10 +30,16 @@ from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS
 
-_EXAMPLES: Final = {
+_EXAMPLES: Final[Mapping[type[Any], str]] = {
+    bool: "true",
+    int: "1",
+    kinds.CountMarker: "1",
     kinds.PartitionMarker: "t-0",
-    kinds.ProducerMarker: "producer-0",
+    kinds.ClientMarker: "producer-0",
     kinds.EventMarker: "append",
+    kinds.TopicMarker: "t",
+    kinds.BandwidthMarker: "1MB/s",
+    kinds.ConditionMarker: "{leader: {t-0: 0}}",
 }
 _LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
 _FIRST_RELEASE: Final = "0.10.2"
@@ -163,7 +169,7 @@ def _declared(kind: str, name: str, declared: type[Any], example: Terms) -> Cata
 def _shortest(declared: type[Any]) -> str:
     # The two ends of a link are two brokers.
     ids = count()
-    required = [item for item in kinds.fields_of(declared) if item.required]
+    required = [item for item in kinds.fields_of(declared) if item.required or item.options.example]
     if getattr(declared, "whole", None):
         return _example(required[0], ids)
     return "{" + ", ".join(f"{item.key}: {_example(item, ids)}" for item in required) + "}"
@@ -184,7 +190,9 @@ def _about(item: kinds.DeclaredField) -> str:
 def _example(item: kinds.DeclaredField, ids: Iterator[int]) -> str:
     if item.choices:
         return item.choices[0]
-    one = _EXAMPLES.get(item.kind) or (str(next(ids)) if issubclass(item.kind, kinds.Marker) else "...")
+    one = item.options.example or kinds.by_kind(_EXAMPLES, item.kind)
+    if one is None:
+        one = str(next(ids)) if issubclass(item.kind, kinds.Marker) else "..."
     return f"[{one}]" if item.many else one
 
 
