@@ -268,11 +268,8 @@ def _count(changes: Terms) -> str:
 
 def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
     """Return the behaviours and the defaults of settings that a release has and another one has not."""
-    before, now = former.behaviours, release.behaviours
     behaviours = {
-        item.name: f"{value_text(getattr(now, item.name))}, before {value_text(getattr(before, item.name))}"
-        for item in fields(Behaviours)
-        if getattr(now, item.name) != getattr(before, item.name)
+        name: f"{now}, before {before}" for name, before, now in changed_behaviours(former, release)
     }
     defaults = {
         f"{setting.name} ({setting.scope})": _change_of_default(setting, former.name, release.name)
@@ -286,11 +283,23 @@ def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Te
     return behaviours, defaults
 
 
+def changed_behaviours(former: ReleaseProfile, release: ReleaseProfile) -> Iterator[tuple[str, str, str]]:
+    """Yield the switches in which two releases differ, each with its value in the one and in the other."""
+    for item in fields(Behaviours):
+        before, now = getattr(former.behaviours, item.name), getattr(release.behaviours, item.name)
+        if before != now:
+            yield item.name, value_text(before), value_text(now)
+
+
 def _change_of_default(setting: settings.Setting, former: str, release: str) -> str:
-    value = _setting_value(setting.default(release))
+    value = default_text(setting, release)
     if not setting.exists_in(former):
         return f"{value}, new"
-    return f"{value}, before {_setting_value(setting.default(former))}"
+    return f"{value}, before {default_text(setting, former)}"
+
+
+def default_text(setting: settings.Setting, release: str) -> str:
+    return _setting_value(setting.default(release))
 
 
 def _behaviours() -> Iterator[CatalogueEntry]:
