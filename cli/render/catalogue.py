@@ -90,15 +90,15 @@ def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
 
 
 def explain(name: str) -> list[CatalogueEntry]:
-    """Return everything of this name; upper and lower case do not matter."""
-    wanted = RULE_OF_INVARIANT.get(name.lower(), name.lower())
+    """Return everything of this name, of `LATEST_RELEASE` what it stands for; upper and lower case do not matter."""
+    wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
     found = with_targets([entry for entry in _in_memory() if entry.name.lower() == wanted])
     return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
 
 
 def all_names() -> list[str]:
     names = [entry.name for entry in _in_memory()]
-    return list(dict.fromkeys((*names, *INVARIANTS, *library_names())))
+    return list(dict.fromkeys((*names, *INVARIANTS, LATEST_RELEASE, *library_names())))
 
 
 def _in_memory() -> Iterator[CatalogueEntry]:
