@@ -138,6 +138,13 @@ def test_faults_for_messages_of_the_other_control_plane_are_noted() -> None:
     assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message: {IN_KRAFT}")]
 
 
+@pytest.mark.parametrize(("count", "others"), [(1, "nor does 1 other fault"), (2, "nor do 2 other faults")])
+def test_other_faults_for_messages_that_are_never_sent_are_counted(count: int, others: str) -> None:
+    fault = "{at: 1s, do: {message: {action: drop, api: LeaderAndIsr}}}"
+    text = f'kafka: "2.4"\nworkload: {{duration: 5s}}\nfaults: [{", ".join([fault] * (1 + count))}]\n'
+    assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message ({others}): {IN_KRAFT}")]
+
+
 def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
     assert problems(WITH_RELEASES, "kafka=9.9")[0].startswith("--set: kafka=9.9: ")
     assert "acks" in problems(f"{WITH_RELEASES}settings: {{acks: 7}}\n", "kafka=4.0")[0]
