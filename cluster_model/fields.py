@@ -271,6 +271,7 @@ class FieldOptions:
     closed_by: tuple[str, ...] = ()
     shrinks: bool = True
     counts_if_set: bool = False
+    example: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +335,8 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
     ``numbered``: written as how many, or ``unique``: with nothing in it twice; and a section ``emptiable``: written without a value. ``open`` is
     the key under which a swarm draws it from a list of values, and ``closed_by`` are further places of a
     campaign that decide it. The shrinker tries the default of what ``shrinks``. What
-    ``counts_if_set`` is in a plan's digest where it is not as by default, so that plans without it keep theirs.
+    ``counts_if_set`` is in a plan's digest where it is not as by default, so that plans without it keep theirs. An ``example`` is
+    what `harrow explain` writes, where the kind of value does not say what a campaign is likely to have, or where the default says too little.
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:

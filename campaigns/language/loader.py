@@ -25,6 +25,8 @@ VARIANTS_MAX: Final = 100
 
 OPTION: Final = "--set"
 
+_AIMS: Final[nodes.Path] = ("swarm", "aims")
+
 _FOR_EDITORS: Final = "yaml-language-server:"
 
 
@@ -70,7 +72,8 @@ def load_text(
 
     Options need not suit every variant: where *variants* are named (``base`` for the campaign itself), others that do not go
     with them are left out. Kafka 0.10.2, say, has no idempotence for a variant that asks for it. Where an option names a
-    release, plans that it does not suit are left out in any case, and the notes say so.
+    release, plans that it does not suit are left out in any case, and of a swarm the aims alone, where the rest suits it; the
+    notes say so.
 
     Raises:
         UnsuitedError: the text is right, but nothing of it can be had as of the release that an option names.
@@ -161,6 +164,8 @@ class _Plans:
     """What plans have that are right, but not as of the release of an option."""
     _reasons: dict[nodes.Mistake, list[str]] = field(default_factory=dict)
     """The first such reason of each plan, with the names of those that have the same."""
+    _aims: dict[nodes.Mistake, str] = field(default_factory=dict)
+    """The first such reason of each aim of a swarm that is left out of a plan, with what it aims at."""
     _others: dict[str, nodes.Mark] = field(default_factory=dict)
     """Variants that name a release of their own, and where."""
 
@@ -180,6 +185,8 @@ class _Plans:
     def left_out(self) -> Report:
         """Return which plans were left out and why, a note for each reason."""
         notes = Report()
+        for (mark, message), probe in self._aims.items():
+            notes.add(mark, f"the aim {quoted(probe)} is left out: {message}", None)
         for (mark, message), names in self._reasons.items():
             notes.add(mark, f"{listed(names)} {_be(names)} left out: {message}", None)
         if self._others:
@@ -201,15 +208,33 @@ class _Plans:
         plan = read_plan(Draft(tree, variant, found), self.name, self.names)
         if variant is None:
             self.description = plan.description
+        is_unsuited = is_wanted and bool(found.found) and self._is_unsuited(found, variant, over)
+        suited = self._without_aims(found, variant, tree) if is_unsuited else None
+        if suited is not None:
+            plan, found = suited
         if not found.found:
             self.report.notes |= found.notes if is_wanted else {}
             self.found.append(self._as_written(plan, tree, over))
-        elif is_wanted and self._is_unsuited(found, variant, over):
+        elif is_unsuited:
             self.unsuited.take(found)
             first = min(found.found, key=lambda mistake: mistake.mark[:2])
             self._reasons.setdefault(first, []).append(variant or BASE)
         elif is_wanted:
             self.report.take(found)
+
+    def _without_aims(
+        self, found: Report, variant: str | None, tree: nodes.MapNode
+    ) -> tuple[Plan, Report] | None:
+        """Return a plan without the aims of its swarm that do not suit the release, None where something else does not either."""
+        aims = _aims_with(found, tree)
+        if not aims:
+            return None
+        rest = self.report.beside()
+        plan = read_plan(Draft(_without_aims(tree, aims), variant, rest), self.name, self.names)
+        if rest.found:
+            return None
+        self._aims.update(aims.values())
+        return plan, rest
 
     def _release_options(self) -> list[Override]:
         return [option for option in self.options if names_release(option)]
@@ -251,6 +276,30 @@ class _Plans:
         if not written.is_named or not written.differs_from(now):
             return plan
         return replace(plan, written_for=written.in_words(now))
+
+
+def _aims_with(found: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mistake, str]]:
+    """Return the first mistake of each aim of the swarm that has one, and what it aims at, by its place among them."""
+    aims: dict[int, tuple[nodes.Mistake, str]] = {}
+    for index, aim in enumerate(_aims_of(tree)):
+        marks = set(nodes.marks(aim))
+        mistakes = [mistake for mistake in found.found if mistake.mark in marks]
+        if mistakes:
+            probe = nodes.lookup(aim, ("probe",))[2]
+            name = probe.text if isinstance(probe, nodes.Scalar) else ""
+            aims[index] = min(mistakes, key=lambda mistake: mistake.mark[:2]), name
+    return aims
+
+
+def _without_aims(tree: nodes.MapNode, aims: Collection[int]) -> nodes.MapNode:
+    # Aims of which none is left would be a mistake.
+    is_all = len(aims) == len(_aims_of(tree))
+    return nodes.without(tree, [_AIMS] if is_all else [(*_AIMS, "any_of", index) for index in aims])
+
+
+def _aims_of(tree: nodes.MapNode) -> tuple[nodes.Node, ...]:
+    path, _, node = nodes.lookup(tree, (*_AIMS, "any_of"))
+    return node.items if len(path) > len(_AIMS) and isinstance(node, nodes.ListNode) else ()
 
 
 def _be(names: Sequence[str]) -> str:

@@ -360,7 +360,9 @@ class Plan:
         shrinks=False,
     )
     kafka: markers.Release = described(
-        "The release; `latest` is the newest one of the model.", default=DEFAULT_RELEASE, shrinks=False
+        f"The release, by default {DEFAULT_RELEASE}; `latest` is the newest one of the model.",
+        default=DEFAULT_RELEASE,
+        shrinks=False,
     )
     behaviours: Annotated[Mapping[str, Value], BehavioursMarker] = described(
         "Single switches of the release (`harrow list releases`).", factory=dict, shrinks=False

@@ -5,7 +5,7 @@ mean, so YAML 1.1 has no surprises. The size of a file is bounded, with its alia
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -143,6 +143,18 @@ def lookup(root: Node, path: Path) -> tuple[Path, Mark, Node]:
             continue
         found.append(part)
     return tuple(found), mark, node
+
+
+def marks(node: Node) -> Iterator[Mark]:
+    """Yield where a node and all that is below it stands, and its keys."""
+    yield node.mark
+    if isinstance(node, MapNode):
+        for entry in node.entries.values():
+            yield entry.key_mark
+            yield from marks(entry.value)
+    elif isinstance(node, ListNode):
+        for item in node.items:
+            yield from marks(item)
 
 
 def without(root: N, paths: Sequence[Path], *, is_mistake: bool = False) -> N:

@@ -30,10 +30,16 @@ from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS
 
-_EXAMPLES: Final = {
+_EXAMPLES: Final[Mapping[type[Any], str]] = {
+    bool: "true",
+    int: "1",
+    kinds.CountMarker: "1",
     kinds.PartitionMarker: "t-0",
-    kinds.ProducerMarker: "producer-0",
+    kinds.ClientMarker: "producer-0",
     kinds.EventMarker: "append",
+    kinds.TopicMarker: "t",
+    kinds.BandwidthMarker: "1MB/s",
+    kinds.ConditionMarker: "{leader: {t-0: 0}}",
 }
 _LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
 _FIRST_RELEASE: Final = "0.10.2"
@@ -84,15 +90,15 @@ def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
 
 
 def explain(name: str) -> list[CatalogueEntry]:
-    """Return everything of this name; upper and lower case do not matter."""
-    wanted = RULE_OF_INVARIANT.get(name.lower(), name.lower())
+    """Return everything of this name, of `LATEST_RELEASE` what it stands for; upper and lower case do not matter."""
+    wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
     found = with_targets([entry for entry in _in_memory() if entry.name.lower() == wanted])
     return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
 
 
 def all_names() -> list[str]:
     names = [entry.name for entry in _in_memory()]
-    return list(dict.fromkeys((*names, *INVARIANTS, *library_names())))
+    return list(dict.fromkeys((*names, *INVARIANTS, LATEST_RELEASE, *library_names())))
 
 
 def _in_memory() -> Iterator[CatalogueEntry]:
@@ -163,7 +169,7 @@ def _declared(kind: str, name: str, declared: type[Any], example: Terms) -> Cata
 def _shortest(declared: type[Any]) -> str:
     # The two ends of a link are two brokers.
     ids = count()
-    required = [item for item in kinds.fields_of(declared) if item.required]
+    required = [item for item in kinds.fields_of(declared) if item.required or item.options.example]
     if getattr(declared, "whole", None):
         return _example(required[0], ids)
     return "{" + ", ".join(f"{item.key}: {_example(item, ids)}" for item in required) + "}"
@@ -184,7 +190,9 @@ def _about(item: kinds.DeclaredField) -> str:
 def _example(item: kinds.DeclaredField, ids: Iterator[int]) -> str:
     if item.choices:
         return item.choices[0]
-    one = _EXAMPLES.get(item.kind) or (str(next(ids)) if issubclass(item.kind, kinds.Marker) else "...")
+    one = item.options.example or kinds.by_kind(_EXAMPLES, item.kind)
+    if one is None:
+        one = str(next(ids)) if issubclass(item.kind, kinds.Marker) else "..."
     return f"[{one}]" if item.many else one
 
 
@@ -260,11 +268,8 @@ def _count(changes: Terms) -> str:
 
 def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
     """Return the behaviours and the defaults of settings that a release has and another one has not."""
-    before, now = former.behaviours, release.behaviours
     behaviours = {
-        item.name: f"{value_text(getattr(now, item.name))}, before {value_text(getattr(before, item.name))}"
-        for item in fields(Behaviours)
-        if getattr(now, item.name) != getattr(before, item.name)
+        name: f"{now}, before {before}" for name, before, now in changed_behaviours(former, release)
     }
     defaults = {
         f"{setting.name} ({setting.scope})": _change_of_default(setting, former.name, release.name)
@@ -278,11 +283,23 @@ def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Te
     return behaviours, defaults
 
 
+def changed_behaviours(former: ReleaseProfile, release: ReleaseProfile) -> Iterator[tuple[str, str, str]]:
+    """Yield the switches in which two releases differ, each with its value in the one and in the other."""
+    for item in fields(Behaviours):
+        before, now = getattr(former.behaviours, item.name), getattr(release.behaviours, item.name)
+        if before != now:
+            yield item.name, value_text(before), value_text(now)
+
+
 def _change_of_default(setting: settings.Setting, former: str, release: str) -> str:
-    value = _setting_value(setting.default(release))
+    value = default_text(setting, release)
     if not setting.exists_in(former):
         return f"{value}, new"
-    return f"{value}, before {_setting_value(setting.default(former))}"
+    return f"{value}, before {default_text(setting, former)}"
+
+
+def default_text(setting: settings.Setting, release: str) -> str:
+    return _setting_value(setting.default(release))
 
 
 def _behaviours() -> Iterator[CatalogueEntry]:

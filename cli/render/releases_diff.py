@@ -6,10 +6,10 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from harrow.cli.render.catalogue import release_changes
+from harrow.cli.render.catalogue import changed_behaviours, default_text, release_changes
 from harrow.cli.render.layout import DIM, indented, terms
 from harrow.cluster_model.release import ReleaseProfile, switch_docs
-from harrow.cluster_model.settings import SETTINGS
+from harrow.cluster_model.settings import SETTINGS, Setting
 
 
 def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[str, Any]:
@@ -28,15 +28,29 @@ def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[st
 
 
 def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[RenderableType]:
-    """Yield what differs, for people."""
-    behaviours, defaults = release_changes(former, latter)
-    yield Text(f"What changed from Kafka {former.name} to {latter.name}", "bold")
+    """Yield what differs, for people.
+
+    Each side is told by its name: which of the two came later is free, and the text of a switch says "before" of the older ones.
+    """
+
+    def sides(first: str, second: str) -> str:
+        return f"in {former.name}: {first}, in {latter.name}: {second}"
+
+    yield Text(f"What differs between Kafka {former.name} and Kafka {latter.name}", "bold")
     if former.modes != latter.modes:
-        yield indented(f"metadata in {' or '.join(latter.modes)}, before in {' or '.join(former.modes)}", 2)
+        yield indented(f"metadata {sides(' or '.join(former.modes), ' or '.join(latter.modes))}", 2)
     docs = switch_docs()
-    explained = {name: f"{change}\n{docs[name]['doc']}" for name, change in behaviours.items()}
-    gone = dict.fromkeys(_gone(former, latter), f"removed, was in {former.name}")
-    for heading, part in (("behaviours", explained), ("defaults of settings", {**defaults, **gone})):
+    explained = {
+        name: f"{sides(first, second)}\n{docs[name]['doc']}"
+        for name, first, second in changed_behaviours(former, latter)
+    }
+    texts = {setting: _defaults(setting, former, latter) for setting in SETTINGS.values()}
+    defaults = {
+        f"{setting.name} ({setting.scope})": sides(first, second)
+        for setting, (first, second) in texts.items()
+        if first != second
+    }
+    for heading, part in (("behaviours", explained), ("defaults of settings", defaults)):
         if part:
             yield Text()
             yield indented(heading, 2, DIM)
@@ -44,8 +58,16 @@ def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[Re
             for term, meaning in part.items():
                 table.add_row(term, meaning)
             yield indented(table, 4)
-    if not explained and not defaults and not gone:
+    if not explained and not defaults:
         yield indented("Nothing that is modelled differs.", 2)
+
+
+def _defaults(setting: Setting, *releases: ReleaseProfile) -> list[str]:
+    """Return what a setting is by default in each release."""
+    return [
+        default_text(setting, release.name) if setting.exists_in(release.name) else "no such setting"
+        for release in releases
+    ]
 
 
 def _gone(former: ReleaseProfile, latter: ReleaseProfile) -> list[str]:

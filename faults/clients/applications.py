@@ -25,7 +25,7 @@ _PASSES: Final = "How many times it passes there first."
 class StepFault(GradualFault):
     """A fault that strikes an application when it comes to a step of its loop, where it is held until then."""
 
-    client: StruckClient = described("Which application.")
+    client: StruckClient = described("Which application.", example="application-0")
     step: Step | None = described(_STEP, default=None)
     after: Skip = described(_PASSES, default=0)
 
@@ -106,7 +106,7 @@ class SlowPoll(LastingFault):
 
     name: ClassVar[str] = "slow_poll"
 
-    client: StruckClient = described("Which application, or member of a group.")
+    client: StruckClient = described("Which application, or member of a group.", example="application-0")
     by: DurationRange = described(
         "How much longer it takes for each poll.", default=(5 * US_PER_SECOND, 5 * US_PER_SECOND)
     )

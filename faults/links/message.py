@@ -80,7 +80,9 @@ class Release(Fault):
 
     name: ClassVar[str] = "release"
 
-    id: fields.MessageRuleReference = described("The `id` of the `message` rule.", default="message")
+    id: fields.MessageRuleReference = described(
+        "The `id` of the `message` rule.", default="message", example="message"
+    )
 
     def applies(self, environment: Environment) -> bool:
         return environment.has_message_rule(self.id)

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from harrow.cli.options import Kind
+from harrow.cluster_model.release import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
 
@@ -83,6 +84,12 @@ def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:
     assert "true, false since 0.11" in told
     assert "broker" in told
     assert "topic" in told
+
+
+def test_the_latest_release_is_explained_as_the_newest_one(harrow: Harrow) -> None:
+    told = harrow("explain", "latest")
+    assert (told.returncode, told.stdout) == (0, harrow("explain", NEWEST_RELEASE).stdout)
+    assert told.stdout.startswith(f"{NEWEST_RELEASE}  release")
 
 
 def test_explain_for_programs(harrow: Harrow) -> None:

@@ -69,7 +69,9 @@ class FaultReader:
             return
         unmet = [path for path, fault in self._faults_read if control_plane_of(fault) not in (None, metadata)]
         if unmet:
-            others = f" (nor do {len(unmet) - 1} other faults)" if len(unmet) > 1 else ""
+            others = {1: "", 2: " (nor does 1 other fault)"}.get(
+                len(unmet), f" (nor do {len(unmet) - 1} other faults)"
+            )
             release = self._draft.body.kafka or DEFAULT_RELEASE
             why = where_kept(release, metadata)
             self._draft.note(unmet[0], f"this never meets a message{others}: {why}")

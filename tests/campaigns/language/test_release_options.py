@@ -87,6 +87,53 @@ def test_a_plan_that_does_not_suit_a_release_is_left_out_and_the_others_run() ->
     ]
 
 
+AIMING = """\
+workload: {duration: 5s, producers: [{}]}
+swarm:
+  aims:
+    share: 0.5
+    any_of:
+      - {probe: log-compacted, keys: [2]}
+      - probe: read-replica-preferred
+        settings:
+          replica.selector.class: [org.apache.kafka.common.replica.RackAwareReplicaSelector]
+          client.rack: [rack-0]
+variants: {plain: {}}
+"""
+NO_SELECTOR = "Kafka 1.1 has no replica.selector.class; it came with 2.4"
+
+
+def aims(text: str, *overrides: str) -> list[list[str]]:
+    swarms = [plan.swarm for plan in load(text, *overrides).plans]
+    return [[aim.probe for aim in swarm.aims.kinds] if swarm and swarm.aims else [] for swarm in swarms]
+
+
+def test_an_aim_that_a_release_cannot_have_is_left_out_and_the_others_are_drawn() -> None:
+    assert aims(AIMING) == [["log-compacted", "read-replica-preferred"]] * 2
+    assert aims(AIMING, "kafka=1.1") == [["log-compacted"]] * 2
+    assert notes(AIMING, "kafka=1.1") == [
+        (9, 11, f"the aim `read-replica-preferred` is left out: {NO_SELECTOR}")
+    ]
+
+
+def test_where_no_aim_suits_a_release_seeds_aim_at_nothing() -> None:
+    text = AIMING.replace("      - {probe: log-compacted, keys: [2]}\n", "")
+    assert aims(text, "kafka=1.1") == [[], []]
+    assert len(notes(text, "kafka=1.1")) == 1
+
+
+def test_an_aim_stays_a_mistake_where_the_file_names_the_release() -> None:
+    text = f'kafka: "1.1"\n{AIMING}'
+    assert problems(text)[0] == f"10:11: {NO_SELECTOR}"
+    assert problems(text, "kafka=2.0")[0] == f"10:11: {NO_SELECTOR.replace('1.1', '2.0')}"
+
+
+def test_a_plan_is_left_out_for_its_own_reason_where_it_is_not_its_aims_alone() -> None:
+    text = f"{AIMING}settings: {{client.rack: a}}\n"
+    with pytest.raises(UnsuitedError, match=r"12:12: Kafka 1\.1 has no client\.rack"):
+        load(text, "kafka=1.1")
+
+
 def test_a_campaign_of_which_nothing_suits_is_an_error() -> None:
     with pytest.raises(UnsuitedError, match=r"3:20: ensemble_leader_elected never happens"):
         load_text(OF_ZOOKEEPER, "file.yaml", ["kafka=4.0"], ["base"])
@@ -136,6 +183,13 @@ def test_faults_for_messages_of_the_other_control_plane_are_noted() -> None:
     text = 'kafka: "2.4"\nworkload: {duration: 5s}\nfaults: [{at: 1s, do: {message: {action: drop, api: LeaderAndIsr}}}]\n'
     assert notes(text) == []
     assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message: {IN_KRAFT}")]
+
+
+@pytest.mark.parametrize(("count", "others"), [(1, "nor does 1 other fault"), (2, "nor do 2 other faults")])
+def test_other_faults_for_messages_that_are_never_sent_are_counted(count: int, others: str) -> None:
+    fault = "{at: 1s, do: {message: {action: drop, api: LeaderAndIsr}}}"
+    text = f'kafka: "2.4"\nworkload: {{duration: 5s}}\nfaults: [{", ".join([fault] * (1 + count))}]\n'
+    assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message ({others}): {IN_KRAFT}")]
 
 
 def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
