@@ -197,7 +197,7 @@ class ClusterSpec:
         "Where brokers keep their metadata; by default as the release does.", default=None, shrinks=False
     )
     voters: int = described(
-        "How many controllers the quorum of KRaft has.",
+        "How many controllers the quorum of KRaft has; with `combined` at most as many as there are brokers at the beginning.",
         default=3,
         key="kraft.voters",
         minimum=1,
@@ -233,7 +233,10 @@ class ClusterSpec:
         return tuple(range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeeper_servers))
 
     def controller_ids(self) -> tuple[int, ...]:
-        """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers."""
+        """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers.
+
+        Where there are fewer brokers than voters by default, all of them are voters; a campaign that asks for more is refused.
+        """
         if self.combined:
             return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
         return tuple(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.voters))

@@ -69,8 +69,15 @@ def with_fewer_replicas(plan: Plan) -> Iterator[Plan]:
             moments = [m for m in timeline(plan) if broker.id not in values_of(m.action, _BROKERS)]
             controller = None if cluster.controller == broker.id else cluster.controller
             fewer = _with_cluster(with_timeline(plan, moments), brokers=rest, controller=controller)
-            yield _without_replica(_with_core(fewer, {b.id: b.id for b in rest}), broker.id)
+            fewer = _with_fewer_voters(_with_core(fewer, {b.id: b.id for b in rest}))
+            yield _without_replica(fewer, broker.id)
         yield _without_replica(plan, broker.id)
+
+
+def _with_fewer_voters(plan: Plan) -> Plan:
+    """Return the plan with no more voters than brokers to run them, so that its campaign file can be read."""
+    cluster = plan.cluster
+    return _with_cluster(plan, voters=len(cluster.controller_ids())) if cluster.combined else plan
 
 
 def _without_replica(plan: Plan, broker: int) -> Plan:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.run.run_result import RunResult
@@ -281,3 +282,56 @@ def test_who_is_disturbed_and_keeps_its_place_belongs_to_the_core(
     result = run_plan(plan_of(text), 0)
     assert (core_of(result).brokers, core_of(result).impaired) == (core, impaired)
     assert result.verdict.rules["unavailable"].status == "held"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "server"),
+    [
+        ("kafka: 2.4\ncluster: {zookeeper: {servers: 3}, TOPICS}", "zookeeper-1"),
+        ("kafka: 4.3\ncluster: {TOPICS}", "controller-3000"),
+    ],
+)
+def test_a_leader_that_one_server_of_several_does_not_reach_keeps_its_session(
+    cluster: str, server: str
+) -> None:
+    text = cluster.replace("TOPICS", "topics: [{name: t, assignment: [[0, 1]]}]")
+    plan = plan_of(f"""{text}
+settings: {{acks: all}}
+script:
+  - at: 1s
+    do: {{send: m0}}
+  - when: {{acked: m0}}
+    do:
+      - message: {{action: drop, api: Fetch, kind: response, from: 0, count: 999}}
+      - partition: {{between: [0], and: [{server}]}}
+core: {{order: [1, 2, 0]}}
+""")
+    result = run_plan(plan, 0)
+    assert core_of(result).brokers == (0,)
+    assert result.verdict.rules["unavailable"].status == "held"
+
+
+@pytest.mark.parametrize("kafka", ["4.0", "4.3"])
+def test_a_controller_that_a_majority_of_the_voters_reaches_stays_in_office_and_is_healed(kafka: str) -> None:
+    """It is a broker. The one that it does not reach has the only replica, is fenced, and the third broker elects nobody else."""
+    plan = plan_of(f"""
+        kafka: {kafka}
+        cluster: {{kraft: {{combined: true}}, topics: [{{name: t, assignment: [[2]]}}]}}
+        script:
+          - at: 1s
+            do: {{send: m0}}
+          - when: {{acked: m0}}
+            do: {{partition: {{between: [controller], and: [2]}}}}
+          - when: {{leader: {{t-0: -1}}}}
+        core: {{order: [2, 1, 0]}}
+        """)
+    result = next(r for r in (run_plan(plan, seed) for seed in range(20)) if core_of(r).controller == 0)
+    assert core_of(result).brokers == (2, 0)
+    assert result.verdict.rules["unavailable"].status == "held"
+
+
+@pytest.mark.parametrize("seed", [1008, 2155, 2215])
+def test_no_core_is_blamed_for_a_controller_that_some_voters_do_not_reach(seed: int) -> None:
+    overrides = ("kafka=4.3", "cluster.kraft.combined=true")
+    (plan,) = load_campaign(resolve("swarm-kraft")[0], overrides).plans
+    assert run_plan(plan, seed).verdict.rules["unavailable"].status == "held"

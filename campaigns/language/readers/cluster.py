@@ -1,6 +1,6 @@
 """The section ``cluster``: brokers, topics, network and disk."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,7 @@ class ClusterReader:
             settings=plain(self._settings.broker()),
         )
         self._check_metadata(spec)
+        self._check_voters(spec)
         self._note_unread(spec, [self._settings.broker(), *(settings for _, settings in brokers.values())])
         if (
             spec.controller is not None
@@ -144,6 +145,30 @@ class ClusterReader:
             f"Kafka {release} keeps its metadata in {known}; leave `metadata` out, or name another release"
         )
         self._draft.problem(("cluster", "metadata"), message)
+
+    def _check_voters(self, spec: ClusterSpec) -> None:
+        """Check that each voter has a broker to run in, in combined mode; the default makes do with fewer."""
+        section = self._given.get("kraft")
+        if section is None or "voters" not in section.given() or not spec.combined:
+            return
+        if not self._knows_brokers() or self._metadata(spec) == ZOOKEEPER:
+            return
+        fewest, found = min(self._broker_counts())
+        if spec.voters > fewest:
+            message = f"{spec.voters} voters need as many brokers with `combined: true`, and {found}"
+            self._draft.problem(("cluster", "kraft", "voters"), message)
+
+    def _broker_counts(self) -> Iterator[tuple[int, str]]:
+        """Yield how many brokers there may be at the beginning, in figures and in words: of what is drawn the fewest."""
+        swarm = {} if self._draft.body.swarm is None else self._draft.body.swarm.given()
+        aims = swarm["aims"].given().get("any_of", ()) if "aims" in swarm else ()
+        for given in (swarm, *(aim.given() for aim in aims)):
+            if "brokers" in given:
+                fewest = given["brokers"][0]
+                yield fewest, f"a seed may draw {fewest}"
+        if "brokers" not in swarm:
+            at_first = " at the beginning" if len(self._initial) < len(self._ids) else ""
+            yield len(self._initial), f"there are {len(self._initial)}{at_first}"
 
     def _note_unread(self, spec: ClusterSpec, settings: Sequence[GivenSettings]) -> None:
         """Note what a campaign says of the control plane that its brokers have not, as somebody does who tries another release."""

@@ -116,10 +116,17 @@ class ClusterObserver:
             process.running
             and not process.paused
             and (network.disturbs(process.name) or self._cluster.paces[broker].request_us > 0)
-            and not any(
-                network.is_cut(process.name, name) for name in self._cluster.control_plane.process_names
-            )
+            and not self._is_cut_off(process.name)
         )
+
+    def _is_cut_off(self, name: str) -> bool:
+        """Return whether a broker reaches no other process of the control plane, so that its session ends.
+
+        One that it reaches is enough: a ZooKeeper client tries the servers in turn, and any voter of KRaft may be the
+        active controller or become it. A controller in the broker's own process needs the others to stay in office.
+        """
+        others = [other for other in self._cluster.control_plane.process_names if other != name]
+        return bool(others) and all(self._cluster.network.is_cut(name, other) for other in others)
 
     def is_stuck(self, partition: str, broker: int) -> bool:
         state = self._cluster.partition_state(partition)

@@ -71,6 +71,46 @@ def test_what_cannot_be_meant_is_refused(cluster: str, message: str) -> None:
     assert message in found
 
 
+COMBINED = """\
+name: x
+kafka: "4.0"
+cluster:
+  kraft: {combined: true, voters: 5}
+"""
+_NEED = "5 voters need as many brokers with `combined: true`, and"
+
+
+def test_controllers_that_are_brokers_are_no_more_than_those() -> None:
+    assert problems(COMBINED) == [f"4:35: {_NEED} there are 3"]
+    assert problems(COMBINED, "cluster.brokers=4") == [f"4:35: {_NEED} there are 4"]
+    later = COMBINED + "  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}, {id: 4, joins: 3s}]\n"
+    assert problems(later) == [f"4:35: {_NEED} there are 4 at the beginning"]
+    assert plan(COMBINED, "cluster.brokers=5").cluster.controller_ids() == (0, 1, 2, 3, 4)
+    by_option = problems('name: x\nkafka: "4.0"\n', "cluster.kraft.combined=true", "cluster.kraft.voters=5")
+    assert by_option == [f"--set: cluster.kraft.voters=5: {_NEED} there are 3"]
+
+
+def test_voters_are_no_more_than_the_fewest_brokers_that_a_seed_draws() -> None:
+    swarm = "swarm: {brokers: 4..6, aims: {share: 0.5, any_of: [{probe: log-compacted AIM}]}}\n"
+    drawn = COMBINED + swarm
+    assert problems(drawn.replace("AIM", "")) == [f"4:35: {_NEED} a seed may draw 4"]
+    assert problems(drawn.replace("4..6", "5..6").replace(" AIM", ", brokers: 3")) == [
+        f"4:35: {_NEED} a seed may draw 3"
+    ]
+    assert plan(drawn.replace("4..6", "5..6").replace("AIM", "")).cluster.voters == 5
+
+
+@pytest.mark.parametrize("written", ["", ", voters: 2"])
+def test_by_default_all_brokers_are_voters_where_there_are_too_few(written: str) -> None:
+    cluster = plan(COMBINED.replace(", voters: 5", written), "cluster.brokers=2").cluster
+    assert cluster.controller_ids() == (0, 1)
+
+
+def test_voters_that_nobody_reads_are_not_too_many() -> None:
+    assert plan(COMBINED.replace("4.0", "2.4")).cluster.voters == 5
+    assert plan(COMBINED.replace("combined: true", "combined: false")).cluster.voters == 5
+
+
 def test_a_number_of_records_counts_only_where_a_behaviour_says_so() -> None:
     lag = "settings: {replica.lag.max.messages: 4}"
     (found,) = problems(f"name: x\n{lag}")

@@ -7,6 +7,7 @@ import pytest
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search import shrink
@@ -158,3 +159,10 @@ def test_what_is_no_answer_is_no_smaller_failure(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(shrink, "run_plan", run_badly)
     assert shrinker.run() is shrinker.original
     assert shrinker.complete
+
+
+def test_with_fewer_brokers_there_are_no_more_voters_than_those() -> None:
+    text = 'name: x\nkafka: "4.0"\ncluster: {brokers: 5, kraft: {combined: true, voters: 5}}\n'
+    fewer = next(with_fewer_replicas(load_text(text, "x.yaml").plans[0]))
+    assert (len(fewer.cluster.brokers), fewer.cluster.voters) == (4, 4)
+    assert load_text(campaign_text(fewer), "fewer.yaml").plans[0].cluster == fewer.cluster

@@ -1,8 +1,11 @@
-"""What conditions see of a history."""
+"""What conditions see of a history, and which brokers a fault stands against."""
 
 import pytest
 
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, TXN
+from harrow.cluster_model.sim.choices import Choices
 from tests.campaigns.run.stage import Stage
 
 
@@ -24,3 +27,44 @@ def test_every_send_of_a_transaction_is_acked_or_failed_with_it(
         )
     assert not stage.target.observer.is_acked("read")
     assert not stage.target.observer.is_failed("read")
+
+
+ZOOKEEPER = "kafka: 2.4\n"
+ENSEMBLE = "kafka: 2.4\ncluster: {zookeeper: {servers: 3}}\n"
+KRAFT = "kafka: 4.3\n"
+COMBINED = "kafka: 4.3\ncluster: {brokers: 4, kraft: {combined: true}}\n"
+FIVE_VOTERS = "kafka: 4.3\ncluster: {brokers: 5, kraft: {combined: true, voters: 5}}\n"
+ONE_VOTER = "kafka: 4.3\ncluster: {kraft: {combined: true, voters: 1}}\n"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "broker", "cut_from", "is_impaired"),
+    [
+        (ZOOKEEPER, 0, (), False),
+        (ZOOKEEPER, 0, ("broker-1",), True),
+        (ZOOKEEPER, 0, ("broker-1", "zookeeper"), False),
+        (ENSEMBLE, 0, ("zookeeper-1", "zookeeper-2"), True),
+        (ENSEMBLE, 0, ("zookeeper-1", "zookeeper-2", "zookeeper-3"), False),
+        (KRAFT, 0, ("controller-3000", "controller-3001"), True),
+        (KRAFT, 0, ("controller-3000", "controller-3001", "controller-3002"), False),
+        # A voter, which may be the active controller as long as it reaches another one.
+        (COMBINED, 0, ("broker-1",), True),
+        (COMBINED, 0, ("broker-1", "broker-2"), False),
+        (COMBINED, 3, ("broker-1", "broker-2"), True),
+        (COMBINED, 3, ("broker-0", "broker-1", "broker-2"), False),
+        # No majority, but the active controller may be the one that is left.
+        (FIVE_VOTERS, 0, ("broker-1", "broker-2", "broker-3"), True),
+        (FIVE_VOTERS, 0, ("broker-1", "broker-2", "broker-3", "broker-4"), False),
+        (ONE_VOTER, 0, ("broker-1", "broker-2"), True),
+        (ONE_VOTER, 1, ("broker-0",), False),
+    ],
+)
+def test_a_broker_is_impaired_as_long_as_it_may_keep_its_session(
+    cluster: str, broker: int, cut_from: tuple[str, ...], is_impaired: bool
+) -> None:
+    plan = load_text(cluster, "campaign.yaml").plans[0]
+    target = ModelTarget(plan, Choices.from_seed(0), ())
+    target.start()
+    for name in cut_from:
+        target.cluster.network.cut(f"broker-{broker}", name)
+    assert target.observer.is_impaired(broker) == is_impaired
