@@ -39,7 +39,7 @@ WHY: Final[dict[str, str]] = {
         "(KIP-966)"
     ),
     "all-replicas-die": "from 4.1 on also the last member leaves the ISR (KIP-966)",
-    "control-behind-data": "in KRaft a broker reads the metadata log, and no order waits in its queue",
+    "control-behind-data": "in KRaft a broker reads the metadata log, and no order waits in its queue: the variant `kraft`",
     "controller-failover": "about ZooKeeper; the variants `kraft` and `kraft-after-the-write` tell what KRaft does",
     "controller-split-brain": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "delete-controller-znode": "about ZooKeeper; the variants `kraft`, `kraft-killed` and `kraft-cut-off` tell what KRaft does",

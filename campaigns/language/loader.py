@@ -175,12 +175,16 @@ class _Plans:
         for name, over in variants.items():
             if name not in others:
                 self._read(name, over)
-        if not self.found and not self.report.found and not self.only:
-            # What tells the same story with this control plane is what somebody wants who asks for its release.
+        if self._is_base_left_out() and not self.report.found and not self.only:
+            # What tells the same story with this control plane is what somebody wants who asks for its release, also
+            # where variants with stories of their own suit that release.
             for name in [name for name, over in others.items() if self._is_counterpart(over)]:
                 self._read(name, others.pop(name))
         marks = {name: release_mark(over) for name, over in others.items() if not self.only}
         self._others = {name: mark for name, mark in marks.items() if mark is not None}
+
+    def _is_base_left_out(self) -> bool:
+        return any(BASE in names for names in self._reasons.values())
 
     def left_out(self) -> Report:
         """Return which plans were left out and why, a note for each reason."""

@@ -2,7 +2,7 @@
 
 A variant that names a release of its own is about that release: with another one it would keep its label and do
 something else. So it is left out, unless it is named (``--variant``), or the campaign itself cannot be had as of that
-release and the variant is written for the same control plane. What a campaign expects was written for the
+release and the variant is written for the same control plane; variants that tell other stories run beside it. What a campaign expects was written for the
 release that it names (`harrow.campaigns.language.plan.Plan.written_for`).
 """
 

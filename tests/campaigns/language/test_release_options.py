@@ -79,6 +79,16 @@ def test_where_a_campaign_is_about_the_other_control_plane_its_counterparts_run(
     ]
 
 
+def test_counterparts_run_beside_variants_that_suit_the_release_where_the_campaign_itself_does_not() -> None:
+    text = f"{OF_ZOOKEEPER}  other: {{script: [{{at: 1s, do: {{broker_crash: {{broker: 0}}}}}}]}}\n"
+    assert names(text, "kafka=4.0") == [("other", "4.0"), ("kraft", "4.0")]
+
+
+def test_no_counterpart_runs_for_a_variant_that_is_left_out() -> None:
+    text = f"{WITH_RELEASES}  waits: {{script: [{{when: {{event: {{ensemble_leader_elected: {{}}}}}}}}]}}\n"
+    assert names(text, "kafka=4.0") == [(None, "4.0"), ("plain", "4.0")]
+
+
 def test_a_plan_that_does_not_suit_a_release_is_left_out_and_the_others_run() -> None:
     text = 'kafka: "2.4"\nvariants: {idempotent: {settings: {enable.idempotence: true}}}\n'
     assert names(text, "kafka=0.10.2") == [(None, "0.10.2")]
