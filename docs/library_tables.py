@@ -50,6 +50,7 @@ WHY: Final[dict[str, str]] = {
     "epoch-without-records": "repaired in 2.6.1 (KAFKA-10706); from 2.7 on a follower asks for no epoch (KIP-595)",
     "epochs-do-not-save-a-double-failure": "from 2.3 on a new controller takes out the dead (KAFKA-3143); from 2.7 on a follower asks for no epoch",
     "failed-broker-set": "in KRaft a smaller ISR leaves the leader epoch as it is: the variant `kraft`",
+    "forgotten-isr-change": "about KRaft; with ZooKeeper nobody tells a leader of the ISR that it has written itself",
     "compaction-above-hw": "from 3.1 on nothing is compacted that is not committed (KAFKA-13194)",
     "fetch-session-forgets-epoch": "from 2.5 on sessions keep the epoch (KAFKA-9338)",
     "follower-fetch": "from 3.4 on a consumer is sent to a replica in the ISR alone (KAFKA-14372): before, as in the variant `sent-back`",
