@@ -56,6 +56,7 @@ def anomalies(incomplete: str) -> list[str]:
 
 def names(incomplete: str) -> list[str]:
     """Return everything that `harrow explain` explains."""
+    from harrow.campaigns.language.literals import LATEST_RELEASE
     from harrow.campaigns.run.clients.clients import CLIENTS
     from harrow.campaigns.run.probes.probes import PROBES
     from harrow.checks.rules.catalogue import RULES
@@ -77,6 +78,7 @@ def names(incomplete: str) -> list[str]:
         INVARIANTS,
         PROBES,
         RELEASES,
+        (LATEST_RELEASE,),
         switch_docs(),
         MUTANTS,
         setting_names(),
