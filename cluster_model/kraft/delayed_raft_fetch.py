@@ -82,13 +82,15 @@ class RaftFetchPurgatory:
     *on_left* is told of each that waits no longer, when it came last, and when it was answered.
     """
 
-    __slots__ = ("_host", "_idle", "_next", "_on_left", "_waiting")
+    __slots__ = ("_host", "_idle", "_next", "_of_connection", "_on_left", "_waiting")
 
     def __init__(self, host: Host, on_left: Callable[[int, int, int], None]) -> None:
         self._host = host
         self._on_left = on_left
         self._next = 0
         self._waiting: dict[int, DelayedRaftFetch] = {}
+        # Those that wait of each connection: one, unless a request has come twice.
+        self._of_connection: dict[int, list[DelayedRaftFetch]] = {}
         # By connection the fetches that repeat themselves, of which some may be under way just now.
         self._idle: dict[int, IdleFetch] = {}
 
@@ -98,12 +100,26 @@ class RaftFetchPurgatory:
             self._next, message, self._host.clock.now_us, self._host, answer, answer(), self
         )
         self._next += 1
+        others = self._of_connection.setdefault(message[0].id, [])
+        if others:
+            self._wake(others)
+        is_alone = not others
+        others.append(fetch)
         self._waiting[fetch.number] = fetch
-        fetch.idle = self._host.repeat_while_idle(fetch) if is_idle else None
+        fetch.idle = self._host.repeat_while_idle(fetch) if is_idle and is_alone else None
         if fetch.idle is None:
             fetch.wait()
         else:
             self._idle[message[0].id] = fetch.idle
+
+    def _wake(self, fetches: list[DelayedRaftFetch]) -> None:
+        """Have the fetches of a connection be answered one by one: another request has come there."""
+        idle = self._idle.get(fetches[0].message[0].id)
+        if idle is not None:
+            idle.wake(is_tried=True)
+        for fetch in fetches:
+            if not fetch.has_timer:
+                fetch.wait()
 
     def last_fetches(self) -> dict[int, int]:
         """Return by replica when its fetch that waits has come, or was repeated last."""
@@ -117,6 +133,11 @@ class RaftFetchPurgatory:
     def forget(self, fetch: DelayedRaftFetch, answered_us: int) -> None:
         fetch.completed = True
         self._waiting.pop(fetch.number, None)
+        of_connection = self._of_connection.get(fetch.message[0].id, [])
+        if fetch in of_connection:
+            of_connection.remove(fetch)
+        if not of_connection:
+            self._of_connection.pop(fetch.message[0].id, None)
         self._on_left(fetch.request.replica_id, fetch.fetched_us, answered_us)
 
     def is_awake(self, fetch: DelayedRaftFetch) -> None:

@@ -21,6 +21,7 @@ from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.control_plane.features import CONTROLLER_FIELDS, EVENT_CONTROL_PLANES
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.links import link_ends
@@ -43,7 +44,10 @@ DECIDE_ON_SETTINGS: Final = frozenset({"idempotence", "idempotent_in_flight_max"
 class Names:
     """What a plan's parts can refer to."""
 
-    def __init__(self, cluster: ClusterSpec, producers: Sequence[str], consumers: Sequence[str]) -> None:
+    def __init__(
+        self, cluster: ClusterSpec, metadata: str, producers: Sequence[str], consumers: Sequence[str]
+    ) -> None:
+        self.metadata = metadata
         self.brokers = [broker.id for broker in cluster.brokers]
         self.partitions = list(cluster.partition_names())
         self.topics = [topic.name for topic in cluster.topics]
@@ -127,8 +131,12 @@ def _event_value(kind: FieldKind, names: Names) -> st.SearchStrategy[Any]:
 @st.composite
 def events(draw: st.DrawFn, names: Names) -> EventPattern:
     """Draw an event, with fields in any order."""
-    event = draw(st.sampled_from(list(EVENTS)))
+    # What a control plane does not have is a mistake to wait for.
+    there = [name for name in EVENTS if EVENT_CONTROL_PLANES.get(name, names.metadata) == names.metadata]
+    event = draw(st.sampled_from(there))
     known = event_fields(event)
+    if names.metadata == "kraft":
+        known = {name: kind for name, kind in known.items() if name != CONTROLLER_FIELDS.get(event)}
     fields = draw(st.lists(st.sampled_from(list(known)), unique=True, max_size=3)) if known else []
     return EventPattern(
         event=event, fields=tuple((name, draw(_event_value(known[name], names))) for name in fields)
@@ -275,7 +283,8 @@ def written_plans(draw: st.DrawFn) -> Plan:
         )
         for number in range(draw(st.integers(0, 2)))
     )
-    known = Names(cluster, names, [consumer.name for consumer in consumers])
+    metadata = cluster.metadata or RELEASES[release].metadata
+    known = Names(cluster, metadata, names, [consumer.name for consumer in consumers])
     script = draw(scripts(known))
     found = draw(st.lists(injections(known, duration_us), max_size=3))
     script, struck = _with_rules(script, tuple(found))
