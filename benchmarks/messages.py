@@ -60,7 +60,7 @@ class CountingHost(SimulatedHost):
                 self.counts[f"ZooKeeper {type(operation).__name__}"] += 1
         elif isinstance(body, RaftFetchRequest):
             self.counts["Fetch requests for metadata"] += 1
-        elif api != "Fetch":
+        elif api not in {"Fetch", "ZooKeeper"}:
             self.counts[f"{api} requests"] += 1
             if api in {"LeaderAndIsr", "UpdateMetadata"}:
                 self.counts[f"partitions in {api}"] += len(body.partition_states)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from benchmarks.zoo import FirstFailure, broken_rules, library_plan
+from benchmarks.zoo import FirstFailure, broken_rules, first_failure, library_plan
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
@@ -63,15 +63,13 @@ def noticed(plan: Plan, seed: int) -> tuple[str, ...]:
 
 def first_of_its_own(before: Plan, after: Plan, end_s: float) -> FirstFailure:
     """Return the first seed in which something is noticed that is not with the later value of the switch."""
-    count = 0
-    for count, seed in enumerate(range(SEEDS), start=1):
+
+    def own(seed: int) -> tuple[str, ...]:
         found = noticed(before, seed)
-        own = set(found).difference(noticed(after, seed)) if found else set()
-        if own:
-            return FirstFailure(count, tuple(name for name in found if name in own))
-        if time.process_time() > end_s:
-            break
-    return FirstFailure(count)
+        others = noticed(after, seed) if found else ()
+        return tuple(name for name in found if name not in others)
+
+    return first_failure(own, range(SEEDS), end_s)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ Run ``python -m benchmarks.zoo [--seconds S] [MUTANT ...]``; the table is that o
 import argparse
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from harrow.campaigns.language.library_index import resolve
@@ -36,13 +36,15 @@ def broken_rules(verdict: Verdict) -> tuple[str, ...]:
     return tuple(name for name, judged in verdict.rules.items() if judged.status == VIOLATED)
 
 
-def first_failure(plan: Plan, seeds: Iterable[int], end_s: float) -> FirstFailure:
-    """Return the first of some seeds in which a promise is broken, or how many there were until time was over."""
+def first_failure(
+    noticed: Callable[[int], tuple[str, ...]], seeds: Iterable[int], end_s: float
+) -> FirstFailure:
+    """Return the first of some seeds in which something is noticed, or how many there were until time was over."""
     count = 0
     for count, seed in enumerate(seeds, start=1):
-        broken = broken_rules(run_plan(plan, seed).verdict)
-        if broken:
-            return FirstFailure(count, broken)
+        rules = noticed(seed)
+        if rules:
+            return FirstFailure(count, rules)
         if time.process_time() > end_s:
             break
     return FirstFailure(count)
@@ -54,8 +56,12 @@ def row(mutant: Mutant, seconds: float) -> str:
     end_s = time.process_time() + seconds
     found: list[FirstFailure] = []
     unfinished = 0
+
+    def noticed(seed: int) -> tuple[str, ...]:
+        return broken_rules(run_plan(plan, seed).verdict)
+
     for number in range(RANGES):
-        one = first_failure(plan, range(number * RANGE, (number + 1) * RANGE), end_s)
+        one = first_failure(noticed, range(number * RANGE, (number + 1) * RANGE), end_s)
         if not one.rules:
             unfinished = one.seeds
             break

@@ -73,7 +73,7 @@ class Trace:
             now_us = clock.now_us
             append((now_us, name) + fields)  # noqa: RUF005 - unpacking makes a list first, for each event
             if handlers:
-                arguments = (now_us,) + fields  # noqa: RUF005 - as above
+                arguments = (now_us,) + fields  # noqa: RUF005 - unpacking makes a list first here, too
                 for handler in handlers:
                     handler(*arguments)
 

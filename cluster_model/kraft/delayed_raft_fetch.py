@@ -103,10 +103,9 @@ class RaftFetchPurgatory:
         others = self._of_connection.setdefault(message[0].id, [])
         if others:
             self._wake(others)
-        is_alone = not others
-        others.append(fetch)
         self._waiting[fetch.number] = fetch
-        fetch.idle = self._host.repeat_while_idle(fetch) if is_idle and is_alone else None
+        fetch.idle = self._host.repeat_while_idle(fetch) if is_idle and not others else None
+        others.append(fetch)
         if fetch.idle is None:
             fetch.wait()
         else:
