@@ -14,7 +14,7 @@ from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import RELEASES, switch_docs
 from harrow.cluster_model.settings import CONSUMER
-from harrow.cluster_model.topology import ClusterSpec, ConsumerSpec
+from harrow.cluster_model.topology import KRAFT, ClusterSpec, ConsumerSpec
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.catalogue import FAULTS
@@ -49,6 +49,7 @@ class Names:
     ) -> None:
         self.metadata = metadata
         self.brokers = [broker.id for broker in cluster.brokers]
+        self.controllers = list(cluster.controller_ids()) if metadata == KRAFT else self.brokers
         self.partitions = list(cluster.partition_names())
         self.topics = [topic.name for topic in cluster.topics]
         racks = {broker.rack for broker in cluster.brokers if broker.rack}
@@ -135,12 +136,11 @@ def events(draw: st.DrawFn, names: Names) -> EventPattern:
     there = [name for name in EVENTS if EVENT_CONTROL_PLANES.get(name, names.metadata) == names.metadata]
     event = draw(st.sampled_from(there))
     known = event_fields(event)
-    if names.metadata == "kraft":
-        known = {name: kind for name, kind in known.items() if name != CONTROLLER_FIELDS.get(event)}
+    values = {name: _event_value(kind, names) for name, kind in known.items()}
+    if event in CONTROLLER_FIELDS:
+        values[CONTROLLER_FIELDS[event]] = st.sampled_from(names.controllers)
     fields = draw(st.lists(st.sampled_from(list(known)), unique=True, max_size=3)) if known else []
-    return EventPattern(
-        event=event, fields=tuple((name, draw(_event_value(known[name], names))) for name in fields)
-    )
+    return EventPattern(event=event, fields=tuple((name, draw(values[name])) for name in fields))
 
 
 @st.composite
@@ -171,7 +171,7 @@ def conditions(draw: st.DrawFn, names: Names) -> Condition:
         "leader": draw(_keyed([partition], st.just(-1) | replica)),
         "leader_epoch": draw(_keyed(names.partitions, st.integers(-1, 5))),
         "isr": draw(_keyed([partition], _some(replica))),
-        "controller": draw(_some(st.sampled_from(names.brokers), 1)),
+        "controller": draw(_some(st.sampled_from(names.controllers), 1)),
         "brokers": draw(_keyed(names.brokers, st.sampled_from(["up", "down", "paused"]))),
         "registered": draw(_keyed(names.brokers, st.booleans())),
         **{key: draw(_some(texts)) for key in ("acked", "not_acked", "failed", "consumed", "not_consumed")},
