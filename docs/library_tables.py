@@ -33,18 +33,16 @@ WHY: Final[dict[str, str]] = {
     ),
     "fenced-member": f"{_KIP_848}; from 4.2 on who was fenced joins again at once (KAFKA-19233)",
     "stale-member-epoch": f"{_KIP_848}; from 4.3 on it counts when a partition was assigned (KIP-1251)",
-    "acks-1-leader-stop": "it holds a LeaderAndIsr back, which KRaft does not have",
+    "acks-1-leader-stop": "it holds a LeaderAndIsr back, which KRaft does not have: the variants `kraft` and `kraft-acks-all`",
     "acks-all-degrades": (
-        "from 3.7 on the high watermark waits for min.insync.replicas (KAFKA-15583); from 4.1 on a last member that died is not in the ISR "
-        "(KIP-966)"
+        "from 3.7 on the high watermark waits for min.insync.replicas (KAFKA-15583); from 4.1 on there are eligible leader replicas (KIP-966)"
     ),
-    "all-replicas-die": "from 4.1 on also the last member leaves the ISR (KIP-966)",
     "control-behind-data": "in KRaft a broker reads the metadata log, and no order waits in its queue: the variant `kraft`",
     "controller-failover": "about ZooKeeper; the variants `kraft` and `kraft-after-the-write` tell what KRaft does",
     "controller-split-brain": "about ZooKeeper; the variant `kraft` tells what KRaft does",
     "delete-controller-znode": "about ZooKeeper; the variants `kraft`, `kraft-killed` and `kraft-cut-off` tell what KRaft does",
     "delayed-end-txn": "from 4.0 on each transaction has an epoch of its own (KIP-890): the variant `4.3`",
-    "disk-loss": "from 4.1 on who lost its disk is not in the ISR (KIP-966)",
+    "disk-loss": "from 4.1 on who lost its disk is not in the ISR, and others can be elected (KIP-966): the variant `eligible-leaders`",
     "divergence-by-hw": "from 0.11 on followers truncate by leader epochs (KIP-101)",
     "epoch-answer": "from 2.7 on a follower asks for no epoch (KIP-595)",
     "epoch-without-records": "repaired in 2.6.1 (KAFKA-10706); from 2.7 on a follower asks for no epoch (KIP-595)",
@@ -72,7 +70,6 @@ WHY: Final[dict[str, str]] = {
     "zombie-application": "up to 2.4 a client does not say as which member of a group it commits in a transaction (KIP-447)",
     "re-elected-leader": "about KRaft; with ZooKeeper a leader misses its deposition only together with a change of controller",
     "recovery-of-m3": "from 3.7 on a producer goes at once to the leader that a refusal names (KIP-951), so that m3 is sent again first",
-    "retry-reorders": "it waits for the LeaderAndIsr that tells a leader of a smaller ISR, which KRaft does not have",
     "starved-consumer": "from 2.5 on a consumer gets no more at once than its quota allows (KAFKA-9677); the variants tell that of 2.8, and of 1.1",
     "throttled-producer": (
         "from 2.0 on who exceeds a quota is answered at once (KIP-219), from 3.0 on producers are idempotent by default (KIP-679)"
