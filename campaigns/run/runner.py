@@ -253,17 +253,21 @@ class Run:
         self._recover()
         self._final = self._final_mismatches()
         self._read_everything_back()
+        unprocessed = self._not_processed()
+        if unprocessed is not None:
+            self._unfinished.append(unprocessed)
 
     def _recover(self) -> None:
-        """Heal, and wait until every replica is in sync and every send has been reported."""
+        """Heal, and wait until every replica is in sync, every send has been reported, and applications have read their input."""
         target = self.target
         target.heal()
         deadline_us = target.now_us + self._plan.recovery_limit_us
-        while self._not_recovered() is not None and target.now_us < deadline_us:
+        while self._waits_for() is not None and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
         reason = self._not_recovered()
         if reason is not None:
             self._unfinished.append(reason)
+        if self._waits_for() is not None:
             return
         if target.patience is None:
             # Where nothing is written any more a follower may never learn the high watermark. A fetch session leaves out what it has told
@@ -282,8 +286,11 @@ class Run:
                 return True
         return False
 
+    def _waits_for(self) -> str | None:
+        return self._not_recovered() or self._not_processed()
+
     def _not_recovered(self) -> str | None:
-        """Return what is still missing after the faults; None when all is well."""
+        """Return what is still missing of the cluster after the faults, and of what was sent; None when all is well."""
         observer, unfinished = self.target.observer, self.target.clients.unfinished()
         if unfinished:
             return f"{unfinished} records were still under way at the end"
@@ -305,10 +312,14 @@ class Run:
             whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
             if len({view.leo for view in whole if view is not None}) > 1:
                 return f"the replicas of {partition} had not caught up at the end"
-        return self._not_processed()
+        return None
 
     def _not_processed(self) -> str | None:
-        """Return what applications have not read yet of their input; a group without a running member is not waited for."""
+        """Return what applications have not read yet of their input; a group without a running member is not waited for.
+
+        Once everything has been read back it is known which transactions nothing ends any more: there is nothing more for a group up to there,
+        and what to say of that is for a rule.
+        """
         for group, members in self.target.clients.group_readers().items():
             if not any(member.is_running() for member in members):
                 continue
@@ -316,7 +327,9 @@ class Run:
             for partition in members[0].sources():
                 state = self.target.observer.partition_state(partition)
                 leader = None if state is None else self.target.observer.replica(partition, state[0])
-                if leader is not None and reached.get(partition, 0) < leader.leo:
+                if leader is None:
+                    continue
+                if reached.get(partition, 0) < min(leader.leo, self._held_up.get(partition, leader.leo)):
                     return f"group {group} had not read {partition} to its end"
         return None
 

@@ -48,6 +48,23 @@ workload:
   consumers: [{name: a, commit: after}, {name: b, commit: after, start: 8s}]
 """
 
+HANGING = """
+settings: {acks: all, group.id: g, auto.offset.reset: earliest, isolation.level: read_committed, offsets.topic.num.partitions: 1}
+kafka: "3.9"
+behaviours: {markers_to_all_partitions: false}
+limits: {recovery: 30s}
+cluster:
+  brokers: 3
+  topics: [{name: t, partitions: 2, replication_factor: 3}, {name: u, partitions: 1, replication_factor: 3}]
+workload:
+  producers: [{name: app, settings: {transactional.id: app}}]
+  applications: [{name: one, from: t, to: u}]
+script:
+  - at: 1s
+    do: [begin_transaction, {send: {value: a, partition: t-0}}, {send: {value: b, partition: t-1}}, commit_transaction]
+  - when: {acked: [a, b]}
+"""
+
 
 @cache
 def sound() -> Evidence:
@@ -254,6 +271,13 @@ def test_a_run_that_got_nowhere_does_not_tell_what_hangs() -> None:
     trace = [event for event in sound().trace if event[1] != TransactionMarkerWritten.name]
     unfinished = replace(with_trace(sound(), trace), unfinished=("t-0 had no leader at the end",))
     assert "hanging-transaction" not in judged(unfinished)
+
+
+def test_an_application_before_a_transaction_that_nothing_ends_has_read_what_there_is() -> None:
+    (plan,) = load_text(HANGING, "hanging.yaml").plans
+    evidence = run_plan(plan, 0).evidence
+    assert evidence.held_up == {"t-1": 0}
+    assert evidence.unfinished == ()
 
 
 def test_read_committed_that_gets_no_further_is_noticed_whatever_stands_behind() -> None:
