@@ -62,6 +62,10 @@ class BrokerIdMarker(Marker):
     """The id of a broker."""
 
 
+class ControllerIdMarker(BrokerIdMarker):
+    """The id of the broker that is the controller; in KRaft a voter of the quorum, such as ``controller-3000``."""
+
+
 class BrokerOrNoneMarker(Marker):
     """The id of a broker, -1 for none."""
 
@@ -185,6 +189,7 @@ RateRange = Annotated[tuple[int, int], RateRangeMarker]
 Broker = Annotated[Any, BrokerMarker]
 """An id or a reference; of a fault that strikes, an id."""
 BrokerId = Annotated[int, BrokerIdMarker]
+ControllerId = Annotated[int, ControllerIdMarker]
 BrokerOrNone = Annotated[int, BrokerOrNoneMarker]
 Endpoint = Annotated[int | str, EndpointMarker]
 LinkEnd = Annotated[int | str, LinkEndMarker]

@@ -321,6 +321,12 @@ def name_in(reference: str) -> tuple[str, str]:
 broker_id: Final = whole_number(0, BROKER_ID_MAX)
 
 
+def controller_id(text: str) -> int:
+    """Return the node id of a controller: a broker's, or in KRaft that of a voter such as ``controller-3000``, also by its number alone."""
+    server = node_id(text) or node_id(f"controller-{text}")
+    return broker_id(text) if server is None else server
+
+
 def endpoint(text: str) -> int | str:
     """Return one end of a link: a broker's id, that of a server such as ``zookeeper-1``, or the name of a client or of ``zookeeper``."""
     server = node_id(text)
@@ -512,6 +518,7 @@ def field_text(kind: type[Any], value: Any) -> str | None:
 
 _FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str | None]]] = {
     kinds.BrokerMarker: _node_text,
+    kinds.ControllerIdMarker: _node_text,
     kinds.EndpointMarker: _node_text,
     kinds.DurationMarker: duration_text,
     kinds.DurationRangeMarker: _range_text(duration_text),

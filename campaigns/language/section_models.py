@@ -31,6 +31,7 @@ _BROKER: Final = {
     "type": "string",
     "pattern": f"^({literals.BROKER_PATTERN}|{literals.SERVER_PATTERN}|[0-9]+)$",
 }
+_SERVER: Final = {"type": "string", "pattern": f"^{literals.SERVER_PATTERN}$"}
 _DURATION: Final = section.spelling_schema(literals.DURATION_PATTERN, "500ms", "2s")
 _DURATIONS: Final = section.spelling_schema(
     literals.range_pattern(literals.DURATION_PATTERN), "2s", "1s..10s"
@@ -57,6 +58,7 @@ LEAVES: Final[dict[type[Any], Any]] = {
     ),
     kinds.BrokerMarker: OneOrSeveral(literals.broker_reference, {"anyOf": [_BROKER_ID, _BROKER]}),
     kinds.BrokerIdMarker: Leaf(literals.broker_id, _BROKER_ID),
+    kinds.ControllerIdMarker: Leaf(literals.controller_id, {"anyOf": [_BROKER_ID, _SERVER]}),
     kinds.BrokerOrNoneMarker: section.whole(-1, BROKER_ID_MAX),
     kinds.EndpointMarker: Leaf(literals.endpoint, {"type": ["integer", "string"]}),
     kinds.LinkEndMarker: Leaf(literals.link_end, {"type": ["integer", "string"]}),

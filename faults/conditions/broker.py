@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from harrow.cluster_model.fields import BrokerId, described
+from harrow.cluster_model.fields import BrokerId, ControllerId, described
 from harrow.faults.conditions.fact import Fact, difference
 from harrow.faults.observer import Observer
 
@@ -45,7 +45,7 @@ class ControllerIs(Fact):
     name: ClassVar[str] = "controller"
     once: ClassVar[bool] = True
 
-    broker: BrokerId = described("Which broker.")
+    broker: ControllerId = described("Which one.")
 
     def mismatches(self, observer: Observer) -> list[str]:
         return difference("controller", observer.controller(), self.broker)

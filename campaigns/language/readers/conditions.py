@@ -13,9 +13,8 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import FieldKind, MessageRuleApplied, event_fields
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
-from harrow.cluster_model.topology import KRAFT, process_name
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, KRAFT, process_name
 from harrow.faults.condition import FACTS, Condition
-from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
 from harrow.faults.conditions.happening import HasHappened
@@ -100,7 +99,12 @@ class ConditionReader:
         quorum = self._references.quorum
         if self._references.metadata == KRAFT and node not in (_NO_LEADER, *quorum):
             voters = listed([process_name(voter) for voter in quorum])
-            self._never(path, f"broker {node} is never the controller, which is one of {voters}")
+            who = (
+                process_name(node)
+                if isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID
+                else f"broker {node}"
+            )
+            self._never(path, f"{who} is never the controller, which is one of {voters}")
 
     def _never(self, path: Path, what: str, *, at_key: bool = False) -> None:
         """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
@@ -119,8 +123,6 @@ class ConditionReader:
             for read in self._values(items[0], value, path, known):
                 if kind is HasHappened:
                     self._check_can_happen(read, (*path, read.event))
-                elif kind is ControllerIs:
-                    self._check_controller(read, path)
                 yield kind(**known, **{items[0].attribute: read})
             return
         given = value.given()
@@ -155,6 +157,11 @@ class ConditionReader:
         """Check what a value refers to; a broker beside a partition has a replica of it."""
         if item.kind is kinds.PartitionMarker:
             return self._references.seen_partition(path, value, at_key=at_key)
+        if item.kind is kinds.ControllerIdMarker:
+            if self._references.metadata != KRAFT:
+                return self._references.broker(path, value)
+            self._check_controller(value, path)
+            return True
         if item.kind in (kinds.BrokerIdMarker, kinds.BrokerOrNoneMarker):
             if value != _NO_LEADER and "partition" in known:
                 self._references.replica(path, known["partition"], value, at_key=at_key)

@@ -5,6 +5,7 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.problem import UnsuitedError
 from tests.campaigns.language.campaign_texts import load, problems
+from tests.conditions import condition
 
 WITH_RELEASES = """\
 kafka: "2.4"
@@ -150,7 +151,7 @@ def test_a_campaign_of_which_nothing_suits_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "problem"),
+    ("waited_for", "problem"),
     [
         ("event: {ensemble_server_suspended: {}}", "3:20: ensemble_server_suspended never happens"),
         (
@@ -159,17 +160,27 @@ def test_a_campaign_of_which_nothing_suits_is_an_error() -> None:
         ),
         ("event: {election: {controller: 1}}", "3:43: broker 1 is never the controller"),
         ("controller: 2", "3:24: broker 2 is never the controller"),
+        ("controller: controller-3003", "3:24: controller-3003 is never the controller"),
         ("event: {message_rule: {api: LeaderAndIsr}}", "3:40: LeaderAndIsr is never sent"),
         ("event: {message_rule: {rule: held}}", "3:41: message rule `held` meets nothing"),
     ],
 )
-def test_what_never_happens_in_kraft_is_told_where_a_step_waits_for_it(condition: str, problem: str) -> None:
+def test_what_never_happens_in_kraft_is_told_where_a_step_waits_for_it(waited_for: str, problem: str) -> None:
     hold = "{message: {action: hold, api: UpdateMetadata, id: held}}"
-    text = f'kafka: "4.0"\nscript:\n  - when: {{{condition}}}\n  - do: {hold}\n'
+    text = f'kafka: "4.0"\nscript:\n  - when: {{{waited_for}}}\n  - do: {hold}\n'
     (found,) = problems(text)
     assert found.startswith(problem)
     assert found.endswith(IN_KRAFT)
-    assert load(text, "kafka=2.4").plans
+    if "3003" not in waited_for:
+        assert load(text, "kafka=2.4").plans
+
+
+@pytest.mark.parametrize("written", ["controller-3001", "3001"])
+def test_a_step_can_wait_for_a_controller_of_the_quorum(written: str) -> None:
+    (plan,) = load_text(f'kafka: "4.0"\nscript:\n  - when: {{controller: {written}}}\n', "file.yaml").plans
+    assert plan.script[0].when == condition(controller=(3001,))
+    (problem,) = problems(f'kafka: "2.4"\nscript:\n  - when: {{controller: {written}}}\n')
+    assert problem.startswith("3:24: unknown server controller-3001")
 
 
 def test_what_happens_in_kraft_alone_is_told_with_zookeeper() -> None:
