@@ -30,7 +30,7 @@ from harrow.cluster_model.kraft.committed_changes import METADATA_LOSS
 from harrow.cluster_model.packed_log import blocks_of
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.topology import CONSUMER_OFFSETS
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.cluster_model.trace import Trace, TraceEvent, decode
 from harrow.cluster_model.zookeeper import protocol as zk
 
@@ -44,6 +44,7 @@ _APPENDED: Final = 1
 _ACKNOWLEDGED: Final = 2
 
 _OFFSETS_PREFIX: Final = f"{CONSUMER_OFFSETS}-"
+_TRANSACTIONS_PREFIX: Final = f"{TRANSACTION_STATE}-"
 
 _Replica = tuple[int, str]
 
@@ -134,6 +135,8 @@ class _Counter:
         # What coordinators last wrote of each transactional id, by that and by producer id.
         self._transactions: dict[str, events.TransactionStateChanged] = {}
         self._producers: dict[int, events.TransactionStateChanged] = {}
+        # When a replica of __transaction_state last became leader.
+        self._coordinators_elected_us = 0
         # When the transaction of each producer that is open in a partition began there.
         self._opened_us: dict[tuple[str, int], int] = {}
 
@@ -257,6 +260,8 @@ class _Counter:
     def became_leader(self, event: events.BecameLeader) -> None:
         replica = (event.broker, event.partition)
         self._truncated.discard(replica)
+        if event.partition.startswith(_TRANSACTIONS_PREFIX):
+            self._coordinators_elected_us = event.at_us
         life = self._lives.get(event.broker, 0)
         led_epoch, led_life = self._led.get(replica, (-1, life))
         if led_epoch == event.leader_epoch and led_life != life:
@@ -485,8 +490,22 @@ class _Counter:
             return
         self._opened_us[event.partition, event.producer_id] = event.at_us
         known = self._producers.get(event.producer_id)
-        if known is None or known.state != ONGOING or event.partition not in known.partitions:
+        # What a new coordinator has read in its log it does not tell, and a former one may still tell of its own.
+        if (
+            known is None
+            or known.at_us < self._coordinators_elected_us
+            or not self._coordinates(known.broker)
+        ):
+            return
+        if known.state != ONGOING or event.partition not in known.partitions:
             self._hit("late-transactional-batch")
+
+    def _coordinates(self, broker: int) -> bool:
+        return any(
+            leader == broker
+            for name, (leader, _) in self._last_leader.items()
+            if name.startswith(_TRANSACTIONS_PREFIX)
+        )
 
     def transaction_marker_written(self, event: events.TransactionMarkerWritten) -> None:
         if not self._leads(event.broker, event.partition):

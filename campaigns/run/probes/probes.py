@@ -662,6 +662,13 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             apis=_GROUP_APIS,
             errors=(errors.FENCED_INSTANCE_ID,),
         ),
+        "static-member-unreleased": Probe(
+            doc="A coordinator refused a static member, for its former life may be alive.\n\n"
+            "With KIP-848 the member cannot take the place over before the session is over: until then nobody reads its partitions (UNRELEASED_INSTANCE_ID).",
+            at=(events.RequestRejected,),
+            apis=_GROUP_APIS,
+            errors=(errors.UNRELEASED_INSTANCE_ID,),
+        ),
         "partitions-lost": Probe(
             doc="A consumer gave partitions up that others may read already.\n\n"
             "It learned too late that it was out of its group, so that it could not commit first (onPartitionsLost).",

@@ -90,6 +90,14 @@ def marked(broker: int = 0, at_us: int = 22, first_offset: int = 3) -> TraceEven
     return event(at_us, "transaction_marker", broker, "t-0", 7, 0, first_offset, 5, True, 1)
 
 
+def coordinates(broker: int) -> TraceEvent:
+    return event(16, "leader", broker, "__transaction_state-0", broker, 4 + broker, (broker,))
+
+
+COORDINATED = [led(0, 0), coordinates(0)]
+"""Broker 0 leads t-0, and coordinates transactions."""
+
+
 def expired(broker: int) -> TraceEvent:
     return event(5, "session_expired", broker, (f"/brokers/ids/{broker}", "/controller"))
 
@@ -466,6 +474,10 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([refused("REBALANCE_IN_PROGRESS", "Heartbeat")], {}),
         ([refused("FENCED_INSTANCE_ID", "SyncGroup")], {"static-member-fenced": 1}),
         (
+            [refused("UNRELEASED_INSTANCE_ID", "ConsumerGroupHeartbeat")],
+            {"static-member-unreleased": 1},
+        ),
+        (
             [refused("ILLEGAL_GENERATION", "OffsetCommit"), refused("STALE_MEMBER_EPOCH", "OffsetCommit")],
             {"commit-refused-by-generation": 2},
         ),
@@ -513,10 +525,16 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             ],
             {},
         ),
-        ([led(0, 0), transaction("Ongoing", partitions=("t-0",)), begun()], {}),
-        ([led(0, 0), transaction("Ongoing", partitions=("t-1",)), begun()], {"late-transactional-batch": 1}),
-        ([led(0, 0), transaction("CompleteAbort"), begun()], {"late-transactional-batch": 1}),
-        ([led(0, 0), transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
+        ([*COORDINATED, transaction("Ongoing", partitions=("t-0",)), begun()], {}),
+        (
+            [*COORDINATED, transaction("Ongoing", partitions=("t-1",)), begun()],
+            {"late-transactional-batch": 1},
+        ),
+        ([*COORDINATED, transaction("CompleteAbort"), begun()], {"late-transactional-batch": 1}),
+        ([*COORDINATED, transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
+        # What the new coordinator has read in its log nobody knows, and a former one may still tell of its own.
+        ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), begun()], {}),
+        ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), begun()], {}),
         ([led(0, 0), marked(first_offset=-1)], {"marker-without-transaction": 1}),
         ([led(0, 0), follows(1, 0, 0), marked(1, first_offset=-1), marked()], {}),
         (
