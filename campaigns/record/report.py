@@ -15,7 +15,7 @@ from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
 from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
-from harrow.campaigns.run.probes.reach import Reach, reach_of
+from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
 from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.version import VERSION
@@ -264,11 +264,13 @@ def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedPro
 
 def _in_reach(runs: Sequence[Mapping[str, Any]]) -> Collection[str]:
     """Return the probes that some of the runs could reach; of a run that does not say it that may be any."""
-    reach = Reach()
+    reach = ProbeReach()
     for run in runs:
         if "metadata" not in run:
             return tuple(PROBES)
-        reach |= Reach(control_planes=frozenset({run["metadata"]}), topics=frozenset(run["internal_topics"]))
+        reach |= ProbeReach(
+            control_planes=frozenset({run["metadata"]}), topics=frozenset(run["internal_topics"])
+        )
     return in_reach(reach)
 
 

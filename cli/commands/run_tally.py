@@ -16,7 +16,7 @@ from harrow.campaigns.record.report import (
     variant_name,
 )
 from harrow.campaigns.run.probes.probes import in_reach
-from harrow.campaigns.run.probes.reach import Reach, reach_of
+from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
 from harrow.campaigns.run.probes.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli import exit_code
@@ -53,7 +53,7 @@ class Tally:
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
     probes: set[str] = field(default_factory=set)
-    reach: Reach = field(default_factory=Reach)
+    reach: ProbeReach = field(default_factory=ProbeReach)
     required: RequiredProbes = field(default_factory=RequiredProbes)
     simulated_us: int = 0
     wall_s: float = 0.0

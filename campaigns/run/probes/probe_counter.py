@@ -281,9 +281,9 @@ class _Counter:
             self._last_leader[event.partition] = (event.broker, event.start_offset)
 
     def _has_pending_offsets(self, partition: str) -> bool:
+        # One that is complete has no partitions any more.
         return partition.startswith(_OFFSETS_PREFIX) and any(
-            known.state not in COMPLETE and partition in known.partitions
-            for known in self._transactions.values()
+            partition in known.partitions for known in self._transactions.values()
         )
 
     def _has_led_between(self, event: events.BecameLeader, epoch: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harrow.campaigns.run.probes.reach import Reach
+from harrow.campaigns.run.probes.reach import ProbeReach
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
@@ -75,7 +75,7 @@ class Probe:
         """Return the internal topics without which it is never reached."""
         return frozenset(self.needs) | _bound(self.at, _TOPIC_OF_KIND) | _bound(self.apis, _TOPIC_OF_API)
 
-    def obstacle(self, reach: Reach) -> str | None:
+    def obstacle(self, reach: ProbeReach) -> str | None:
         """Return why runs can never reach it; None if they can."""
         planes, missing = self.control_planes(), self.topics() - reach.topics
         if not planes & reach.control_planes:
@@ -772,7 +772,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
 
 
 @derived
-def in_reach(reach: Reach) -> tuple[str, ...]:
+def in_reach(reach: ProbeReach) -> tuple[str, ...]:
     """Return the probes that runs can reach at all."""
     return tuple(name for name, probe in PROBES.items() if probe.obstacle(reach) is None)
 

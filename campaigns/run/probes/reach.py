@@ -12,25 +12,25 @@ _METADATA = "cluster.metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ProbeReach:
     """What runs have of what probes need: the control planes that they may have, and the internal topics that their clients use."""
 
     control_planes: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
 
-    def __or__(self, other: "Reach") -> "Reach":
-        return Reach(
+    def __or__(self, other: "ProbeReach") -> "ProbeReach":
+        return ProbeReach(
             control_planes=self.control_planes | other.control_planes, topics=self.topics | other.topics
         )
 
 
-def reach_of(plan: Plan) -> Reach:
+def reach_of(plan: Plan) -> ProbeReach:
     """Return what runs of a plan have, whatever a seed draws."""
-    return Reach(control_planes=frozenset(_control_planes(plan)), topics=frozenset(_topics(plan)))
+    return ProbeReach(control_planes=frozenset(_control_planes(plan)), topics=frozenset(_topics(plan)))
 
 
-def reach_of_all(plans: Iterable[Plan]) -> Reach:
-    found = Reach()
+def reach_of_all(plans: Iterable[Plan]) -> ProbeReach:
+    found = ProbeReach()
     for plan in plans:
         found |= reach_of(plan)
     return found

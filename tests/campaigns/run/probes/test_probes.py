@@ -453,16 +453,15 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([group("PreparingRebalance"), committed("")], {}),
         ([group("PreparingRebalance"), group("Stable"), committed()], {}),
         (
-            [
-                event(5, "member_reconciled", 0, "g", "one", 2, "STABLE", ("t-0",), revoking)
-                for revoking in ((), ("t-1",))
-            ],
+            [event(5, "member_reconciled", 0, "g", "one", 2, "UNREVOKED_PARTITIONS", ("t-0",), ("t-1",))],
             {"member-asked-to-revoke": 1},
         ),
+        ([event(5, "member_reconciled", 0, "g", "one", 2, "STABLE", ("t-0",), ())], {}),
         (
-            [event(5, "partitions_revoked", "c", "g", 2, ("t-0",), lost) for lost in (False, True)],
+            [event(5, "partitions_revoked", "c", "g", 2, ("t-0",), True)],
             {"partitions-lost": 1},
         ),
+        ([event(5, "partitions_revoked", "c", "g", 2, ("t-0",), False)], {}),
         ([event(5, "offsets_expired", 0, "g", (("t-0", 3),))], {"group-offsets-expired": 1}),
         (
             [
@@ -488,13 +487,8 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         # Transactions
         ([refused("INVALID_PRODUCER_EPOCH")], {"stale-producer-epoch-refused": 1}),
-        (
-            [
-                event(5, "transaction_error", "app", error, fatal)
-                for error, fatal in (("PRODUCER_FENCED", True), ("UNKNOWN_SERVER_ERROR", True))
-            ],
-            {"producer-fenced": 1},
-        ),
+        ([event(5, "transaction_error", "app", "PRODUCER_FENCED", True)], {"producer-fenced": 1}),
+        ([event(5, "transaction_error", "app", "UNKNOWN_SERVER_ERROR", True)], {}),
         ([event(5, "transaction_error", "app", "PRODUCER_FENCED", False)], {"transaction-only-abortable": 1}),
         ([transaction("Ongoing", 0), transaction("PrepareCommit", 1)], {"transaction-coordinator-moved": 1}),
         ([transaction("CompleteCommit", 0), transaction("Ongoing", 1)], {}),
@@ -531,6 +525,10 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             {"late-transactional-batch": 1},
         ),
         ([*COORDINATED, transaction("CompleteAbort"), begun()], {"late-transactional-batch": 1}),
+        (
+            [*COORDINATED, transaction("PrepareAbort", partitions=("t-0",)), begun()],
+            {"late-transactional-batch": 1},
+        ),
         ([*COORDINATED, transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
         # What the new coordinator has read in its log nobody knows, and a former one may still tell of its own.
         ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), begun()], {}),

@@ -7,7 +7,7 @@ import pytest
 
 from harrow.campaigns.record.report import document, run_as_mapping
 from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
-from harrow.campaigns.run.probes.reach import Reach, reach_of, reach_of_all
+from harrow.campaigns.run.probes.reach import ProbeReach, reach_of, reach_of_all
 from harrow.checks.finding import HELD
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
 from tests.campaigns.language.campaign_texts import load, plan, problems
@@ -55,12 +55,12 @@ def test_a_swarm_reaches_what_any_of_its_draws_can() -> None:
 
 def test_campaigns_together_reach_what_one_of_them_can() -> None:
     plans = [plan(text) for text in (IN_ZOOKEEPER + GROUP, IN_KRAFT + TRANSACTIONS)]
-    both = Reach(
+    both = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
     )
     assert reach_of_all(plans) == both
     assert in_reach(both) == tuple(PROBES)
-    assert in_reach(Reach()) == ()
+    assert in_reach(ProbeReach()) == ()
 
 
 def test_every_probe_can_be_reached_with_some_control_plane() -> None:
@@ -82,7 +82,7 @@ def test_library_campaigns_reach_what_they_aim_at() -> None:
 def test_a_document_names_what_its_runs_could_have_reached() -> None:
     run = run_as_mapping(run_result(), "harrow run c")
     assert (run["metadata"], run["internal_topics"]) == (ZOOKEEPER, [])
-    within = Reach(control_planes=frozenset({ZOOKEEPER}))
+    within = ProbeReach(control_planes=frozenset({ZOOKEEPER}))
     assert document([run])["probes_never_reached"] == list(never_reached([run["probes"]], in_reach(within)))
     other: dict[str, Any] = {**run, "metadata": KRAFT, "internal_topics": [CONSUMER_OFFSETS]}
     names = document([run, other])["probes_never_reached"]
