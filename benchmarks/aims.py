@@ -1,8 +1,8 @@
 """How often the seeds of a swarm reach each rare state that it aims at: with the aim, and without any.
 
 Run ``python -m benchmarks.aims [--seconds S] [CAMPAIGN ...]``. An aim that reaches its state no more often than seeds without one is of
-no use. For a state that few seeds reach, ``--probe NAME`` tells which settings and faults the seeds that did had drawn more often than
-all: what an aim at it is to be made of.
+no use. A second table has the states that few seeds without an aim reach, or none, of those that the campaign can reach at all, each
+with what the seeds that did had drawn more often than all: what an aim at it may be made of. ``--probe NAME`` tells more of that.
 """
 
 import argparse
@@ -10,11 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from benchmarks.zoo import library_plan
 from harrow.campaigns.language.plan import Aims, Plan
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.run.probes.probes import PROBES, in_reach
+from harrow.campaigns.run.probes.reach import reach_of
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 
@@ -42,6 +44,16 @@ class Reached:
 
     def share(self, probe: str) -> float:
         return self.probes[probe] / self.seeds if self.seeds else 0.0
+
+    def lifts(self, probe: str) -> dict[str, float]:
+        """Return how many times as often as all seeds those that reached a state had drawn something, the most often first."""
+        hits, of_probe = self.probes[probe], self.drawn_by_probe.get(probe, Counter())
+        found = {
+            each: count * self.seeds / (hits * self.drawn[each])
+            for each, count in of_probe.items()
+            if count >= _HITS_LEAST
+        }
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def _ingredients(result: RunResult) -> Iterator[str]:
@@ -75,28 +87,33 @@ def tell_aims(name: str, seconds: float) -> None:
         aimed = reached(with_aims(plan, Aims(share=1, kinds=(aim,))), seconds)
         shares = f"{without.share(aim.probe):.1%} | {aimed.share(aim.probe):.1%}"
         print(f"| `{aim.probe}` | {shares} | {without.seeds}, {aimed.seeds} |", flush=True)
-    rare = [f"`{probe}` {without.share(probe):.1%}" for probe in PROBES if without.share(probe) < _RARE]
-    print(f"\nRarely reached without an aim: {', '.join(rare)}\n", flush=True)
+    print(f"\n| {name}, without an aim | of {without.seeds} seeds | drawn more often |")
+    print("| --- | ---: | --- |")
+    for probe in rarely_reached(plan, without):
+        lift = next((f"{each}, {times:.1f} times" for each, times in without.lifts(probe).items()), "")
+        print(f"| `{probe}` | {without.probes[probe]} | {lift} |")
+    print(flush=True)
+
+
+def rarely_reached(plan: Plan, found: Reached) -> list[str]:
+    """Return what hardly any seed reached of the states that a plan can reach, the rarest first."""
+    rare = [probe for probe in in_reach(reach_of(plan)) if found.share(probe) < _RARE]
+    return sorted(rare, key=lambda probe: found.probes[probe])
 
 
 def tell_ingredients(name: str, probe: str, seconds: float) -> None:
     found = reached(with_aims(library_plan(name), None), seconds)
-    hits = found.probes[probe]
-    of_probe = found.drawn_by_probe.get(probe, Counter())
-    lifts = {
-        each: count * found.seeds / (hits * found.drawn[each])
-        for each, count in of_probe.items()
-        if count >= _HITS_LEAST
-    }
-    print(f"{name}: {hits} of {found.seeds} seeds reach {probe}")
-    for each in sorted(lifts, key=lambda one: -lifts[one])[:_SHOWN]:
-        print(f"  {lifts[each]:.1f} times as often: {each}")
+    print(f"{name}: {found.probes[probe]} of {found.seeds} seeds reach {probe}")
+    for each, times in islice(found.lifts(probe).items(), _SHOWN):
+        print(f"  {times:.1f} times as often: {each}")
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", default=["swarm", "swarm-kraft"])
+    parser.add_argument(
+        "campaigns", nargs="*", metavar="CAMPAIGN", default=["swarm", "swarm-kraft", "swarm-eos"]
+    )
     parser.add_argument("--probe", choices=PROBES, help="tell what reaches this state")
     parser.add_argument(
         "--seconds", type=float, default=30, help="of CPU time for each aim, and for the seeds without one"

@@ -1378,6 +1378,70 @@ class CommittedMetadataCut(Event):
     high_watermark: Offset
 
 
+@notice("metadata_log_truncated")
+class MetadataLogTruncated(Event):
+    """A node of the quorum, or a broker, has cut off what the leader's metadata log does not have; none of it was known to be committed."""
+
+    node: BrokerId
+    from_offset: Offset
+    to_offset: Offset
+
+
+@notice("quorum_election_undecided")
+class QuorumElectionUndecided(Event):
+    """A voter has asked the others for their votes, or whether it would have them, and no majority has answered in time."""
+
+    node: BrokerId
+    epoch: Epoch
+
+
+@notice("quorum_majority_lost")
+class QuorumMajorityLost(Event):
+    """The leader of the quorum resigns, for no majority has fetched from it for too long (KAFKA-15489)."""
+
+    node: BrokerId
+    epoch: Epoch
+
+
+@notice("controller_request_refused")
+class ControllerRequestRefused(Event):
+    """A controller has refused what a broker asked of it; ``partition`` is empty where it is about the broker itself."""
+
+    controller: BrokerId
+    api: Text
+    broker: BrokerId
+    partition: PartitionName
+    error: Text
+
+
+@notice("member_expired")
+class MemberExpired(Event):
+    """A group's coordinator removes a member that it has not heard of for ``session.timeout.ms``."""
+
+    broker: BrokerId
+    group: Text
+    member: Text
+
+
+@notice("static_member_replaced")
+class StaticMemberReplaced(Event):
+    """A group's coordinator gives the place of a static member to who has come with the same ``group.instance.id``."""
+
+    broker: BrokerId
+    group: Text
+    instance: Text
+    member: Text
+
+
+@notice("open_transaction_fenced")
+class OpenTransactionFenced(Event):
+    """A coordinator aborts a transaction that its producer has left open: for its timeout, or for a producer that begins with the same id."""
+
+    broker: BrokerId
+    transactional_id: Text
+    is_timed_out: Flag
+
+
 @notice("metadata_snapshot_written")
 class MetadataSnapshotWritten(Event):
     """The records of a snapshot that a node has taken."""

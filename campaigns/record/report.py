@@ -5,7 +5,7 @@ under ``results/`` and a machine-readable stream are all made of the same mappin
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
-from harrow.campaigns.run.probes.probes import never_reached
+from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
+from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
 from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.version import VERSION
@@ -214,6 +215,8 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "seed": result.seed,
         "kafka": result.plan.kafka,
         "written_for": result.plan.written_for,
+        "metadata": result.plan.metadata if result.target is None else result.target.metadata,
+        "internal_topics": sorted(reach_of(result.plan).topics),
         "target": {"kind": "model"} if result.target is None else asdict(result.target),
         "verdict": verdict.status,
         "reasons": list(verdict.reasons),
@@ -254,9 +257,21 @@ def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedPro
         "version": VERSION,
         "verdict": worst([*verdicts, INCONCLUSIVE] if unreached else verdicts),
         "reasons": [missed.reason() for missed in unreached],
-        "probes_never_reached": list(never_reached([run["probes"] for run in runs])),
+        "probes_never_reached": list(never_reached([run["probes"] for run in runs], _in_reach(runs))),
         "runs": list(runs),
     }
+
+
+def _in_reach(runs: Sequence[Mapping[str, Any]]) -> Collection[str]:
+    """Return the probes that some of the runs could reach; of a run that does not say it that may be any."""
+    reach = ProbeReach()
+    for run in runs:
+        if "metadata" not in run:
+            return tuple(PROBES)
+        reach |= ProbeReach(
+            control_planes=frozenset({run["metadata"]}), topics=frozenset(run["internal_topics"])
+        )
+    return in_reach(reach)
 
 
 def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:

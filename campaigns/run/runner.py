@@ -14,7 +14,7 @@ from harrow.campaigns.run.awaited import awaited_events
 from harrow.campaigns.run.clients.client import Reader
 from harrow.campaigns.run.core_recovery import CoreRecovery
 from harrow.campaigns.run.injection.fault_injector import FaultInjector
-from harrow.campaigns.run.probes.probe_counter import count_probes
+from harrow.campaigns.run.probes.probe_counter import NoticeCounter, count_probes
 from harrow.campaigns.run.probes.probes import never_reached
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult, measured_levels
 from harrow.campaigns.run.script import Script
@@ -113,6 +113,7 @@ class Run:
         watched = watched_in(plan.invariants, plan.kafka, plan.demand)
         self.target: Target = ModelTarget(plan, choices, watched) if target is None else target
         self._watched = frozenset(watched).intersection(self.target.invariants)
+        self._noticed = NoticeCounter(self.target.trace)
         self._not_judged = {RULE_OF_INVARIANT[name] for name in watched if name not in self._watched}
         if self.target.patience is not None:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
@@ -155,7 +156,7 @@ class Run:
         missed = [*self.script.missed, *self._final]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)
         trace = self.target.trace
-        probes = count_probes(trace.events)
+        probes = count_probes(trace.events, self._noticed.counts)
         result = RunResult(
             plan=self._plan,
             seed=self._seed,

@@ -13,6 +13,8 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.report import reproduce_command
+from harrow.campaigns.run.probes.probes import in_reach
+from harrow.campaigns.run.probes.reach import reach_of_all
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.version import VERSION
@@ -68,6 +70,10 @@ class Definition:
 
     def runs(self) -> int:
         return len(self.cells) * len(self.seeds)
+
+    def probes(self) -> tuple[str, ...]:
+        """Return the probes that runs of some cell can reach."""
+        return in_reach(reach_of_all(cell.plan for cell in self.cells))
 
     def source_of(self, campaign: str) -> SweepSource:
         return next(source for source in self.sources if source.campaign == campaign)

@@ -38,6 +38,7 @@ class Progress:
     workers: int
     done: int = 0
     already: int = 0
+    in_reach: tuple[str, ...] = tuple(PROBES)
     probes: set[str] = field(default_factory=set)
     tally: SweepTally = field(default_factory=SweepTally)
     repeated: int = 0
@@ -65,8 +66,8 @@ class Progress:
         return self.done / max(1e-9, self.elapsed_s())
 
     def probes_missing(self) -> list[str]:
-        """Return the rare states that no run has reached yet."""
-        return [probe for probe in PROBES if probe not in self.probes]
+        """Return the rare states that runs can reach, and that none has reached yet."""
+        return [probe for probe in self.in_reach if probe not in self.probes]
 
     def is_complete(self) -> bool:
         """Return whether every key has its row."""
@@ -103,7 +104,9 @@ class Sweep:
         self._limits = limits or Limits()
         self._on_progress = on_progress
         self._shielded = shielded
-        self.progress = Progress(planned=definition.runs(), workers=engine.workers)
+        self.progress = Progress(
+            planned=definition.runs(), workers=engine.workers, in_reach=definition.probes()
+        )
         self._repeats = Repeats(definition.cells, engine.workers)
         self._again: list[Chunk] = []
         self._under_way: dict[Future[pa.Table], Chunk] = {}

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
-from harrow.campaigns.run.probes.probes import PROBES
 from harrow.campaigns.sweep import queries
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.confidence import wilson
@@ -150,7 +149,7 @@ class SweepReport:
     failures: tuple[FailureGroup, ...] = ()
     rates: tuple[FailureRate, ...] = ()
     probes: tuple[ProbeCount, ...] = ()
-    never_reached: tuple[str, ...] = tuple(PROBES)
+    never_reached: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     durations: tuple[Duration, ...] = ()
     service: tuple[CellService, ...] = ()
@@ -227,7 +226,7 @@ def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> Swe
         failures=tuple(_failures(sql.ask(queries.FAILURES), definition)),
         rates=tuple(_rates(sql.ask(queries.RULES), cells)),
         probes=tuple(sorted(counts, key=lambda count: (count.runs, count.probe))),
-        never_reached=tuple(probe for probe in PROBES if probe not in runs),
+        never_reached=tuple(probe for probe in definition.probes() if probe not in runs),
         required=tuple(_required(definition.cells, {row[:3] for row in probes}, cells)),
         durations=tuple(_durations(sql.ask(queries.DURATIONS), sql.ask(queries.WALL_TIMES))),
         service=tuple(_service(sql.ask(queries.SERVICE), sql.ask(queries.SERVICE_TIMES), cells)),

@@ -15,6 +15,8 @@ from harrow.campaigns.record.report import (
     outcome,
     variant_name,
 )
+from harrow.campaigns.run.probes.probes import in_reach
+from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
 from harrow.campaigns.run.probes.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli import exit_code
@@ -51,6 +53,7 @@ class Tally:
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
     probes: set[str] = field(default_factory=set)
+    reach: ProbeReach = field(default_factory=ProbeReach)
     required: RequiredProbes = field(default_factory=RequiredProbes)
     simulated_us: int = 0
     wall_s: float = 0.0
@@ -61,6 +64,7 @@ class Tally:
         plan = run.result.plan
         self.campaigns.add(plan.campaign)
         self.verdicts[run.result.verdict.status, run.outcome] += 1
+        self.reach |= reach_of(plan)
         self.probes.update(probe for probe, count in run.result.probes.items() if count)
         if self.several_seeds:  # One run has to reach what is required by itself, and says so.
             self.required.add(run.result)
@@ -71,6 +75,10 @@ class Tally:
     @property
     def finished(self) -> int:
         return self.verdicts.total()
+
+    def probes_never_reached(self) -> list[str]:
+        """Return the rare states that the runs could have reached, and that none did."""
+        return [probe for probe in in_reach(self.reach) if probe not in self.probes]
 
     def exit_code(self) -> int:
         if self.interrupted:

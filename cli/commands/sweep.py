@@ -281,7 +281,9 @@ class _SweepSession:
         if not has_rows and request.output_format == "table":
             return self._end_without_report()
         report = (
-            report_of(self._sql(path, state), definition, state) if has_rows else SweepReport(state=state)
+            report_of(self._sql(path, state), definition, state)
+            if has_rows
+            else SweepReport(state=state, never_reached=definition.probes())
         )
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
         written: list[WrittenFailure] = []

@@ -26,9 +26,11 @@ from harrow.cluster_model.release import (
     history_of,
     switch_docs,
 )
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS
+from harrow.faults.control_plane.features import NAMES
 
 _EXAMPLES: Final[Mapping[type[Any], str]] = {
     bool: "true",
@@ -44,6 +46,8 @@ _EXAMPLES: Final[Mapping[type[Any], str]] = {
 _LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
 _FIRST_RELEASE: Final = "0.10.2"
 _FAULT: Final = "fault"
+_USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
+"""What brokers have internal topics for."""
 _IN_A_CAMPAIGN: Final = "in a campaign"
 
 Terms = Mapping[str, str]
@@ -206,8 +210,15 @@ def _rules() -> Iterator[CatalogueEntry]:
 
 
 def _probes() -> Iterator[CatalogueEntry]:
-    for name, doc in PROBES.items():
-        yield _entry("probe", name, doc, {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}})
+    for name, probe in PROBES.items():
+        planes, topics = probe.control_planes(), probe.topics()
+        plane = "".join(NAMES[plane] for plane in NAMES if planes == {plane})
+        users = ", ".join(users for topic, users in _USERS.items() if topic in topics)
+        needs = {"control plane": plane, "clients": users}
+        parts: dict[str, Terms] = {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}}
+        if any(needs.values()):
+            parts = {"needs": {what: value for what, value in needs.items() if value}, **parts}
+        yield _entry("probe", name, probe.doc, parts, {"only with": ", ".join(filter(None, needs.values()))})
 
 
 def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:

@@ -22,7 +22,6 @@ from harrow.campaigns.record.report import (
     in_short,
     variant_name,
 )
-from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
@@ -206,7 +205,7 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
     yield Text(f"{cluster_time} of cluster time in {wall_time}", DIM)
     if verbose and (peak := peak_memory_mib()) is not None:
         yield Text(f"{peak} MiB of memory at the most", DIM)
-    unreached = [probe for probe in PROBES if probe not in tally.probes]
+    unreached = tally.probes_never_reached()
     if with_probes and unreached:
         more = " (all: --format json)" if len(unreached) > _PROBES_SHOWN else ""
         yield Text(f"rare states never reached: {shortlist(unreached, _PROBES_SHOWN)}{more}", DIM)

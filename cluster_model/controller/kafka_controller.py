@@ -29,6 +29,7 @@ from harrow.cluster_model.events import (
     BrokerChangeProcessed,
     ControlledShutdownBegun,
     ControllerElected,
+    ControllerRequestRefused,
     ControllerResigned,
     FailoverCompleted,
 )
@@ -502,6 +503,7 @@ class KafkaController:
         if error == errors.NONE and context.live_brokers.get(request.broker) != request.broker_epoch:
             error = errors.STALE_BROKER_EPOCH
         if error != errors.NONE:
+            self._host.publish(ControllerRequestRefused, self._broker, request.api, request.broker, "", error)
             on_handled(AlterPartitionResponse(error, {}))
             return
         answers: dict[str, tuple[str, int]] = {}
@@ -527,6 +529,11 @@ class KafkaController:
             partition: (errors.NONE, context.leadership[partition].partition_epoch) for partition in written
         }
         answers |= dict.fromkeys(refused, (errors.INVALID_UPDATE_VERSION, -1))
+        for partition, (error, _) in answers.items():
+            if error != errors.NONE:
+                self._host.publish(
+                    ControllerRequestRefused, self._broker, request.api, request.broker, partition, error
+                )
         yield from self._partitions.read_states(written)
         self._batch().send_update_metadata(context.live(), context.states(request.partitions), context.live())
         on_handled(AlterPartitionResponse(errors.NONE, answers))

@@ -18,6 +18,7 @@ from harrow.cluster_model.controller.control_plane import (
 )
 from harrow.cluster_model.events import (
     ControlledShutdownBegun,
+    ControllerRequestRefused,
     ElectionDecided,
     MetadataSnapshotFetched,
     RequestRejected,
@@ -241,6 +242,7 @@ class QuorumController:
                 self._heartbeats.touch(request.broker, now_us)
             return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
         if known is not None and self._has_session(request.broker, known, now_us):
+            self._tell_refused(request.api, request.broker, errors.DUPLICATE_BROKER_REGISTRATION)
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
         if known is not None and not known.fenced:
@@ -260,6 +262,9 @@ class QuorumController:
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
         return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
 
+    def _tell_refused(self, api: str, broker: int, error: str, partition: str = "") -> None:
+        self._host.publish(ControllerRequestRefused, self.node, api, broker, partition, error)
+
     def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
         if self._behaviours.fenced_broker_keeps_session:
             return self._heartbeats.had_contact(broker, now_us)
@@ -272,6 +277,7 @@ class QuorumController:
         if known is None:
             return (), protocol.BrokerHeartbeatResponse(errors.BROKER_ID_NOT_REGISTERED)
         if known.broker_epoch != request.broker_epoch:
+            self._tell_refused(request.api, broker, errors.STALE_BROKER_EPOCH)
             return (), protocol.BrokerHeartbeatResponse(errors.STALE_BROKER_EPOCH)
         is_caught_up = request.metadata_offset >= known.broker_epoch
         # Once it stops, nothing that it asks for takes it back.
@@ -540,6 +546,7 @@ class QuorumController:
         """Write the ISRs that a leader wants, where it may have them (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
+            self._tell_refused(request.api, request.broker, errors.STALE_BROKER_EPOCH)
             return (), AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
         records: list[MetadataRecord] = []
         answers: dict[str, tuple[str, int]] = {}
@@ -562,6 +569,8 @@ class QuorumController:
                     partition_epoch = changed[0].partition_epoch
                     if changed[0].leader_epoch != known.leader_epoch:
                         error = errors.FENCED_LEADER_EPOCH
+            else:
+                self._tell_refused(request.api, request.broker, error, name)
             answers[name] = (error, partition_epoch)
         return tuple(records), AlterPartitionResponse(errors.NONE, answers)
 

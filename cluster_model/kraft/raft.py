@@ -14,7 +14,12 @@ from typing import Any, Final, Protocol, Self
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
-from harrow.cluster_model.events import CommittedMetadataCut
+from harrow.cluster_model.events import (
+    CommittedMetadataCut,
+    MetadataLogTruncated,
+    QuorumElectionUndecided,
+    QuorumMajorityLost,
+)
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.delayed_raft_fetch import FETCH_WAIT_MAX_US, RaftFetchPurgatory
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot, OffsetAndEpoch
@@ -379,6 +384,8 @@ class RaftClient:
             return
         if self._is_backing_off:
             return
+        if self.role in (Role.CANDIDATE, Role.PROSPECTIVE):
+            self._host.publish(QuorumElectionUndecided, self.node, self.log.epoch)
         if self.role is Role.CANDIDATE and self._config.election_backoff in (CAPPED, JITTERED):
             self._start_backing_off()
         elif self.role is Role.RESIGNED and self._config.pre_vote:
@@ -560,12 +567,14 @@ class RaftClient:
             self._fetch(self._turn)
             return
         if response.diverging is not None:
+            end_offset = self.log.end_offset
             offset = self.log.truncate_to_divergence(*response.diverging)
             if offset < self.high_watermark:
                 self._host.publish(CommittedMetadataCut, self.node, offset, self.high_watermark)
                 # An IllegalArgumentException ends the process (``KafkaMetadataLog.truncateTo``); its next life knows no high watermark.
                 self._host.halt()
                 return
+            self._host.publish(MetadataLogTruncated, self.node, end_offset, offset)
             self._listener.truncated(offset)
         for epoch, record in response.records:
             self.log.append(epoch, record)
@@ -669,6 +678,7 @@ class RaftClient:
         latest_us = fetched_us[len(self._voters) // 2 - 1]
         silent_us = self._host.clock.now_us - latest_us
         if silent_us >= self._check_quorum_timeout_us():
+            self._host.publish(QuorumMajorityLost, self.node, self.log.epoch)
             self.resign()
         else:
             self._after(self._check_quorum_timeout_us() - silent_us, self._check_quorum)

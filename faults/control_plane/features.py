@@ -25,14 +25,19 @@ _EVENTS: Final[Mapping[str, tuple[type[events.Event], ...]]] = {
         events.MetadataSnapshotFetched,
         events.MetadataLogStarted,
         events.MetadataLogLost,
+        *(events.MetadataLogTruncated, events.QuorumElectionUndecided, events.QuorumMajorityLost),
     ),
 }
 _APIS: Final[Mapping[str, tuple[str, ...]]] = {
     ZOOKEEPER: ("LeaderAndIsr", "UpdateMetadata", "StopReplica", "ControlledShutdown", "ZooKeeper"),
     KRAFT: ("BrokerRegistration", "BrokerHeartbeat"),
 }
+KIND_CONTROL_PLANES: Final[Mapping[type[events.Event], str]] = {
+    kind: metadata for metadata, kinds in _EVENTS.items() for kind in kinds
+}
+"""The only control plane with which an event happens, or subscribers are told; all others happen with both."""
 EVENT_CONTROL_PLANES: Final[Mapping[str, str]] = {
-    kind.name: metadata for metadata, kinds in _EVENTS.items() for kind in kinds
+    kind.name: metadata for kind, metadata in KIND_CONTROL_PLANES.items() if kind.name in events.EVENTS
 }
 """The only control plane with which an event happens, by the event's name; all others happen with both."""
 API_CONTROL_PLANES: Final[Mapping[str, str]] = {

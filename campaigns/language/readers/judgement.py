@@ -10,7 +10,9 @@ from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVAR
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.run.probes.reach import reach_of
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.faults.control_plane.features import where_kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +110,26 @@ def read_expectation(
         probes=tuple(probe for probe in PROBES if probe in given.get("probes", ())),
     )
     return expectation
+
+
+def check_probes(draft: Draft, plan: Plan) -> None:
+    """Report a probe that a campaign requires and no run of it can reach, and note an aim at one."""
+    if not all(draft.is_intact(section) for section in ("kafka", "cluster", "workload", "swarm")):
+        return
+    reach = reach_of(plan)
+
+    def obstacle(name: str) -> str | None:
+        probe = PROBES[name]
+        why = probe.obstacle(reach)
+        if why is None or probe.control_planes() & reach.control_planes:
+            return why
+        return f"{why}, and {where_kept(plan.kafka, plan.metadata)}"
+
+    required = None if draft.body.expect is None else draft.body.expect.given().get("probes")
+    for index, name in enumerate(required or ()):
+        if why := obstacle(name):
+            draft.problem(("expect", "probes", index), f"{name} is never reached: {why}")
+    aims = None if plan.swarm is None else plan.swarm.aims
+    for index, aim in enumerate(() if aims is None else aims.kinds):
+        if why := obstacle(aim.probe):
+            draft.note(("swarm", "aims", "any_of", index, "probe"), f"{aim.probe} is never reached: {why}")

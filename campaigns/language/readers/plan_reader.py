@@ -76,6 +76,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         places = [path for _, path in _of_variant(draft, "script", variants)]
         ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places, strict=True))
     check_internal_topics(draft, plan)
+    judgement.check_probes(draft, plan)
     return plan
 
 

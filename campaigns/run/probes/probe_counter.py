@@ -1,4 +1,8 @@
-"""Counts from the trace of a run how often it reached each rare state of `harrow.campaigns.run.probes.probes`."""
+"""Counts how often a run reached each rare state of `harrow.campaigns.run.probes.probes`.
+
+Most are counted from the trace when the run is over. What a controller or a coordinator refuses, or what becomes of the
+quorum, is worth no line in a trace: subscribers are told of it while it happens, and so is the `NoticeCounter`.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,23 +14,43 @@ from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import FOLLOWER, LEADER, PartitionState
 from harrow.cluster_model import errors, events
-from harrow.cluster_model.events import Event
+from harrow.cluster_model.controller.control_plane import REASSIGNMENT
+from harrow.cluster_model.coordinators.groups.group import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    PREPARING_REBALANCE,
+)
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
+    COMPLETE,
+    ONGOING,
+    PREPARED,
+)
+from harrow.cluster_model.events import EVENTS, Event
+from harrow.cluster_model.kraft.committed_changes import METADATA_LOSS
 from harrow.cluster_model.packed_log import blocks_of
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.trace import TraceEvent, decode
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
+from harrow.cluster_model.trace import Trace, TraceEvent, decode
 from harrow.cluster_model.zookeeper import protocol as zk
 
 _FLAP_US: Final = US_PER_SECOND
+_MARKERS_DELAYED_US: Final = US_PER_SECOND
+_HELD_BACK_US: Final = 5 * US_PER_SECOND
+_NOT_DECIDED: Final = ("topic creation", METADATA_LOSS)
+_FENCED: Final = (errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH)
 
 _APPENDED: Final = 1
 _ACKNOWLEDGED: Final = 2
 
+_OFFSETS_PREFIX: Final = f"{CONSUMER_OFFSETS}-"
+_TRANSACTIONS_PREFIX: Final = f"{TRANSACTION_STATE}-"
+
 _Replica = tuple[int, str]
 
 
-def count_probes(trace: Sequence[TraceEvent]) -> dict[str, int]:
-    """Return how often each probe was hit; probes that were not are left out."""
+def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Return how often each probe was hit, with those that a `NoticeCounter` has counted; probes that were not are left out."""
     counter = _Counter()
     frequent, wanted = _FREQUENT, _WANTED
     by_name: Counter[str] = Counter()
@@ -40,8 +64,43 @@ def count_probes(trace: Sequence[TraceEvent]) -> dict[str, int]:
             else:
                 counter.take(decode(event))
     counts = counter.counts
+    if noticed is not None:
+        counts.update(noticed)
     counts |= {probe: by_name[name] for name, probe in _PROBE_BY_EVENT.items() if name in by_name}
     return {probe: counts[probe] for probe in PROBES if probe in counts}
+
+
+class NoticeCounter:
+    """Counts what subscribers alone are told of, from virtual time 0 on: before that the cluster starts."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.counts: dict[str, int] = {}
+        for kind, probe in _PROBE_BY_NOTICE.items():
+            self._watch(trace, kind, probe)
+        trace.subscribe(events.ControllerRequestRefused, self._request_refused)
+        trace.subscribe(events.OpenTransactionFenced, self._transaction_fenced)
+
+    def _watch(self, trace: Trace, kind: Callable[..., Event], probe: str) -> None:
+        def noticed(at_us: int, *_: Any) -> None:
+            self._hit(at_us, probe)
+
+        trace.subscribe(kind, noticed)
+
+    def _hit(self, at_us: int, probe: str) -> None:
+        if at_us >= 0:
+            self.counts[probe] = self.counts.get(probe, 0) + 1
+
+    def _request_refused(
+        self, at_us: int, _controller: int, api: str, _broker: int, _partition: str, error: str
+    ) -> None:
+        probe = _PROBE_BY_REFUSAL.get((api, error))
+        if probe is not None:
+            self._hit(at_us, probe)
+
+    def _transaction_fenced(
+        self, at_us: int, _broker: int, _transactional_id: str, is_timed_out: bool
+    ) -> None:
+        self._hit(at_us, "transaction-timed-out" if is_timed_out else "transaction-aborted-for-successor")
 
 
 class _Counter:
@@ -69,6 +128,17 @@ class _Counter:
         # Whom a leader has asked to have in the ISR and has not been answered yet, by partition.
         self._joining: dict[str, tuple[int, ...]] = {}
         self._failed_leader: dict[Any, int] = {}
+        self._controller = events.NO_CONTROLLER
+        # Which broker told of each group last, and in which state; what its members were given last.
+        self._groups: dict[str, tuple[int, str]] = {}
+        self._assignments: dict[str, Any] = {}
+        # What coordinators last wrote of each transactional id, by that and by producer id.
+        self._transactions: dict[str, events.TransactionStateChanged] = {}
+        self._producers: dict[int, events.TransactionStateChanged] = {}
+        # When a replica of __transaction_state last became leader.
+        self._coordinators_elected_us = 0
+        # When the transaction of each producer that is open in a partition began there.
+        self._opened_us: dict[tuple[str, int], int] = {}
 
     def take(self, event: Event) -> None:
         """Look at an event, and take it into account where it changes the state."""
@@ -140,6 +210,9 @@ class _Counter:
     def controller_elected(self, event: events.ControllerElected) -> None:
         if event.at_us > 0:
             self._hit("controller-changed")
+            if self._controller == event.broker:
+                self._hit("controller-reelected")
+        self._controller = event.broker
         if any(other != event.broker for other in self._controllers()):
             self._hit("controllers-overlapped")
 
@@ -148,12 +221,23 @@ class _Counter:
         self._elected_epoch[event.partition] = max(
             event.leader_epoch, self._elected_epoch.get(event.partition, 0)
         )
-        if event.unclean:
+        if event.leader == NO_LEADER:
+            # In KRaft that is another leader epoch, as an election is.
+            self._hit("partition-offline")
+        elif event.unclean:
             self._hit("unclean-election")
+            state = self.state.partition(event.partition)
+            last = [line.event.leader for line in state.elections if line.event.leader != NO_LEADER]
+            if last and not state.isr and event.leader == last[-1]:
+                self._hit("last-known-leader-elected")
         elif event.reason == "preferred leader":
             self._hit("preferred-leader-elected")
-        elif event.reason != "topic creation":
+        elif event.reason not in _NOT_DECIDED:
             self._hit("clean-election")
+            state = self.state.partition(event.partition)
+            # With the change that completes its reassignment a replica joins the ISR and leads.
+            if state.elections and event.leader not in state.isr and event.reason != REASSIGNMENT:
+                self._hit("elr-member-elected")
 
     def _look_for_unheard(self, event: events.LeaderElected) -> None:
         state = self.state.partition(event.partition)
@@ -176,6 +260,8 @@ class _Counter:
     def became_leader(self, event: events.BecameLeader) -> None:
         replica = (event.broker, event.partition)
         self._truncated.discard(replica)
+        if event.partition.startswith(_TRANSACTIONS_PREFIX):
+            self._coordinators_elected_us = event.at_us
         life = self._lives.get(event.broker, 0)
         led_epoch, led_life = self._led.get(replica, (-1, life))
         if led_epoch == event.leader_epoch and led_life != life:
@@ -186,11 +272,19 @@ class _Counter:
             self._hit("leader-missed-its-deposition")
         if state.role != LEADER:
             before, before_start = self._last_leader.get(event.partition, (event.broker, 0))
+            if before != event.broker and self._has_pending_offsets(event.partition):
+                self._hit("coordinator-moved-with-pending-offsets")
             if before != event.broker and before_start == event.start_offset:
                 self._hit("fast-leader-changes")
             if state.high_watermark < self._committed.get(event.partition, 0):
                 self._hit("leader-hw-behind")
             self._last_leader[event.partition] = (event.broker, event.start_offset)
+
+    def _has_pending_offsets(self, partition: str) -> bool:
+        # One that is complete has no partitions any more.
+        return partition.startswith(_OFFSETS_PREFIX) and any(
+            partition in known.partitions for known in self._transactions.values()
+        )
 
     def _has_led_between(self, event: events.BecameLeader, epoch: int) -> bool:
         elections = self.state.partition(event.partition).elections
@@ -274,11 +368,9 @@ class _Counter:
             self._hit("epoch-unknown-to-leader")
 
     def request_rejected(self, event: events.RequestRejected) -> None:
-        probe = _PROBE_BY_ERROR.get(event.error)
+        probe = _PROBE_BY_REJECTION.get((event.api, event.error))
         if probe is not None:
             self._hit(probe)
-        elif event.api == "Produce" and event.error == "NOT_LEADER_FOR_PARTITION":
-            self._hit("sent-to-former-leader")
 
     def delete_records_answered(self, event: events.DeleteRecordsAnswered) -> None:
         if event.error == errors.NONE:
@@ -334,6 +426,105 @@ class _Counter:
         if self._batches.get(event.values, 0) & _APPENDED:
             self._hit("retried-after-append")
 
+    # Disks of voters
+
+    def metadata_log_lost(self, event: events.MetadataLogLost) -> None:
+        self._hit("metadata-log-lost")
+        if not event.is_kept:
+            self._hit("metadata-majority-lost")
+
+    # Groups
+
+    def group_state_changed(self, event: events.GroupStateChanged) -> None:
+        if event.state == DEAD:
+            # A broker says so, too, of a group that another one coordinates by now.
+            return
+        broker, state = self._groups.get(event.group, (event.broker, ""))
+        if broker != event.broker:
+            self._hit("group-coordinator-moved")
+        elif (state, event.state) == (COMPLETING_REBALANCE, PREPARING_REBALANCE):
+            self._hit("rebalance-interrupted")
+        self._groups[event.group] = (event.broker, event.state)
+
+    def group_assigned(self, event: events.GroupAssigned) -> None:
+        self._reassigned(event.group, event.assignments)
+
+    def target_assigned(self, event: events.TargetAssigned) -> None:
+        self._reassigned(event.group, event.assignments)
+
+    def _reassigned(self, group: str, assignments: Any) -> None:
+        if self._assignments.get(group, assignments) != assignments:
+            self._hit("group-rebalanced")
+        self._assignments[group] = assignments
+
+    def member_reconciled(self, event: events.MemberReconciled) -> None:
+        if event.revoking:
+            self._hit("member-asked-to-revoke")
+
+    def partitions_revoked(self, event: events.PartitionsRevoked) -> None:
+        if event.lost:
+            self._hit("partitions-lost")
+
+    def offsets_committed(self, event: events.OffsetsCommitted) -> None:
+        _, state = self._groups.get(event.group, (event.broker, ""))
+        if event.member and state == PREPARING_REBALANCE:
+            self._hit("commit-during-rebalance")
+
+    # Transactions
+
+    def transaction_state_changed(self, event: events.TransactionStateChanged) -> None:
+        before = self._transactions.get(event.transactional_id)
+        if before is not None and (before.state == ONGOING or before.state in PREPARED):
+            if before.broker != event.broker:
+                self._hit("transaction-coordinator-moved")
+            if before.state in PREPARED and event.state in COMPLETE:
+                if before.broker != event.broker:
+                    self._hit("markers-completed-by-successor")
+                if event.at_us - before.at_us >= _MARKERS_DELAYED_US:
+                    self._hit("markers-delayed")
+        self._transactions[event.transactional_id] = event
+        self._producers[event.producer_id] = event
+
+    def transaction_begun(self, event: events.TransactionBegun) -> None:
+        if not self._leads(event.broker, event.partition):
+            return
+        self._opened_us[event.partition, event.producer_id] = event.at_us
+        known = self._producers.get(event.producer_id)
+        # What a new coordinator has read in its log it does not tell, and a former one may still tell of its own.
+        if (
+            known is None
+            or known.at_us < self._coordinators_elected_us
+            or not self._coordinates(known.broker)
+        ):
+            return
+        if known.state != ONGOING or event.partition not in known.partitions:
+            self._hit("late-transactional-batch")
+
+    def _coordinates(self, broker: int) -> bool:
+        return any(
+            leader == broker
+            for name, (leader, _) in self._last_leader.items()
+            if name.startswith(_TRANSACTIONS_PREFIX)
+        )
+
+    def transaction_marker_written(self, event: events.TransactionMarkerWritten) -> None:
+        if not self._leads(event.broker, event.partition):
+            return
+        opened_us = self._opened_us.pop((event.partition, event.producer_id), None)
+        if event.first_offset < 0:
+            self._hit("marker-without-transaction")
+        elif opened_us is not None and event.at_us - opened_us >= _HELD_BACK_US:
+            self._hit("lso-held-back")
+
+    def transaction_error(self, event: events.TransactionError) -> None:
+        if not event.fatal:
+            self._hit("transaction-only-abortable")
+        elif event.error in _FENCED:
+            self._hit("producer-fenced")
+
+    def _leads(self, broker: int, partition: str) -> bool:
+        return self.state.partition(partition).replica(broker).role == LEADER
+
 
 _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.BrokerStarted.name: _Counter.broker_started,
@@ -358,6 +549,17 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.SendFailed.name: _Counter.send_failed,
     events.SentAgain.name: _Counter.sent_again,
     events.RequestRejected.name: _Counter.request_rejected,
+    events.MetadataLogLost.name: _Counter.metadata_log_lost,
+    events.GroupStateChanged.name: _Counter.group_state_changed,
+    events.GroupAssigned.name: _Counter.group_assigned,
+    events.TargetAssigned.name: _Counter.target_assigned,
+    events.MemberReconciled.name: _Counter.member_reconciled,
+    events.PartitionsRevoked.name: _Counter.partitions_revoked,
+    events.OffsetsCommitted.name: _Counter.offsets_committed,
+    events.TransactionStateChanged.name: _Counter.transaction_state_changed,
+    events.TransactionBegun.name: _Counter.transaction_begun,
+    events.TransactionMarkerWritten.name: _Counter.transaction_marker_written,
+    events.TransactionError.name: _Counter.transaction_error,
 }
 """What is called with an event of each kind."""
 _FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
@@ -368,19 +570,11 @@ _FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
 }
 """What is called with the fields of an event: of these there are so many that objects would cost too much."""
 _PROBE_BY_EVENT: Final = {
-    events.BatchDeduplicated.name: "duplicate-batch-suppressed",
-    events.FetchDelayed.name: "fetch-waited-in-purgatory",
-    events.FetchExpired.name: "fetch-expired-in-purgatory",
-    events.FetcherFailed.name: "follower-gave-up",
-    events.CorruptBatchFetched.name: "corrupt-batch-fetched",
-    events.CorruptionCut.name: "recovery-met-corruption",
-    events.LogDirFailed.name: "log-dir-failed",
-    events.RequestQueueFull.name: "request-queue-full",
-    events.LogStartRaised.name: "log-start-raised",
-    events.LogStartedAnew.name: "log-started-anew",
-    events.OffsetReset.name: "offset-reset",
-    events.ReadReplicaPreferred.name: "read-replica-preferred",
-    events.ReadReplicaCleared.name: "read-replica-cleared",
+    kind.name: name
+    for name, probe in PROBES.items()
+    if probe.each
+    for kind in probe.at
+    if kind.name in EVENTS
 }
 """What is hit by each event of a kind, whatever the event says."""
 _OF_PARTITIONS: Final[set[type[Event]]] = {
@@ -402,15 +596,21 @@ _STRUCTURE: Final = frozenset(
 """What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
 _WANTED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *_FREQUENT))
 
-_PROBE_BY_ERROR: Final = {
-    "STALE_CONTROLLER_EPOCH": "stale-controller-refused",
-    "STALE_BROKER_EPOCH": "stale-broker-epoch-refused",
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": "sequence-refused",
-    "UNKNOWN_PRODUCER_ID": "sequence-refused",
-    "NOT_ENOUGH_REPLICAS": "not-enough-replicas",
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "not-enough-replicas-after-append",
-    "FENCED_LEADER_EPOCH": "fenced-by-leader-epoch",
-    "UNKNOWN_LEADER_EPOCH": "leader-epoch-unknown",
-    "REQUEST_TIMED_OUT": "produce-timed-out",
-    "OFFSET_OUT_OF_RANGE": "fetch-out-of-range",
+_PROBE_BY_NOTICE: Final = {
+    kind: name for name, probe in PROBES.items() if probe.each for kind in probe.at if kind.name not in EVENTS
 }
+
+
+def _refusals(kind: type[Event]) -> dict[tuple[str, str], str]:
+    """Return which probe is hit by the refusal of a request, by its API and the error."""
+    return {
+        (api, error): name
+        for name, probe in PROBES.items()
+        if kind in probe.at
+        for api in probe.apis
+        for error in probe.errors
+    }
+
+
+_PROBE_BY_REJECTION: Final = _refusals(events.RequestRejected)
+_PROBE_BY_REFUSAL: Final = _refusals(events.ControllerRequestRefused)

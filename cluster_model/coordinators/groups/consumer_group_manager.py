@@ -41,7 +41,13 @@ from harrow.cluster_model.coordinators.protocol import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
-from harrow.cluster_model.events import GroupStateChanged, MemberReconciled, TargetAssigned
+from harrow.cluster_model.events import (
+    GroupStateChanged,
+    MemberExpired,
+    MemberReconciled,
+    StaticMemberReplaced,
+    TargetAssigned,
+)
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
@@ -243,6 +249,9 @@ class ConsumerGroupManager:
         """Give the place of a static member that has left for a while to who has come back (``replaceMember``)."""
         target = consumers.target.get(static.id, ())
         current = static.current
+        self._host.publish(
+            StaticMemberReplaced, self._broker, group.id, static.subscriber.instance, member_id
+        )
         consumers.remove(static.id)
         self._tell_removed(group, static)
         member = ConsumerGroupMember(member_id, static.subscriber)
@@ -461,6 +470,7 @@ class ConsumerGroupManager:
             self._watch(group, member)
         else:
             reason = f"the session of {member.subscriber.client} has expired"
+            self._host.publish(MemberExpired, self._broker, group.id, member.id)
             self._fence(group, consumers, member, reason)
 
     def _is_member(self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember) -> bool:

@@ -63,9 +63,11 @@ from harrow.cluster_model.coordinators.protocol import (
 from harrow.cluster_model.events import (
     GroupAssigned,
     GroupStateChanged,
+    MemberExpired,
     OffsetsCommitted,
     OffsetsExpired,
     RequestRejected,
+    StaticMemberReplaced,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.release import NEVER, WITH_OTHER_PROTOCOL, Behaviours
@@ -365,6 +367,7 @@ class GroupCoordinator:
         self._answer_sync(member, SyncGroupResponse(fenced))
         led, leader = group.leader == member.id, group.leader
         group.replace_static(member, member_id)
+        self._host.publish(StaticMemberReplaced, self._broker, group.id, request.instance, member_id)
         member.session_timeout_us = request.session_timeout_us
         member.rebalance_timeout_us = request.rebalance_timeout_us
         self._heard_of(group, member)
@@ -741,6 +744,7 @@ class GroupCoordinator:
         if self._host.clock.now_us < member.deadline_us:
             self._watch(group, member)
         else:
+            self._host.publish(MemberExpired, self._broker, group.id, member.id)
             self._remove(group, member)
             self._maybe_rebalance(group, f"the session of {member.client} has expired")
 

@@ -37,6 +37,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_state_manager im
     CoordinatedId,
     TransactionStateManager,
 )
+from harrow.cluster_model.events import OpenTransactionFenced
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
 from harrow.cluster_model.release import Behaviours
@@ -64,6 +65,7 @@ class TransactionCoordinator:
         metadata: MetadataCache,
         generate_producer_id: GenerateProducerId,
     ) -> None:
+        self._broker = broker
         self._host = host
         self._config = config
         self._behaviours = behaviours
@@ -147,7 +149,7 @@ class TransactionCoordinator:
             respond(_no_producer(error))
             return
         if metadata.state == ONGOING:
-            self._fence(metadata, partial(_retry_after_abort, respond))
+            self._fence(metadata, partial(_retry_after_abort, respond), is_timed_out=False)
             return
         expected = request.producer_epoch if request.producer_id != NO_PRODUCER_ID else None
         transition: Transition | str
@@ -298,8 +300,9 @@ class TransactionCoordinator:
         """Commit or abort: once that is in the log it is so, and the producer is answered before its partitions have the markers."""
         self._end(request, respond, is_from_client=True)
 
-    def _fence(self, metadata: TransactionMetadata, respond: EndTxnAnswered) -> None:
+    def _fence(self, metadata: TransactionMetadata, respond: EndTxnAnswered, *, is_timed_out: bool) -> None:
         """Abort what is open in the name of a newer epoch."""
+        self._host.publish(OpenTransactionFenced, self._broker, metadata.transactional_id, is_timed_out)
         fence = metadata.prepare_fence()
         request = EndTxnRequest(
             metadata.transactional_id, fence.producer_id, fence.producer_epoch, committed=False
@@ -469,7 +472,7 @@ class TransactionCoordinator:
             if metadata.state == ONGOING:
                 is_any_open = True
                 if metadata.pending_state is None and metadata.is_timed_out(self._host.clock.now_us):
-                    self._fence(metadata, lambda _: None)
+                    self._fence(metadata, lambda _: None, is_timed_out=True)
         return is_any_open
 
     def _expire(self) -> bool:

@@ -1,11 +1,14 @@
-"""Rare states are counted from the trace: a small trace for each."""
+"""Rare states are counted from the trace, or from what subscribers alone are told: a small trace for each."""
+
+from typing import Any, cast
 
 import pytest
 
-from harrow.campaigns.run.probes.probe_counter import count_probes
+from harrow.campaigns.run.probes.probe_counter import NoticeCounter, count_probes
 from harrow.campaigns.run.probes.probes import PROBES
+from harrow.cluster_model import events
 from harrow.cluster_model.events import event_fields
-from harrow.cluster_model.trace import TraceEvent
+from harrow.cluster_model.trace import Clock, Trace, TraceEvent
 
 
 def event(at_us: int, name: str, *fields: object) -> TraceEvent:
@@ -23,8 +26,8 @@ def appended(epoch: int, partition: str = "t-0") -> TraceEvent:
     return event(20, "append", 0, partition, 0, epoch, -1, -1, ("m0",))
 
 
-def refused(error: str) -> TraceEvent:
-    return event(20, "rejected", 0, "Produce", "t-0", "producer-0", error)
+def refused(error: str, api: str = "Produce") -> TraceEvent:
+    return event(20, "rejected", 0, api, "t-0", "producer-0", error)
 
 
 def hw(offset: int, broker: int = 0, partition: str = "t-0") -> TraceEvent:
@@ -53,6 +56,46 @@ def started(broker: int) -> TraceEvent:
 
 def registered(broker: int) -> TraceEvent:
     return event(1, "broker_registered", broker, 7)
+
+
+def leads_none(epoch: int, isr: tuple[int, ...] = ()) -> TraceEvent:
+    return event(12, "election", 0, "t-0", -1, epoch, isr, False, "broker failure")
+
+
+def group(state: str, broker: int = 0, *, at_us: int = 20) -> TraceEvent:
+    return event(at_us, "group_state", broker, "g", state, 1, ("one",), "")
+
+
+def assigned(*partitions: str) -> TraceEvent:
+    return event(21, "group_assigned", 0, "g", 1, (("one", partitions),))
+
+
+def targeted(*partitions: str) -> TraceEvent:
+    return event(21, "target_assigned", 0, "g", 1, "uniform", (("one", partitions),))
+
+
+def committed(member: str = "one") -> TraceEvent:
+    return event(22, "offsets_committed", 0, "g", member, 1, 1, (("t-0", 3),))
+
+
+def transaction(state: str, broker: int = 0, at_us: int = 20, partitions: tuple[str, ...] = ()) -> TraceEvent:
+    return event(at_us, "transaction_state", broker, "app", 7, 0, state, partitions)
+
+
+def begun(broker: int = 0, at_us: int = 21) -> TraceEvent:
+    return event(at_us, "transaction_begun", broker, "t-0", 7, 0, 3)
+
+
+def marked(broker: int = 0, at_us: int = 22, first_offset: int = 3) -> TraceEvent:
+    return event(at_us, "transaction_marker", broker, "t-0", 7, 0, first_offset, 5, True, 1)
+
+
+def coordinates(broker: int) -> TraceEvent:
+    return event(16, "leader", broker, "__transaction_state-0", broker, 4 + broker, (broker,))
+
+
+COORDINATED = [led(0, 0), coordinates(0)]
+"""Broker 0 leads t-0, and coordinates transactions."""
 
 
 def expired(broker: int) -> TraceEvent:
@@ -221,7 +264,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([appended(0), failed("NETWORK_EXCEPTION"), again()], {"retried-after-append": 1}),
         ([event(5, "fetch_waits", 0, 1)], {"fetch-waited-in-purgatory": 1}),
         ([event(5, "fetch_expired", 0, 1)], {"fetch-expired-in-purgatory": 1}),
-        ([refused("UNKNOWN_LEADER_EPOCH")], {"leader-epoch-unknown": 1}),
+        ([refused("UNKNOWN_LEADER_EPOCH", "Fetch")], {"leader-epoch-unknown": 1}),
         ([refused("NOT_LEADER_FOR_PARTITION")], {"sent-to-former-leader": 1}),
         ([event(5, "rejected", 0, "Fetch", "t-0", "c", "NOT_LEADER_FOR_PARTITION")], {}),
         # The first controller is elected before the campaign begins.
@@ -271,17 +314,17 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([elected(2), appended(2)], {"clean-election": 1}),
         ([elected(2), elected(1), appended(1)], {"clean-election": 2, "zombie-leader-accepted-write": 1}),
         ([elected(2, partition="t-1"), appended(1)], {"clean-election": 1}),
-        ([refused("STALE_CONTROLLER_EPOCH")], {"stale-controller-refused": 1}),
-        ([refused("STALE_BROKER_EPOCH")], {"stale-broker-epoch-refused": 1}),
+        ([refused("STALE_CONTROLLER_EPOCH", "LeaderAndIsr")], {"stale-controller-refused": 1}),
+        ([refused("STALE_BROKER_EPOCH", "StopReplica")], {"stale-broker-epoch-refused": 1}),
         (
             [refused("OUT_OF_ORDER_SEQUENCE_NUMBER"), refused("UNKNOWN_PRODUCER_ID")],
             {"sequence-refused": 2},
         ),
         ([refused("NOT_ENOUGH_REPLICAS")], {"not-enough-replicas": 1}),
         ([refused("NOT_ENOUGH_REPLICAS_AFTER_APPEND")], {"not-enough-replicas-after-append": 1}),
-        ([refused("FENCED_LEADER_EPOCH")], {"fenced-by-leader-epoch": 1}),
+        ([refused("FENCED_LEADER_EPOCH", "OffsetsForLeaderEpoch")], {"fenced-by-leader-epoch": 1}),
         ([refused("REQUEST_TIMED_OUT")], {"produce-timed-out": 1}),
-        ([refused("OFFSET_OUT_OF_RANGE")], {"fetch-out-of-range": 1}),
+        ([refused("OFFSET_OUT_OF_RANGE", "Fetch")], {"fetch-out-of-range": 1}),
         (
             [
                 event(5, "delete_records_answered", 0, "t-0", 3, error)
@@ -294,7 +337,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             [
                 event(5, "election", 0, "t-0", 0, 0, (0, 1), False, "topic creation"),
                 led(0, 0, isr=(0, 1)),
-                elected(1),
+                event(10, "election", 0, "t-0", 1, 1, (1, 0), False, "broker failure"),
                 event(11, "election", 0, "t-0", 0, 2, (0,), False, "broker failure"),
                 led(0, 2),
             ],
@@ -343,6 +386,173 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             {"isr-expanded": 1, "clean-election": 1},
         ),
         ([event(1, "flush", 0, "t-0", 3), event(1, "broker_paused", 0)], {}),
+        # Controllers, and elections in KRaft
+        (
+            [event(at_us, "controller_elected", 1, at_us) for at_us in (-5, 5)],
+            {"controller-changed": 1, "controller-reelected": 1},
+        ),
+        (
+            [
+                event(-5, "controller_elected", 1, 1),
+                event(4, "controller_resigned", 1, 1),
+                event(5, "controller_elected", 0, 2),
+                event(6, "controller_resigned", 0, 2),
+                event(7, "controller_elected", 1, 3),
+            ],
+            {"controller-changed": 2},
+        ),
+        ([elected(1), leads_none(2, (1,))], {"clean-election": 1, "partition-offline": 1}),
+        (
+            [elected(1), event(12, "election", 0, "t-0", 2, 2, (2,), False, "broker startup")],
+            {"clean-election": 2, "elr-member-elected": 1},
+        ),
+        (
+            [elected(1), event(12, "election", 0, "t-0", 2, 2, (2,), False, "metadata loss")],
+            {"clean-election": 1},
+        ),
+        (
+            [elected(1), leads_none(2), elected(3, unclean=True)],
+            {
+                "clean-election": 1,
+                "partition-offline": 1,
+                "unclean-election": 1,
+                "last-known-leader-elected": 1,
+            },
+        ),
+        (
+            [elected(1), leads_none(2), event(12, "election", 0, "t-0", 2, 3, (2,), True, "broker startup")],
+            {"clean-election": 1, "partition-offline": 1, "unclean-election": 1},
+        ),
+        (
+            [elected(1), event(12, "election", 0, "t-0", 2, 2, (2,), False, "reassignment")],
+            {"clean-election": 2},
+        ),
+        (
+            [elected(1), leads_none(2, (1,)), elected(3, unclean=True)],
+            {"clean-election": 1, "partition-offline": 1, "unclean-election": 1},
+        ),
+        (
+            [event(5, "metadata_snapshot_fetched", 1, 0, 3, 9, 1), event(5, "metadata_log_start", 1, 9, 12)],
+            {"metadata-snapshot-fetched": 1, "metadata-log-start-raised": 1},
+        ),
+        ([event(5, "metadata_log_lost", 1, 9, True)], {"metadata-log-lost": 1}),
+        ([event(5, "metadata_log_lost", 1, 9, False)], {"metadata-log-lost": 1, "metadata-majority-lost": 1}),
+        # Groups
+        ([assigned("t-0"), assigned("t-1"), assigned("t-1")], {"group-rebalanced": 1}),
+        ([targeted("t-0"), targeted("t-0", "t-1")], {"group-rebalanced": 1}),
+        (
+            [group("CompletingRebalance"), group("PreparingRebalance"), group("CompletingRebalance")],
+            {"rebalance-interrupted": 1},
+        ),
+        ([group("CompletingRebalance"), group("Stable"), group("PreparingRebalance")], {}),
+        ([group("Stable", 0), group("Stable", 1), group("Stable", 1)], {"group-coordinator-moved": 1}),
+        # The former coordinator tells that it has let the group go, before or after its successor has it.
+        ([group("Stable", 0), group("Stable", 1), group("Dead", 0)], {"group-coordinator-moved": 1}),
+        ([group("CompletingRebalance", 0), group("PreparingRebalance", 1)], {"group-coordinator-moved": 1}),
+        ([group("PreparingRebalance"), committed()], {"commit-during-rebalance": 1}),
+        ([group("PreparingRebalance"), committed("")], {}),
+        ([group("PreparingRebalance"), group("Stable"), committed()], {}),
+        (
+            [event(5, "member_reconciled", 0, "g", "one", 2, "UNREVOKED_PARTITIONS", ("t-0",), ("t-1",))],
+            {"member-asked-to-revoke": 1},
+        ),
+        ([event(5, "member_reconciled", 0, "g", "one", 2, "STABLE", ("t-0",), ())], {}),
+        (
+            [event(5, "partitions_revoked", "c", "g", 2, ("t-0",), True)],
+            {"partitions-lost": 1},
+        ),
+        ([event(5, "partitions_revoked", "c", "g", 2, ("t-0",), False)], {}),
+        ([event(5, "offsets_expired", 0, "g", (("t-0", 3),))], {"group-offsets-expired": 1}),
+        (
+            [
+                refused("UNKNOWN_MEMBER_ID", "Heartbeat"),
+                refused("FENCED_MEMBER_EPOCH", "ConsumerGroupHeartbeat"),
+            ],
+            {"member-fenced": 2},
+        ),
+        ([refused("REBALANCE_IN_PROGRESS", "Heartbeat")], {}),
+        ([refused("FENCED_INSTANCE_ID", "SyncGroup")], {"static-member-fenced": 1}),
+        (
+            [refused("UNRELEASED_INSTANCE_ID", "ConsumerGroupHeartbeat")],
+            {"static-member-unreleased": 1},
+        ),
+        (
+            [refused("ILLEGAL_GENERATION", "OffsetCommit"), refused("STALE_MEMBER_EPOCH", "OffsetCommit")],
+            {"commit-refused-by-generation": 2},
+        ),
+        ([refused("ILLEGAL_GENERATION", "Heartbeat")], {}),
+        (
+            [refused("NOT_COORDINATOR", api) for api in ("OffsetCommit", "TxnOffsetCommit", "Heartbeat")],
+            {"commit-sent-to-former-coordinator": 2},
+        ),
+        # Transactions
+        ([refused("INVALID_PRODUCER_EPOCH")], {"stale-producer-epoch-refused": 1}),
+        ([event(5, "transaction_error", "app", "PRODUCER_FENCED", True)], {"producer-fenced": 1}),
+        ([event(5, "transaction_error", "app", "UNKNOWN_SERVER_ERROR", True)], {}),
+        ([event(5, "transaction_error", "app", "PRODUCER_FENCED", False)], {"transaction-only-abortable": 1}),
+        ([transaction("Ongoing", 0), transaction("PrepareCommit", 1)], {"transaction-coordinator-moved": 1}),
+        ([transaction("CompleteCommit", 0), transaction("Ongoing", 1)], {}),
+        (
+            [transaction("PrepareAbort", 0), transaction("CompleteAbort", 1)],
+            {"transaction-coordinator-moved": 1, "markers-completed-by-successor": 1},
+        ),
+        (
+            [transaction("PrepareCommit", at_us=1), transaction("CompleteCommit", at_us=1_000_001)],
+            {"markers-delayed": 1},
+        ),
+        ([transaction("PrepareCommit", at_us=1), transaction("CompleteCommit", at_us=1_000_000)], {}),
+        ([transaction("Ongoing", at_us=1), transaction("PrepareCommit", at_us=1_000_001)], {}),
+        (
+            [
+                transaction("Ongoing", partitions=("__consumer_offsets-0",)),
+                event(30, "leader", 0, "__consumer_offsets-0", 0, 0, (0, 1)),
+                event(31, "leader", 1, "__consumer_offsets-0", 1, 4, (1,)),
+            ],
+            {"coordinator-moved-with-pending-offsets": 1},
+        ),
+        (
+            [
+                transaction("Ongoing", partitions=("__consumer_offsets-0",)),
+                event(30, "leader", 0, "__consumer_offsets-0", 0, 0, (0, 1)),
+                transaction("CompleteCommit"),
+                event(31, "leader", 1, "__consumer_offsets-0", 1, 4, (1,)),
+            ],
+            {},
+        ),
+        ([*COORDINATED, transaction("Ongoing", partitions=("t-0",)), begun()], {}),
+        (
+            [*COORDINATED, transaction("Ongoing", partitions=("t-1",)), begun()],
+            {"late-transactional-batch": 1},
+        ),
+        ([*COORDINATED, transaction("CompleteAbort"), begun()], {"late-transactional-batch": 1}),
+        (
+            [*COORDINATED, transaction("PrepareAbort", partitions=("t-0",)), begun()],
+            {"late-transactional-batch": 1},
+        ),
+        ([*COORDINATED, transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
+        # What the new coordinator has read in its log nobody knows, and a former one may still tell of its own.
+        ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), begun()], {}),
+        ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), begun()], {}),
+        ([led(0, 0), marked(first_offset=-1)], {"marker-without-transaction": 1}),
+        ([led(0, 0), follows(1, 0, 0), marked(1, first_offset=-1), marked()], {}),
+        (
+            [
+                led(0, 0),
+                transaction("Ongoing", partitions=("t-0",)),
+                begun(at_us=1),
+                marked(at_us=5_000_001),
+            ],
+            {"lso-held-back": 1},
+        ),
+        (
+            [
+                led(0, 0),
+                transaction("Ongoing", partitions=("t-0",)),
+                begun(at_us=1),
+                marked(at_us=5_000_000),
+            ],
+            {},
+        ),
     ],
 )
 def test_probes(trace: list[TraceEvent], counts: dict[str, int]) -> None:
@@ -354,16 +564,77 @@ def test_probes_are_reported_in_the_order_of_the_catalogue() -> None:
     assert list(count_probes([*RUNNING, *trace])) == ["controller-changed", "session-expired", "truncated"]
 
 
+class Watch(Clock):
+    """A clock that stands still."""
+
+    def __init__(self, now_us: int) -> None:
+        self.now_us = now_us
+
+
+def noticed(kind: type[events.Event], *fields: object, at_us: int = 5) -> dict[str, int]:
+    trace = Trace(Watch(at_us))
+    counter = NoticeCounter(trace)
+    trace.publish(cast("Any", kind), *fields)
+    assert not trace.events, "what subscribers alone are told changes no digest"
+    return count_probes([], counter.counts)
+
+
+def to_controller(api: str, error: str, partition: str = "") -> tuple[object, ...]:
+    return (events.ControllerRequestRefused, 0, api, 1, partition, error)
+
+
+NOTICED: list[tuple[tuple[Any, ...], dict[str, int]]] = [
+    ((events.QuorumElectionUndecided, 1, 4), {"quorum-election-undecided": 1}),
+    ((events.QuorumMajorityLost, 1, 4), {"quorum-majority-lost": 1}),
+    ((events.MetadataLogTruncated, 1, 9, 4), {"uncommitted-metadata-truncated": 1}),
+    (to_controller("BrokerRegistration", "DUPLICATE_BROKER_REGISTRATION"), {"registration-refused": 1}),
+    (to_controller("BrokerHeartbeat", "STALE_BROKER_EPOCH"), {"stale-heartbeat-refused": 1}),
+    (to_controller("AlterPartition", "STALE_BROKER_EPOCH"), {"alter-partition-stale-broker-epoch": 1}),
+    (to_controller("AlterPartition", "FENCED_LEADER_EPOCH", "t-0"), {"alter-partition-fenced": 1}),
+    (to_controller("AlterPartition", "INVALID_UPDATE_VERSION", "t-0"), {"alter-partition-outdated": 1}),
+    (to_controller("AlterPartition", "INELIGIBLE_REPLICA", "t-0"), {"ineligible-replica-refused": 1}),
+    (to_controller("AlterPartition", "NOT_CONTROLLER"), {}),
+    ((events.MemberExpired, 0, "g", "one"), {"member-session-expired": 1}),
+    ((events.StaticMemberReplaced, 0, "g", "i", "one"), {"static-member-took-over": 1}),
+    ((events.OpenTransactionFenced, 0, "app", True), {"transaction-timed-out": 1}),
+    ((events.OpenTransactionFenced, 0, "app", False), {"transaction-aborted-for-successor": 1}),
+]
+
+
+@pytest.mark.parametrize(("told", "counts"), NOTICED)
+def test_probes_of_what_subscribers_alone_are_told(told: tuple[Any, ...], counts: dict[str, int]) -> None:
+    assert noticed(*told) == counts
+
+
+def test_what_is_told_while_the_cluster_starts_is_not_counted() -> None:
+    assert noticed(events.QuorumElectionUndecided, 1, 1, at_us=-1) == {}
+
+
+def traces() -> list[tuple[list[TraceEvent], dict[str, int]]]:
+    return [case for mark in test_probes.pytestmark for case in mark.args[1]]  # type: ignore[attr-defined]  # pytest puts it there
+
+
 def test_every_probe_has_a_trace_that_hits_it() -> None:
-    hit = set()
-    for mark in test_probes.pytestmark:  # type: ignore[attr-defined]  # pytest puts it there
-        for _, counts in mark.args[1]:
-            hit |= set(counts)
+    hit = {probe for _, counts in [*traces(), *NOTICED] for probe in counts}
     assert hit == set(PROBES)
+
+
+def test_a_probe_is_hit_at_the_events_that_it_names() -> None:
+    """Where it can be reached follows from them."""
+    for trace, _ in traces():
+        before: dict[str, int] = {}
+        for length, happened in enumerate(trace, start=1):
+            counts = count_probes([*RUNNING, *trace[:length]])
+            for probe in counts:
+                if counts[probe] > before.get(probe, 0):
+                    assert events.EVENTS[happened[1]] in PROBES[probe].at, probe
+            before = counts
+    for told, counts in NOTICED:
+        assert all(told[0] in PROBES[probe].at for probe in counts)
 
 
 @pytest.mark.parametrize("probe", PROBES)
 def test_every_probe_says_what_it_is_and_what_it_means(probe: str) -> None:
-    summary, _, meaning = PROBES[probe].partition("\n\n")
+    summary, _, meaning = PROBES[probe].doc.partition("\n\n")
     assert summary.endswith(".")
     assert meaning.strip().endswith(".")

@@ -1,0 +1,158 @@
+"""Which rare states runs can reach at all: of their control plane, and of the groups and transactions that they have."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.record.report import document, run_as_mapping
+from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
+from harrow.campaigns.run.probes.reach import ProbeReach, reach_of, reach_of_all
+from harrow.checks.finding import HELD
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
+from tests.campaigns.language.campaign_texts import load, plan, problems
+from tests.campaigns.record.run_results import run_result
+from tests.campaigns.sweep.sweep_campaigns import TEXT, definition
+from tests.scenarios.library_plans import library_plans
+
+IN_ZOOKEEPER = 'kafka: "2.4"\n'
+IN_KRAFT = 'kafka: "4.0"\n'
+PRODUCER = "workload: {duration: 1s, producers: [{rate: 1/s}]}\n"
+GROUP = "workload: {duration: 1s, consumers: [{settings: {group.id: g}}]}\n"
+TRANSACTIONS = "workload: {duration: 1s, producers: [{rate: 1/s, settings: {transactional.id: x}}]}\n"
+
+
+def reached_by(text: str) -> tuple[str, ...]:
+    return in_reach(reach_of(plan(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "within", "beyond"),
+    [
+        (IN_ZOOKEEPER, "stale-broker-epoch-refused", "registration-refused"),
+        (IN_ZOOKEEPER, "controller-lost-its-session", "uncommitted-metadata-truncated"),
+        (IN_KRAFT, "registration-refused", "stale-broker-epoch-refused"),
+        (IN_KRAFT, "elr-member-elected", "controller-lost-its-session"),
+        (IN_KRAFT + PRODUCER, "session-expired", "group-rebalanced"),
+        (IN_KRAFT + PRODUCER, "alter-partition-fenced", "transaction-timed-out"),
+        (IN_KRAFT + GROUP, "group-rebalanced", "producer-fenced"),
+        (IN_KRAFT + GROUP, "member-session-expired", "coordinator-moved-with-pending-offsets"),
+        (IN_KRAFT + TRANSACTIONS, "producer-fenced", "member-fenced"),
+        (IN_KRAFT + TRANSACTIONS, "lso-held-back", "coordinator-moved-with-pending-offsets"),
+    ],
+)
+def test_what_a_plan_can_reach(text: str, within: str, beyond: str) -> None:
+    found = reached_by(text)
+    assert within in found
+    assert beyond not in found
+
+
+def test_a_swarm_reaches_what_any_of_its_draws_can() -> None:
+    drawn = plan("swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\n")
+    assert reach_of(drawn).control_planes == {ZOOKEEPER, KRAFT}
+    assert reach_of(plan("swarm: {kafka: ['2.4', '2.8'], brokers: 3..3}\n")).control_planes == {ZOOKEEPER}
+
+
+def test_campaigns_together_reach_what_one_of_them_can() -> None:
+    plans = [plan(text) for text in (IN_ZOOKEEPER + GROUP, IN_KRAFT + TRANSACTIONS)]
+    both = ProbeReach(
+        control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+    )
+    assert reach_of_all(plans) == both
+    assert in_reach(both) == tuple(PROBES)
+    assert in_reach(ProbeReach()) == ()
+
+
+def test_every_probe_can_be_reached_with_some_control_plane() -> None:
+    assert all(probe.control_planes() for probe in PROBES.values())
+
+
+def test_library_campaigns_reach_what_they_aim_at() -> None:
+    aiming = [each for each in library_plans().values() if each.swarm is not None and each.swarm.aims]
+    assert aiming
+    for each in aiming:
+        assert each.swarm is not None
+        assert each.swarm.aims is not None
+        assert {aim.probe for aim in each.swarm.aims.kinds} <= set(in_reach(reach_of(each)))
+
+
+# Where nobody reached them
+
+
+def test_a_document_names_what_its_runs_could_have_reached() -> None:
+    run = run_as_mapping(run_result(), "harrow run c")
+    assert (run["metadata"], run["internal_topics"]) == (ZOOKEEPER, [])
+    within = ProbeReach(control_planes=frozenset({ZOOKEEPER}))
+    assert document([run])["probes_never_reached"] == list(never_reached([run["probes"]], in_reach(within)))
+    other: dict[str, Any] = {**run, "metadata": KRAFT, "internal_topics": [CONSUMER_OFFSETS]}
+    names = document([run, other])["probes_never_reached"]
+    assert {"stale-broker-epoch-refused", "registration-refused", "group-rebalanced"} <= set(names)
+    assert "producer-fenced" not in names
+
+
+def test_a_document_of_runs_that_do_not_say_it_names_them_all() -> None:
+    assert document([{"verdict": HELD, "probes": {}}])["probes_never_reached"] == list(PROBES)
+
+
+@pytest.mark.parametrize(
+    ("text", "beyond"),
+    [
+        (TEXT, ("registration-refused", "group-rebalanced", "transaction-timed-out")),
+        (TEXT.replace('"2.4"', '"4.0"'), ("stale-controller-refused", "controller-lost-its-session")),
+    ],
+)
+def test_a_sweep_looks_for_what_its_cells_can_reach(text: str, beyond: Sequence[str]) -> None:
+    assert definition(text=text).probes() == reached_by(text)
+    assert not set(beyond) & set(definition(text=text).probes())
+
+
+# Campaigns that require them
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            f"{IN_KRAFT}expect: {{probes: [truncated, stale-broker-epoch-refused]}}\n",
+            "2:30: stale-broker-epoch-refused is never reached: it needs ZooKeeper, and Kafka 4.0 keeps its metadata in KRaft here",
+        ),
+        (
+            f"{IN_ZOOKEEPER}expect: {{probes: metadata-snapshot-fetched}}\n",
+            "2:18: metadata-snapshot-fetched is never reached: it needs KRaft, and Kafka 2.4 keeps its metadata in ZooKeeper here",
+        ),
+        (
+            f"{IN_KRAFT}{PRODUCER}expect:\n  probes: [group-rebalanced]\n",
+            "4:12: group-rebalanced is never reached: no client is a member of a group",
+        ),
+        (
+            f"{IN_KRAFT}{GROUP}expect:\n  probes: [producer-fenced]\n",
+            "4:12: producer-fenced is never reached: no client has transactions",
+        ),
+    ],
+)
+def test_a_probe_that_is_required_and_out_of_reach_is_a_mistake(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
+
+
+def test_a_probe_that_some_seeds_can_reach_may_be_required() -> None:
+    text = "swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\nexpect: {probes: registration-refused}\n"
+    assert plan(text).expect.probes == ("registration-refused",)
+
+
+def test_another_release_leaves_out_a_plan_whose_probe_it_does_not_have() -> None:
+    required = "expect: {probes: [stale-controller-refused]}"
+    text = f"{IN_ZOOKEEPER}{PRODUCER}variants: {{strict: {{{required}}}, plain: {{settings: {{acks: 1}}}}}}\n"
+    found = load(text, "kafka=4.0")
+    assert [each.variant for each in found.plans] == [None, "plain"]
+    (note,) = found.notes
+    assert (note.line, note.column) == (3, 39)
+    assert "strict is left out: stale-controller-refused is never reached" in note.message
+
+
+def test_an_aim_at_a_probe_that_is_out_of_reach_is_noted() -> None:
+    aims = "aims: {share: 0.5, any_of: [{probe: stale-controller-refused, brokers: 3..3}]}"
+    text = f"{IN_ZOOKEEPER}swarm: {{brokers: 3..3, {aims}}}\n"
+    assert load(text).notes == ()
+    (note,) = load(text, "kafka=4.0").notes
+    assert note.line == 2
+    assert note.message.startswith("stale-controller-refused is never reached: it needs ZooKeeper")
