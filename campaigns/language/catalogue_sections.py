@@ -173,7 +173,7 @@ section_models.MODELS[kinds.FaultMarker] = lambda _: one_fault_section()
 _NUMBERS: Final = frozenset(
     (FieldKind.BROKER, FieldKind.BROKERS, FieldKind.OFFSET, FieldKind.EPOCH, FieldKind.NUMBER)
 )
-_MIXED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS})
+_MIXED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT})
 """Kinds of fields in which a number is a number, true and false are flags, and all else is text."""
 
 

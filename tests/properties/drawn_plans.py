@@ -114,7 +114,7 @@ def _keyed(keys: Sequence[Any], value: st.SearchStrategy[Any]) -> st.SearchStrat
 _TEXT: Final = {
     *(FieldKind.TEXT, FieldKind.TEXTS, FieldKind.VALUES, FieldKind.CLIENT, FieldKind.PROCESS),
 }
-_MIXED: Final = {FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS}
+_MIXED: Final = {FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT}
 
 
 def _event_value(kind: FieldKind, names: Names) -> st.SearchStrategy[Any]:

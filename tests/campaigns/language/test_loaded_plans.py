@@ -284,6 +284,16 @@ def test_conditions() -> None:
     )
 
 
+def test_offsets_of_an_event_are_numbers() -> None:
+    found = plan("script: [{when: {event: [{log_cleaned: {removed: 0}}, {log_cleaned: {removed: [1, 3]}}]}}]")
+    assert found.script[0].when == condition(
+        event=(
+            EventPattern(event="log_cleaned", fields=(("removed", 0),)),
+            EventPattern(event="log_cleaned", fields=(("removed", (1, 3)),)),
+        )
+    )
+
+
 def test_a_step_that_does_nothing_waits() -> None:
     found = plan("script: [{at: 1s}, {at: 1s, do: wait}, {do: [{wait: {}}, elect_preferred_leaders]}]")
     assert [step.actions for step in found.script] == [
