@@ -17,6 +17,9 @@ NOT_RUN: Final = {
 }
 """Commands that are not run at all."""
 
+NEEDS_BROKERS: Final = "--target kafka:"
+"""Commands with this start real brokers for minutes: tests/live does so, one cluster at a time."""
+
 SMALLER: Final = (
     # What the Makefile does once it has set up a virtual environment.
     ("make demo", f"harrow run {shlex.quote(str(ROOT / 'campaigns' / 'library'))}"),
