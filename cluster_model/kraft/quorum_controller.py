@@ -235,11 +235,7 @@ class QuorumController:
         known = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
-            if not known.fenced:
-                # The record begins anew what is known of it: neither what it has heard of, nor that it stops (``ClusterControlManager.replay``).
-                self._heartbeats.forget(request.broker)
-                self._heartbeats.touch(request.broker, now_us)
-            return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
+            return self._register_again(request, known)
         if known is not None and self._has_session(request.broker, known, now_us):
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
@@ -259,6 +255,19 @@ class QuorumController:
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
         return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
+
+    def _register_again(
+        self, request: protocol.BrokerRegistrationRequest, known: BrokerRegistration
+    ) -> Handled:
+        """Register a process that is registered; the record begins anew what is known of it (``ClusterControlManager.replay``)."""
+        self._heartbeats.forget(request.broker)
+        if not self._behaviours.repeated_registration_kept:
+            record = RegisterBrokerRecord(request.broker, request.incarnation)
+            return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
+        if not known.fenced:
+            # Neither what it has heard of is known, nor that it stops.
+            self._heartbeats.touch(request.broker, self._host.clock.now_us)
+        return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
 
     def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
         if self._behaviours.fenced_broker_keeps_session:
@@ -295,7 +304,7 @@ class QuorumController:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
-        if known.fenced and not is_fenced:
+        if known.fenced and not is_fenced and self._behaviours.unfenced_broker_heard_anew:
             # The record resets what is known of it (``ClusterControlManager.replayRegistrationChange``): it counts with its next heartbeat.
             offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)
