@@ -176,6 +176,14 @@ def test_up_to_3_7_one_that_registers_once_more_is_another_one_to_the_controller
         assert not goes_on["is_fenced"]
 
 
+def test_up_to_3_7_one_that_registered_once_more_leaves_the_isrs_when_it_stops() -> None:
+    """It is fenced by then, so that it may stop at once; it is as if it were fenced only now (`handleBrokerFenced`)."""
+    again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
+    _, told = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
+    assert told["should_shut_down"]
+    assert told["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
+
+
 def test_up_to_3_6_the_heartbeat_that_unfences_a_broker_counts_for_another_one_that_stops() -> None:
     for release, let_go in (("3.6.2", True), ("3.9.2", False)):
         *_, told = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
