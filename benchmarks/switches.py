@@ -25,13 +25,17 @@ OF_KRAFT: Final = "In KRaft"
 """What is about KRaft alone begins like this, and is tried on a profile that has it."""
 OF_COORDINATORS: Final = {
     *(mutant.switch for mutant in MUTANTS.values() if mutant.of_coordinators),
-    *("transaction_verification", "transaction_abortable_error", "producer_fenced_error"),
+    *("transaction_verification", "transactional_commits_verified"),
+    *("transaction_abortable_error", "producer_fenced_error"),
     *("init_transactions_times_out", "end_transaction_times_out", "stable_offset_fetch"),
     *("member_id_required", "static_members_fenced", "static_leader_skips_assignment"),
     *("syncs_expire", "offsets_kept_while_read"),
 }
 """What is about transactions or groups, which `swarm-eos` alone has."""
-AS_BEFORE: Final[dict[str, dict[str, Any]]] = {"transaction_verification": {"transactions_v2": False}}
+AS_BEFORE: Final[dict[str, dict[str, Any]]] = {
+    "transaction_verification": {"transactions_v2": False},
+    "transactional_commits_verified": {"transactions_v2": False},
+}
 """What came later and is not repaired there: with transactions v2 leaders do not ask about partitions but add them."""
 
 

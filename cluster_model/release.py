@@ -921,6 +921,22 @@ class Behaviours:
         before=(("4.0", False),),
         is_repair=False,
     )
+    repeated_registration_kept: bool = _switch(
+        "In KRaft a process that registers once more keeps its broker epoch, and is fenced only if it was. Before, it had another epoch and was "
+        "fenced, without another leader or ISR, until its next heartbeat.",
+        "KAFKA-16757, ClusterControlManager.registerBroker",
+        meaning="a process that registers once more stays what it was (KAFKA-16757)",
+        before=(("3.7.1", False),),
+        is_repair=False,
+    )
+    unfenced_broker_heard_anew: bool = _switch(
+        "In KRaft the record that unfences a broker resets up to where the controller knows it to have the metadata: another one that stops "
+        "waits for its next heartbeat. Before, the heartbeat with which it was unfenced counted.",
+        "BrokerHeartbeatManager.register (32576f61ce8)",
+        meaning="a broker that was unfenced just now has to be heard of before another one stops",
+        before=(("3.7", False),),
+        is_repair=False,
+    )
     check_quorum: bool = _switch(
         "In KRaft a leader of the quorum that no majority of the voters has fetched from for one and a half of "
         "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached no other "
@@ -1084,6 +1100,13 @@ class Behaviours:
         "KIP-890 (KAFKA-14402), transaction.partition.verification.enable, AddPartitionsToTxnManager",
         meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
         before=(("3.6", False),),
+    )
+    transactional_commits_verified: bool = _switch(
+        "A group coordinator asks the transaction coordinator whether a transaction has the group before it takes offsets in it. Before, "
+        "offsets that came late, after the marker, were pending for good.",
+        "KIP-890 (KAFKA-15784), GroupCoordinator.handleTxnCommitOffsets",
+        meaning="offsets are committed only in a transaction that the coordinator knows of (KIP-890)",
+        before=(("3.7", False),),
     )
     transaction_abortable_error: bool = _switch(
         "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort it. Before, INVALID_TXN_STATE.",

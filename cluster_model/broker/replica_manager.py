@@ -289,14 +289,16 @@ class ReplicaManager:
         partitions: tuple[str, ...],
         on_verified: Verified,
     ) -> None:
-        """Ask the coordinator whether partitions are in a transaction, or with transactions v2 add them (``maybeStartTransactionVerificationForPartitions``).
+        """Ask the coordinator whether a group's partitions are in a transaction, or with transactions v2 add them.
 
-        The coordinator is not asked about those in which it is open already, nor about those in which its producer has gone on to a later
-        epoch, nor in releases that verify nothing. *on_verified* is told the errors.
+        (``maybeStartTransactionVerificationForPartition``.) The coordinator is not asked about those in which it is open already, nor about
+        those in which its producer has gone on to a later epoch, nor in releases that verify nothing. *on_verified* is told the errors.
         """
         unknown: list[str] = []
         refused: dict[str, str] = {}
-        for name in partitions if self._behaviours.transaction_verification else ():
+        behaviours = self._behaviours
+        is_asked = behaviours.transactional_commits_verified or behaviours.transactions_v2
+        for name in partitions if is_asked and behaviours.transaction_verification else ():
             partition = self.partitions.get(name)
             if partition is None:
                 continue

@@ -236,11 +236,7 @@ class QuorumController:
         known = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
         if known is not None and known.incarnation == request.incarnation:
-            if not known.fenced:
-                # The record begins anew what is known of it: neither what it has heard of, nor that it stops (``ClusterControlManager.replay``).
-                self._heartbeats.forget(request.broker)
-                self._heartbeats.touch(request.broker, now_us)
-            return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
+            return self._register_again(request, known)
         if known is not None and self._has_session(request.broker, known, now_us):
             self._tell_refused(request.api, request.broker, errors.DUPLICATE_BROKER_REGISTRATION)
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
@@ -264,6 +260,19 @@ class QuorumController:
 
     def _tell_refused(self, api: str, broker: int, error: str, partition: str = "") -> None:
         self._host.publish(ControllerRequestRefused, self.node, api, broker, partition, error)
+
+    def _register_again(
+        self, request: protocol.BrokerRegistrationRequest, known: BrokerRegistration
+    ) -> Handled:
+        """Register a process that is registered; the record begins anew what is known of it (``ClusterControlManager.replay``)."""
+        self._heartbeats.forget(request.broker)
+        if not self._behaviours.repeated_registration_kept:
+            record = RegisterBrokerRecord(request.broker, request.incarnation)
+            return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
+        if not known.fenced:
+            # Neither what it has heard of is known, nor that it stops.
+            self._heartbeats.touch(request.broker, self._host.clock.now_us)
+        return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
 
     def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
         if self._behaviours.fenced_broker_keeps_session:
@@ -295,13 +304,16 @@ class QuorumController:
         if known.fenced:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
                 records, is_fenced = self._unfence(broker), False
+            elif should_shut_down:
+                # Up to 3.7 one that has registered once more is fenced, and in ISRs still.
+                records = self._without(broker)
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
-        if known.fenced and not is_fenced:
+        if known.fenced and not is_fenced and self._behaviours.unfenced_broker_heard_anew:
             # The record resets what is known of it (``ClusterControlManager.replayRegistrationChange``): it counts with its next heartbeat.
             offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)

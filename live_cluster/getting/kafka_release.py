@@ -12,7 +12,10 @@ from harrow.cluster_model.release import RELEASES, version_of
 ZOOKEEPER: Final = "zookeeper"
 KRAFT: Final = "kraft"
 
-_PINNED: Final = ("0.10.2.2", "0.11.0.3", "2.0.1", "2.4.1", "2.8.2", "3.9.2", "4.3.1")
+_PINNED: Final = (
+    *("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.4.1", "2.8.2"),
+    *("3.6.2", "3.9.2", "4.0.2", "4.3.1"),
+)
 """Tried, on Java 17, with the jars that are listed in the folder ``jars``."""
 _FIRST_WITH_KRAFT: Final = (3, 3)
 _FIRST_WITHOUT_ZOOKEEPER: Final = (4, 0)

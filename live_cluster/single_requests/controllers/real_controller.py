@@ -30,7 +30,8 @@ busy machine."""
 VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
 """The broker that is there says soon what it has heard, for each step waits for that."""
 
-_REGISTRATION_VERSION: Final = 4
+_REGISTRATION_VERSIONS: Final = range(5)
+"""3.6 knows no directory of logs, nor a broker's epoch in its former life; 4.0 speaks all."""
 _ALTER_PARTITION_VERSION: Final = 3
 _PATIENCE_S: Final = 5.0
 _TOPIC_PATIENCE_S: Final = 30.0
@@ -131,7 +132,7 @@ class RealController:
         life = self._lives.setdefault((broker, request.incarnation), uuid.uuid4())
         kind = REGISTRATION
         answer = self._controller.ask(
-            kind[_REGISTRATION_VERSION](
+            kind[self._controller.version_of(kind, *_REGISTRATION_VERSIONS)](
                 broker_id=self._ids[broker],
                 cluster_id=self._cluster_id,
                 incarnation_id=life,

@@ -46,13 +46,19 @@ def test_each_release_that_is_pinned_has_recorded_lines() -> None:
 CUT_BACK = {
     "0.10.2.2": HIGH_WATERMARK_TRUNCATION,
     "0.11.0.3": LEADER_EPOCH_TRUNCATION,
+    "1.1.1": LEADER_EPOCH_TRUNCATION,
     "2.0.1": LEADER_EPOCH_TRUNCATION,
     "2.4.1": LEADER_EPOCH_TRUNCATION,
     "2.8.2": LEADER_EPOCH_TRUNCATION,
+    "3.6.2-zookeeper": LEADER_EPOCH_TRUNCATION,
+    "3.6.2": LEADER_EPOCH_TRUNCATION,
     "3.9.2-zookeeper": LEADER_EPOCH_TRUNCATION,
     "3.9.2": LEADER_EPOCH_TRUNCATION,
+    "4.0.2": LEADER_EPOCH_TRUNCATION,
     "4.3.1": LEADER_EPOCH_TRUNCATION,
 }
+IN_KRAFT = ("3.6.2", "3.9.2", "4.0.2", "4.3.1")
+WITH_ZOOKEEPER = tuple(name for name in CUT_BACK if name not in IN_KRAFT)
 
 
 @pytest.mark.parametrize("release", CUT_BACK)
@@ -65,24 +71,24 @@ def test_a_broker_of_0_10_2_refuses_to_truncate() -> None:
     assert RefusalLine("t-0", 1, 1, 2) in told_in("0.10.2.2")
 
 
-@pytest.mark.parametrize("release", [name for name in CUT_BACK if name not in ("3.9.2", "4.3.1")])
+@pytest.mark.parametrize("release", WITH_ZOOKEEPER)
 def test_its_failure_had_another_elected(release: str) -> None:
     assert CauseLine(BROKER_FAILURE) in told_in(release)
 
 
-@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+@pytest.mark.parametrize("release", IN_KRAFT)
 def test_a_controller_of_kraft_says_of_which_partitions(release: str) -> None:
     changed = frozenset(("t-0", *(f"__consumer_offsets-{number}" for number in range(3))))
     assert CauseLine(BROKER_FAILURE, changed, explains_one=True) in told_in(release)
 
 
-@pytest.mark.parametrize("release", [name for name in CUT_BACK if name not in ("3.9.2", "4.3.1")])
+@pytest.mark.parametrize("release", WITH_ZOOKEEPER)
 def test_before_that_a_controller_took_over_and_the_topic_was_created(release: str) -> None:
     causes = [cause.reason for cause in told_in(release) if isinstance(cause, CauseLine)]
     assert {CONTROLLER_FAILOVER, TOPIC_CREATION, BROKER_STARTUP} <= set(causes)
 
 
-@pytest.mark.parametrize("release", ["0.10.2.2", "0.11.0.3", "2.0.1"])
+@pytest.mark.parametrize("release", ["0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1"])
 def test_a_follower_that_became_leader_says_in_which_epochs_it_was_which(release: str) -> None:
     epochs = [line for line in told_in(release) if isinstance(line, EpochLine)]
     assert epochs == [EpochLine("t-0", 0), EpochLine("t-0", 1)]

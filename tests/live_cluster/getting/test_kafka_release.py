@@ -18,10 +18,13 @@ from harrow.live_cluster.getting.kafka_release import (
     [
         ("0.10.2.2", ("zookeeper",), "0.10.2"),
         ("0.11.0.3", ("zookeeper",), "0.11"),
+        ("1.1.1", ("zookeeper",), "1.1"),
         ("2.0.1", ("zookeeper",), "2.0"),
         ("2.4.1", ("zookeeper",), "2.4"),
         ("2.8.2", ("zookeeper",), "2.8"),
+        ("3.6.2", ("kraft", "zookeeper"), "3.6"),
         ("3.9.2", ("kraft", "zookeeper"), "3.9"),
+        ("4.0.2", ("kraft",), "4.0"),
         ("4.3.1", ("kraft",), "4.3"),
     ],
 )

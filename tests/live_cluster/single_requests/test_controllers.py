@@ -165,6 +165,31 @@ def test_one_that_registers_again_is_not_known_to_stop() -> None:
     assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
 
 
+def test_up_to_3_7_one_that_registers_once_more_is_another_one_to_the_controller() -> None:
+    """It is fenced, and leads and is in ISRs as before (KAFKA-16757)."""
+    again = RegisterStep(broker=2, again=True)
+    fenced, back = HeartbeatStep(broker=2, want_fence=True), HeartbeatStep(broker=2)
+    for release, changed in (("3.6.2", [2, 0, [1, 2, 3], []]), ("3.9.2", [3, 1, [1, 3], []])):
+        _, told, goes_on = (each.modelled for each in compared((again, fenced, back), release).exchanges)
+        assert told["is_fenced"]
+        assert told["partitions_seen"]["t-1"] == changed
+        assert not goes_on["is_fenced"]
+
+
+def test_up_to_3_7_one_that_registered_once_more_leaves_the_isrs_when_it_stops() -> None:
+    """It is fenced by then, so that it may stop at once; it is as if it were fenced only now (`handleBrokerFenced`)."""
+    again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
+    _, told = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
+    assert told["should_shut_down"]
+    assert told["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
+
+
+def test_up_to_3_6_the_heartbeat_that_unfences_a_broker_counts_for_another_one_that_stops() -> None:
+    for release, let_go in (("3.6.2", True), ("3.9.2", False)):
+        *_, told = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
+        assert (told["is_fenced"], told["should_shut_down"]) == (let_go, let_go)
+
+
 def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_anew() -> None:
     """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
     let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)

@@ -359,6 +359,16 @@ def test_what_a_transaction_commits_counts_with_its_marker(release: str, control
     assert app.committed(require_stable=True) == expected
 
 
+@pytest.mark.parametrize(
+    ("release", "error"),
+    [("2.4", errors.NONE), ("3.6", errors.NONE), ("3.9", errors.COORDINATOR_NOT_AVAILABLE)],
+)
+def test_offsets_are_taken_in_a_transaction_that_nobody_knows_up_to_3_6(release: str, error: str) -> None:
+    """A group coordinator asks about them from 3.7 on (KAFKA-15784), leaders of partitions from 3.6 on; here nobody could say."""
+    app = Application(release)
+    assert app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9})).partitions == {"t-0": error}
+
+
 def test_an_open_transaction_is_known_to_a_successor() -> None:
     app = Application(behaviours=UNVERIFIED)
     app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
