@@ -77,12 +77,13 @@ class FetchSession:
 
     ``news`` are the partitions to look at with the next fetch, in the order in which something happened to them.
     ``last_fetch_us`` is when the last fetch counted; of the partitions without news each did. ``used_us`` is when the last
-    one came. While the session has an ``idle`` fetch, which repeats itself, both go with it.
+    one came. While the session has an ``idle`` fetch, which repeats itself, both go with it; ``counted_us`` and ``came_us`` are
+    about those that were handled one by one.
     """
 
     __slots__ = (
-        "_last_fetch_us",
-        "_used_us",
+        "came_us",
+        "counted_us",
         "created_us",
         "delayed",
         "epoch",
@@ -103,7 +104,7 @@ class FetchSession:
         self.replica_epoch = protocol.NO_EPOCH
         self.is_privileged = replica_id >= 0
         """Whether it was opened by a follower: others do not push it out of the cache."""
-        self.created_us = self._used_us = self._last_fetch_us = now_us
+        self.created_us = self.came_us = self.counted_us = now_us
         self.is_kept = is_kept
         self.partitions: dict[str, CachedPartition] = {}
         self.news: dict[str, None] = {}
@@ -112,26 +113,18 @@ class FetchSession:
 
     @property
     def last_fetch_us(self) -> int:
-        return self._last_fetch_us if self.idle is None else self.idle.since_us
-
-    @last_fetch_us.setter
-    def last_fetch_us(self, at_us: int) -> None:
-        self._last_fetch_us = at_us
+        return self.counted_us if self.idle is None else self.idle.since_us
 
     @property
     def used_us(self) -> int:
-        return self._used_us if self.idle is None else self.idle.since_us
-
-    @used_us.setter
-    def used_us(self, at_us: int) -> None:
-        self._used_us = at_us
+        return self.came_us if self.idle is None else self.idle.since_us
 
     def repeated(self, fetches: int, at_us: int) -> None:
         """So many more fetches have come, the last of them at *at_us*; none is idle any more."""
         self.idle = None
         if fetches:
             self.epoch += fetches
-            self._used_us = self._last_fetch_us = at_us
+            self.came_us = self.counted_us = at_us
 
     def once_more(self, now_us: int) -> "FetchSession":
         """Return a session for a request that is handled once more: its answer has everything, and is forgotten."""
@@ -270,7 +263,7 @@ class FetchSessionCache:
             for cached in session.partitions.values():
                 cached.leader_epoch = protocol.NO_EPOCH
         session.epoch += 1
-        session.used_us = now_us
+        session.came_us = now_us
         # Each fetch says whose it is; a session has no owner.
         session.replica_id = request.replica_id
         session.update(

@@ -200,7 +200,7 @@ class ReplicaManager:
                 if replica.session is not None:
                     sessions[replica.broker, replica.session.id] = replica.session
         for session in sessions.values():
-            session.last_fetch_us -= by_us
+            session.counted_us = session.last_fetch_us - by_us
         self.logs.clock_stepped()
 
     @property
@@ -773,7 +773,7 @@ class ReplicaManager:
     def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
         """Note what a follower has, and where its logs begin of which a request says anything; return whether some HW rose."""
         hw_rose = False
-        session.last_fetch_us = self._host.clock.now_us
+        session.counted_us = self._host.clock.now_us
         for name in tuple(session.news):
             partition = self.partitions.get(name)
             cached = session.partitions[name]
@@ -815,13 +815,15 @@ class ReplicaManager:
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for name in tuple(session.news):
             partition, cached = self.partitions.get(name), session.partitions[name]
+            if partition is None:
+                continue
+            log = partition.log
             if (
-                partition is not None
-                and partition.log.high_watermark == cached.hw
-                and partition.log.log_start_offset == cached.log_start_offset
+                log.high_watermark == cached.hw
+                and log.log_start_offset == cached.log_start_offset
                 and (
                     partition.readable_end(isolation) <= cached.offset
-                    or (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                    or (log.compacts and partition.is_hole(cached.offset, isolation))
                 )
                 and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
                 and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))

@@ -50,7 +50,7 @@ class Leader:
             assert self.session.epoch == request.session_epoch
             connection.muted = True
             self.session.epoch += 1
-            self.session.last_fetch_us = self.session.used_us = now_us
+            self.session.counted_us = self.session.came_us = now_us
             delayed = DelayedFetch(message, now_us, self.session, {}, self.complete, self.watch)
             self.session.delayed = delayed
             self.session.idle = self.host.repeat_while_idle(delayed)
