@@ -344,15 +344,18 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("unclean.leader.election.enable=false", "min.insync.replicas=2"),
     ),
-    ("acks-1-leader-stop[base]", "lost-write", "m1"): (
+    **dict.fromkeys(
+        [(f"acks-1-leader-stop[{variant}]", "lost-write", "m1") for variant in ("base", "kraft")],
         (
-            ("elected", 1, "was elected (epoch 1)"),
-            ("appended", 0, "m1 at offset 1 (epoch 0, which had ended)"),
-            ("acked", 0, "(acks=1) before any follower had it"),
-            ("stopped", 0, "was stopped, the only one with m1"),
-            ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
+            (
+                ("elected", 1, "was elected (epoch 1)"),
+                ("appended", 0, "m1 at offset 1 (epoch 0, which had ended)"),
+                ("acked", 0, "(acks=1) before any follower had it"),
+                ("stopped", 0, "was stopped, the only one with m1"),
+                ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
+            ),
+            ("acks=all with min.insync.replicas=2",),
         ),
-        ("acks=all with min.insync.replicas=2",),
     ),
     ("acks-all-degrades[base]", "lost-write", "m1"): (unclean("m1", isr="[0, 1, 2] to [0]"), CLEAN),
     ("acks-all-degrades[base]", "lost-write", "m2"): (unclean("m2", isr="[0, 1, 2] to [0]"), CLEAN),
