@@ -126,6 +126,7 @@ class Run:
         self._core = None if plan.core is None else HealedCore()
         self._read_back: frozenset[str] = frozenset()
         self._held_up: dict[str, int] = {}
+        self._behind: list[tuple[str, str, int]] = []
         self._final: list[MissedExpectation] = []
 
     def result(self) -> RunResult:
@@ -254,21 +255,25 @@ class Run:
         self._recover()
         self._final = self._final_mismatches()
         self._read_everything_back()
-        unprocessed = self._not_processed()
-        if unprocessed is not None:
-            self._unfinished.append(unprocessed)
+        self._unfinished += [
+            f"group {group} had not read {partition} to its end"
+            for group, partition, reached in self._behind
+            if reached < self._held_up.get(partition, reached + 1)
+        ]
 
     def _recover(self) -> None:
         """Heal, and wait until every replica is in sync, every send has been reported, and applications have read their input."""
         target = self.target
         target.heal()
         deadline_us = target.now_us + self._plan.recovery_limit_us
-        while self._waits_for() is not None and target.now_us < deadline_us:
+        reason, self._behind = self._not_recovered(), self._not_processed()
+        while (reason is not None or self._behind) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
-        reason = self._not_recovered()
+            reason, self._behind = self._not_recovered(), self._not_processed()
         if reason is not None:
             self._unfinished.append(reason)
-        if self._waits_for() is not None:
+            self._behind = []
+        if reason is not None or self._behind:
             return
         if target.patience is None:
             # Where nothing is written any more a follower may never learn the high watermark. A fetch session leaves out what it has told
@@ -286,9 +291,6 @@ class Run:
             if len({view.hw for view in views if view is not None}) > 1:
                 return True
         return False
-
-    def _waits_for(self) -> str | None:
-        return self._not_recovered() or self._not_processed()
 
     def _not_recovered(self) -> str | None:
         """Return what is still missing of the cluster after the faults, and of what was sent; None when all is well."""
@@ -315,12 +317,13 @@ class Run:
                 return f"the replicas of {partition} had not caught up at the end"
         return None
 
-    def _not_processed(self) -> str | None:
-        """Return what applications have not read yet of their input; a group without a running member is not waited for.
+    def _not_processed(self) -> list[tuple[str, str, int]]:
+        """Return the group, the partition and how far that was read, where an application has not read its input to the end.
 
-        Once everything has been read back it is known which transactions nothing ends any more: there is nothing more for a group up to there,
-        and what to say of that is for a rule.
+        A group without a running member is not waited for. One that stands before a transaction which nothing ends any more has read what there is for it:
+        which partitions have one is known once everything has been read back, and what to say of that is for a rule.
         """
+        found: list[tuple[str, str, int]] = []
         for group, members in self.target.clients.group_readers().items():
             if not any(member.is_running() for member in members):
                 continue
@@ -328,11 +331,9 @@ class Run:
             for partition in members[0].sources():
                 state = self.target.observer.partition_state(partition)
                 leader = None if state is None else self.target.observer.replica(partition, state[0])
-                if leader is None:
-                    continue
-                if reached.get(partition, 0) < min(leader.leo, self._held_up.get(partition, leader.leo)):
-                    return f"group {group} had not read {partition} to its end"
-        return None
+                if leader is not None and reached.get(partition, 0) < leader.leo:
+                    found.append((group, partition, reached.get(partition, 0)))
+        return found
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer.

@@ -65,6 +65,27 @@ script:
   - when: {acked: [a, b]}
 """
 
+LATE = """
+settings: {acks: all, group.id: g, auto.offset.reset: earliest, isolation.level: read_committed, offsets.topic.num.partitions: 1}
+kafka: "3.9"
+limits: {recovery: 5s}
+cluster:
+  brokers: 3
+  topics: [{name: t, partitions: 1, replication_factor: 3}, {name: u, partitions: 1, replication_factor: 3}]
+workload:
+  producers:
+    - {name: app, settings: {transactional.id: app, transaction.timeout.ms: 60s}}
+    - {name: plain}
+  applications: [{name: one, from: t, to: u, work: 2s}]
+script:
+  - at: 1s
+    do: [{begin_transaction: {producer: app}}, {send: {value: a, producer: app, partition: t-0}}]
+  - when: {event: {acknowledged: {values: a}}}
+    do: {send: {value: b, producer: plain, partition: t-0}}
+  - when: {acked: b}
+"""
+"""A transaction that ends, for its time is over, when the run has given up waiting."""
+
 
 @cache
 def sound() -> Evidence:
@@ -278,6 +299,13 @@ def test_an_application_before_a_transaction_that_nothing_ends_has_read_what_the
     evidence = run_plan(plan, 0).evidence
     assert evidence.held_up == {"t-1": 0}
     assert evidence.unfinished == ()
+
+
+def test_an_application_before_a_transaction_that_ends_too_late_has_not_read_what_there_is() -> None:
+    (plan,) = load_text(LATE, "late.yaml").plans
+    evidence = run_plan(plan, 0).evidence
+    assert evidence.held_up == {}
+    assert evidence.unfinished == ("group g had not read t-0 to its end",)
 
 
 def test_read_committed_that_gets_no_further_is_noticed_whatever_stands_behind() -> None:
