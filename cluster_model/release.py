@@ -922,11 +922,12 @@ class Behaviours:
         is_repair=False,
     )
     repeated_registration_kept: bool = _switch(
-        "In KRaft a process that registers once more keeps its broker epoch, and is fenced only if it was. Before, it had another epoch and was "
-        "fenced, without another leader or ISR, until its next heartbeat.",
-        "KAFKA-16757, ClusterControlManager.registerBroker",
-        meaning="a process that registers once more stays what it was (KAFKA-16757)",
-        before=(("3.7.1", False),),
+        "In KRaft a process that registers once more keeps its broker epoch, and is fenced only if it was. Before, it had another epoch, and up to "
+        "3.7.0 it was fenced as well, without another leader or ISR, until its next heartbeat; one that does not know of its other epoch is "
+        "refused for good.",
+        "KAFKA-16952, KAFKA-16757, ClusterControlManager.registerBroker",
+        meaning="a process that registers once more stays what it was (KAFKA-16952)",
+        before=(("3.9", False),),
         is_repair=False,
     )
     unfenced_broker_heard_anew: bool = _switch(

@@ -324,6 +324,10 @@ broker_id: Final = whole_number(0, BROKER_ID_MAX)
 def controller_id(text: str) -> int:
     """Return the node id of a controller: a broker's, or in KRaft that of a voter such as ``controller-3000``, also by its number alone."""
     server = node_id(text) or node_id(f"controller-{text}")
+    if server is None and not _WHOLE_NUMBER.fullmatch(text):
+        raise LiteralError(
+            f"{quoted(text)} is no controller: write a broker's id, or in KRaft one such as `controller-3000`"
+        )
     return broker_id(text) if server is None else server
 
 

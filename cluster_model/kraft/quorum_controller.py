@@ -305,7 +305,7 @@ class QuorumController:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
                 records, is_fenced = self._unfence(broker), False
             elif should_shut_down:
-                # Up to 3.7 one that has registered once more is fenced, and in ISRs still.
+                # Up to 3.7.0 one that has registered once more is fenced, and in ISRs still.
                 records = self._without(broker)
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True

@@ -61,7 +61,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "log_dir_failure_reported": {"0.10.2": False, "3.9": True},  # KIP-858, 3.7
     "hw_waits_for_min_isr": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
     "producer_fenced_error": {"0.10.2": False, "2.8": True},  # KIP-588, 2.7
-    "repeated_registration_kept": {"0.10.2": False, "3.9": True},  # KAFKA-16757, 3.7.1
+    "repeated_registration_kept": {"0.10.2": False, "3.9": True},  # KAFKA-16952, 3.9
     "unfenced_broker_heard_anew": {"0.10.2": False, "3.9": True},  # 32576f61ce8, 3.7
     "transaction_verification": {"0.10.2": False, "3.6": True},  # KIP-890, 3.6
     "transactional_commits_verified": {"0.10.2": False, "3.9": True},  # KAFKA-15784, 3.7

@@ -13,7 +13,7 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import FieldKind, MessageRuleApplied, event_fields
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
-from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, KRAFT, process_name
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
@@ -97,14 +97,13 @@ class ConditionReader:
     def _check_controller(self, node: Any, path: Path) -> None:
         """Check that a node can be controller: in KRaft the voters of the quorum are, and with ZooKeeper any broker is."""
         quorum = self._references.quorum
+        is_server = isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID
+        who = process_name(node) if is_server else f"broker {node}"
         if self._references.metadata == KRAFT and node not in (_NO_LEADER, *quorum):
             voters = listed([process_name(voter) for voter in quorum])
-            who = (
-                process_name(node)
-                if isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID
-                else f"broker {node}"
-            )
             self._never(path, f"{who} is never the controller, which is one of {voters}")
+        elif self._references.metadata == ZOOKEEPER and is_server:
+            self._never(path, f"{who} is never the controller, which is a broker")
 
     def _never(self, path: Path, what: str, *, at_key: bool = False) -> None:
         """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
@@ -158,7 +157,7 @@ class ConditionReader:
         if item.kind is kinds.PartitionMarker:
             return self._references.seen_partition(path, value, at_key=at_key)
         if item.kind is kinds.ControllerIdMarker:
-            if self._references.metadata != KRAFT:
+            if self._references.metadata == ZOOKEEPER and value < FIRST_ZOOKEEPER_ID:
                 return self._references.broker(path, value)
             self._check_controller(value, path)
             return True

@@ -180,7 +180,18 @@ def test_a_step_can_wait_for_a_controller_of_the_quorum(written: str) -> None:
     (plan,) = load_text(f'kafka: "4.0"\nscript:\n  - when: {{controller: {written}}}\n', "file.yaml").plans
     assert plan.script[0].when == condition(controller=(3001,))
     (problem,) = problems(f'kafka: "2.4"\nscript:\n  - when: {{controller: {written}}}\n')
-    assert problem.startswith("3:24: unknown server controller-3001")
+    assert problem == (
+        "3:24: controller-3001 is never the controller, which is a broker: Kafka 2.4 keeps its metadata in ZooKeeper here"
+    )
+
+
+def test_what_is_no_controller_is_told_so() -> None:
+    (problem,) = problems("script:\n  - when: {controller: foo}\n")
+    assert problem == (
+        "2:24: controller: `foo` is no controller: write a broker's id, or in KRaft one such as `controller-3000`"
+    )
+    (problem,) = problems("script:\n  - when: {controller: zookeeper-1}\n")
+    assert problem.startswith("2:24: zookeeper-1 is never the controller, which is a broker")
 
 
 def test_what_happens_in_kraft_alone_is_told_with_zookeeper() -> None:

@@ -165,7 +165,7 @@ def test_one_that_registers_again_is_not_known_to_stop() -> None:
     assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
 
 
-def test_up_to_3_7_one_that_registers_once_more_is_another_one_to_the_controller() -> None:
+def test_up_to_3_7_0_one_that_registers_once_more_is_another_one_to_the_controller() -> None:
     """It is fenced, and leads and is in ISRs as before (KAFKA-16757)."""
     again = RegisterStep(broker=2, again=True)
     fenced, back = HeartbeatStep(broker=2, want_fence=True), HeartbeatStep(broker=2)
@@ -176,7 +176,7 @@ def test_up_to_3_7_one_that_registers_once_more_is_another_one_to_the_controller
         assert not goes_on["is_fenced"]
 
 
-def test_up_to_3_7_one_that_registered_once_more_leaves_the_isrs_when_it_stops() -> None:
+def test_up_to_3_7_0_one_that_registered_once_more_leaves_the_isrs_when_it_stops() -> None:
     """It is fenced by then, so that it may stop at once; it is as if it were fenced only now (`handleBrokerFenced`)."""
     again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
     _, told = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
