@@ -763,8 +763,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "lso-held-back": Probe(
             doc="A transaction held back the last stable offset of a log for five seconds or more.\n\n"
-            "Consumers with read_committed got nothing from behind its first record, whatever others had committed there.",
-            at=(events.TransactionMarkerWritten,),
+            "Consumers with read_committed got nothing from behind its first record, whatever others had committed there. One that nothing ends holds it back until the run is over.",
+            at=(events.TransactionBegun, events.TransactionMarkerWritten),
         ),
     }
 )
