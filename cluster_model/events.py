@@ -1328,6 +1328,24 @@ class ElectionDecided(Event):
     reason: Text
 
 
+@notice("last_known_leader_chosen")
+class LastKnownLeaderChosen(Event):
+    """A controller of KRaft is about to write the last known leader, for neither the ISR nor the ELR has a member (KIP-966)."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+
+
+@notice("last_known_leader_elected")
+class LastKnownLeaderElected(Event):
+    """What was `LastKnownLeaderChosen` has been committed."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+
+
 @notice("partition_state_written")
 class PartitionStateWritten(Event):
     """A broker, as leader or as controller, has written a partition's state.

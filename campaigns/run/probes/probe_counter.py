@@ -234,10 +234,6 @@ class _Counter:
             self._hit("partition-offline")
         elif event.unclean:
             self._hit("unclean-election")
-            state = self.state.partition(event.partition)
-            last = [line.event.leader for line in state.elections if line.event.leader != NO_LEADER]
-            if last and not state.isr and event.leader == last[-1]:
-                self._hit("last-known-leader-elected")
         elif event.reason == "preferred leader":
             self._hit("preferred-leader-elected")
         elif event.reason not in _NOT_DECIDED:

@@ -263,7 +263,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         "last-known-leader-elected": Probe(
             doc="The last known leader was elected uncleanly, for neither ISR nor ELR had a member.\n\n"
             "All of them had stopped uncleanly. It is the best that is left, and may lack what was acknowledged (KIP-966).",
-            at=(events.LeaderElected,),
+            at=(events.LastKnownLeaderElected,),
+            each=True,
             only=KRAFT,
         ),
         "preferred-leader-elected": Probe(

@@ -412,12 +412,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         (
             [elected(1), leads_none(2), elected(3, unclean=True)],
-            {
-                "clean-election": 1,
-                "partition-offline": 1,
-                "unclean-election": 1,
-                "last-known-leader-elected": 1,
-            },
+            {"clean-election": 1, "partition-offline": 1, "unclean-election": 1},
         ),
         (
             [elected(1), leads_none(2), event(12, "election", 0, "t-0", 2, 3, (2,), True, "broker startup")],
@@ -594,6 +589,7 @@ def to_controller(api: str, error: str, partition: str = "") -> tuple[object, ..
 
 
 NOTICED: list[tuple[tuple[Any, ...], dict[str, int]]] = [
+    ((events.LastKnownLeaderElected, 0, "t-0", 3), {"last-known-leader-elected": 1}),
     ((events.QuorumElectionUndecided, 1, 4), {"quorum-election-undecided": 1}),
     ((events.QuorumMajorityLost, 1, 4), {"quorum-majority-lost": 1}),
     ((events.MetadataLogTruncated, 1, 9, 4), {"uncommitted-metadata-truncated": 1}),
