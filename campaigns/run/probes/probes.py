@@ -11,6 +11,8 @@ from typing import Any, Final
 from harrow.campaigns.run.probes.reach import ProbeReach
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.registry import Registry, derived
+from harrow.cluster_model.release import history_of
+from harrow.cluster_model.settings import CONSUMER_PROTOCOL
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
 from harrow.faults.control_plane.features import API_CONTROL_PLANES, KIND_CONTROL_PLANES, NAMES
 
@@ -54,7 +56,8 @@ class Probe:
 
     It is counted ``at`` events of these kinds, or when subscribers alone are told of them: at ``each`` of them, at those with one
     of the ``errors`` for one of the ``apis``, or as the probe counter says. Where it can be reached follows from that. What does
-    not follow is said: ``only`` is a control plane, and ``needs`` are internal topics.
+    not follow is said: ``only`` is a control plane, ``needs`` are internal topics, ``switch`` is a behaviour that has to be on, and
+    ``protocol`` is the ``group.protocol`` that a client has to have.
     """
 
     doc: str
@@ -64,6 +67,8 @@ class Probe:
     errors: tuple[str, ...] = ()
     only: str | None = None
     needs: tuple[str, ...] = ()
+    switch: str | None = None
+    protocol: str | None = None
 
     def control_planes(self) -> frozenset[str]:
         """Return the control planes with which it can be reached."""
@@ -80,7 +85,17 @@ class Probe:
         planes, missing = self.control_planes(), self.topics() - reach.topics
         if not planes & reach.control_planes:
             return f"it needs {' or '.join(NAMES[plane] for plane in NAMES if plane in planes)}"
-        return next((_MISSING[topic] for topic in _MISSING if topic in missing), None)
+        if self.switch is not None and reach.behaviours is not None and self.switch not in reach.behaviours:
+            return f"it needs {self.switch}, which Kafka has since {_first_release(self.switch)}"
+        why = next((_MISSING[topic] for topic in _MISSING if topic in missing), None)
+        if why is None and self.protocol is not None and reach.group_protocols is not None:
+            is_there = self.protocol in reach.group_protocols
+            why = None if is_there else f"no client has group.protocol={self.protocol}"
+        return why
+
+
+def _first_release(switch: str) -> str:
+    return next(release for release, value in history_of(switch) if value is True)
 
 
 def _bound(alternatives: Iterable[Any], places: Mapping[Any, str]) -> frozenset[str]:
@@ -160,6 +175,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             "It was cut off from them while brokers may still have reached it. Before 3.7 (KAFKA-15489) it went on as controller, and nothing that it wrote was committed.",
             at=(events.QuorumMajorityLost,),
             each=True,
+            switch="check_quorum",
         ),
         "uncommitted-metadata-truncated": Probe(
             doc="A node cut off metadata records that its leader does not have.\n\n"
@@ -259,6 +275,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             "The ISR had become smaller than min.insync.replicas, and nothing has been committed since the replica left it (KIP-966).",
             at=(events.LeaderElected,),
             only=KRAFT,
+            switch="eligible_leader_replicas",
         ),
         "last-known-leader-elected": Probe(
             doc="The last known leader was elected uncleanly, for neither ISR nor ELR had a member.\n\n"
@@ -266,6 +283,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.LastKnownLeaderElected,),
             each=True,
             only=KRAFT,
+            switch="eligible_leader_replicas",
         ),
         "preferred-leader-elected": Probe(
             doc="The preferred replica was given the lead back.\n\n"
@@ -353,6 +371,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.FENCED_LEADER_EPOCH,),
+            switch="isr_altered_by_controller",
         ),
         "alter-partition-outdated": Probe(
             doc="A controller refused an AlterPartition that goes by a former state of the partition.\n\n"
@@ -360,6 +379,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.INVALID_UPDATE_VERSION,),
+            switch="isr_altered_by_controller",
         ),
         "alter-partition-stale-broker-epoch": Probe(
             doc="A controller refused an AlterPartition of a broker's former life, or of a broker that it has taken for dead.\n\n"
@@ -367,6 +387,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.STALE_BROKER_EPOCH,),
+            switch="isr_altered_by_controller",
         ),
         "ineligible-replica-refused": Probe(
             doc="A controller refused to take a replica into an ISR.\n\n"
@@ -374,6 +395,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.INELIGIBLE_REPLICA,),
+            switch="isr_expansion_checks_registration",
         ),
         "isr-write-unheard": Probe(
             doc="Another leader was elected while the former one did not know of an ISR that it had written.\n\n"
@@ -669,6 +691,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.RequestRejected,),
             apis=_GROUP_APIS,
             errors=(errors.UNRELEASED_INSTANCE_ID,),
+            switch="consumer_group_protocol",
+            protocol=CONSUMER_PROTOCOL,
         ),
         "partitions-lost": Probe(
             doc="A consumer gave partitions up that others may read already.\n\n"
@@ -679,6 +703,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             doc="A coordinator asked a member to give partitions up before others may have them.\n\n"
             "Until the member does, nobody else reads them; one that stands still holds them up for as long as a rebalance may take (KIP-848).",
             at=(events.MemberReconciled,),
+            switch="consumer_group_protocol",
+            protocol=CONSUMER_PROTOCOL,
         ),
         "commit-during-rebalance": Probe(
             doc="A commit was taken while its group prepared a rebalance.\n\n"
