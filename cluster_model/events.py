@@ -1453,7 +1453,7 @@ class StaticMemberReplaced(Event):
 
 @notice("open_transaction_fenced")
 class OpenTransactionFenced(Event):
-    """A coordinator aborts a transaction that its producer has left open: for its timeout, or for a producer that begins with the same id."""
+    """A coordinator has written that it aborts what a producer has left open: for its timeout, or for a producer that begins with the same id."""
 
     broker: BrokerId
     transactional_id: Text
