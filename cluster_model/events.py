@@ -1407,7 +1407,7 @@ class MetadataLogTruncated(Event):
 
 @notice("quorum_election_undecided")
 class QuorumElectionUndecided(Event):
-    """A voter has asked the others for their votes, or whether it would have them, and no majority has answered in time."""
+    """A voter has asked the others for their votes, or whether it would have them, and is neither elected nor rejected in time."""
 
     node: BrokerId
     epoch: Epoch

@@ -165,8 +165,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         # The quorum of KRaft, and what its controller refuses
         "quorum-election-undecided": Probe(
-            doc="A voter asked for votes, and no majority of the quorum answered in time.\n\n"
-            "It is cut off from the majority, or the votes were split. Without pre-votes (KIP-996) it raises the epoch each time that it tries.",
+            doc="A voter asked for votes, and the quorum neither elected nor rejected it in time.\n\n"
+            "It is cut off from the majority, or too many voters are down. Without pre-votes (KIP-996) it raises the epoch each time that it tries.",
             at=(events.QuorumElectionUndecided,),
             each=True,
         ),
@@ -179,7 +179,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "uncommitted-metadata-truncated": Probe(
             doc="A node cut off metadata records that its leader does not have.\n\n"
-            "A former controller had appended them, and no majority had them: what it decided there was never so.",
+            "A former controller had appended them, and they were not committed: what it decided there never took effect.",
             at=(events.MetadataLogTruncated,),
             each=True,
         ),
@@ -214,8 +214,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             errors=(errors.DUPLICATE_BROKER_REGISTRATION,),
         ),
         "stale-heartbeat-refused": Probe(
-            doc="The controller refused a heartbeat of a broker's former life.\n\n"
-            "The broker has registered again since, or was registered under another epoch (STALE_BROKER_EPOCH): the heartbeat was late, and must not unfence it.",
+            doc="The controller refused a heartbeat, for the broker is registered with another epoch.\n\n"
+            "As a rule the heartbeat is late: the broker has registered again since, and what its former life asks for must not unfence it (STALE_BROKER_EPOCH).",
             at=(events.ControllerRequestRefused,),
             apis=("BrokerHeartbeat",),
             errors=(errors.STALE_BROKER_EPOCH,),
@@ -328,7 +328,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "zombie-leader-changed-isr": Probe(
             doc="A leader took an ISR for written when it had been succeeded.\n\n"
-            "Whoever keeps the partition's state refuses a write of a former leader epoch, so only a mutant gets here, or a leader that hears late of a write from before.",
+            "ZooKeeper, or the controller, refuses a write of a former leader epoch, so only a mutant gets here, or a leader that hears late of a write from before.",
             at=(events.IsrChanged,),
         ),
         "paused-leader-woke-deposed": Probe(
@@ -650,13 +650,13 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         # Groups
         "group-rebalanced": Probe(
-            doc="Members of a group were given other partitions than before.\n\n"
-            "Between two owners of a partition nothing may be processed twice, or be skipped: what the first has processed and not committed the second processes again.",
+            doc="A group got another assignment than before.\n\n"
+            "Partitions went to other members, or to a member that came back under another id. Between two owners of a partition nothing may be skipped; what the first has processed and not committed the second processes again.",
             at=(events.GroupAssigned, events.TargetAssigned),
         ),
         "rebalance-interrupted": Probe(
             doc="A rebalance began before the members had the partitions of the one before.\n\n"
-            "A generation passes in which nobody reads; members that still wait for their partitions are sent to join again.",
+            "A generation passes in which no member reads; members that still wait for their partitions are sent to join again.",
             at=(events.GroupStateChanged,),
         ),
         "member-session-expired": Probe(
@@ -687,7 +687,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "static-member-unreleased": Probe(
             doc="A coordinator refused a static member, for its former life may be alive.\n\n"
-            "With KIP-848 the member cannot take the place over before the session is over: until then nobody reads its partitions (UNRELEASED_INSTANCE_ID).",
+            "With KIP-848 the member cannot take the place over before the session is over: until then no member reads its partitions (UNRELEASED_INSTANCE_ID).",
             at=(events.RequestRejected,),
             apis=_GROUP_APIS,
             errors=(errors.UNRELEASED_INSTANCE_ID,),
@@ -701,7 +701,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "member-asked-to-revoke": Probe(
             doc="A coordinator asked a member to give partitions up before others may have them.\n\n"
-            "Until the member does, nobody else reads them; one that stands still holds them up for as long as a rebalance may take (KIP-848).",
+            "Until the member does, no other member reads them; one that stands still holds them up for as long as a rebalance may take (KIP-848).",
             at=(events.MemberReconciled,),
             switch="consumer_group_protocol",
             protocol=CONSUMER_PROTOCOL,
@@ -713,7 +713,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "commit-refused-by-generation": Probe(
             doc="A commit was refused for its generation, or its member epoch.\n\n"
-            "The member has missed a rebalance. What it has processed since its last commit, somebody processes again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).",
+            "The member has missed a rebalance. What it has processed since its last commit, the member that has the partition by now processes again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).",
             at=(events.RequestRejected,),
             apis=_COMMITS,
             errors=(errors.ILLEGAL_GENERATION, errors.STALE_MEMBER_EPOCH),
@@ -731,8 +731,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.GroupStateChanged,),
         ),
         "coordinator-moved-with-pending-offsets": Probe(
-            doc="A group's coordinator moved while a transaction had offsets for it that were not committed yet.\n\n"
-            "The new one has to find them in the log, and have them count once the marker comes (KIP-447).",
+            doc="A group's coordinator moved while a transaction had the group, or another one of the same partition of __consumer_offsets.\n\n"
+            "The new one has to find in the log which offsets the transaction has there, and have them count once the marker comes (KIP-447).",
             at=(events.BecameLeader,),
             needs=(CONSUMER_OFFSETS, TRANSACTION_STATE),
         ),
@@ -785,12 +785,12 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "late-transactional-batch": Probe(
             doc="A leader took a batch for a transaction that its coordinator does not have open.\n\n"
-            "It opens a transaction that nobody ends, unless the next one of the producer does (KIP-890).",
+            "It opens a transaction that no coordinator ends, unless with the next one of the producer (KIP-890).",
             at=(events.TransactionBegun,),
         ),
         "lso-held-back": Probe(
             doc="A transaction held back the last stable offset of a log for five seconds or more.\n\n"
-            "Consumers with read_committed got nothing from behind its first record, whatever others had committed there. One that nothing ends holds it back until the run is over.",
+            "Consumers with read_committed got nothing from behind its first record, whatever others had committed there. One that no marker ends holds it back until the run is over.",
             at=(events.TransactionBegun, events.TransactionMarkerWritten),
         ),
     }
