@@ -1328,6 +1328,24 @@ class ElectionDecided(Event):
     reason: Text
 
 
+@notice("last_known_leader_chosen")
+class LastKnownLeaderChosen(Event):
+    """A controller of KRaft is about to write the last known leader, for neither the ISR nor the ELR has a member (KIP-966)."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+
+
+@notice("last_known_leader_elected")
+class LastKnownLeaderElected(Event):
+    """What was `LastKnownLeaderChosen` has been committed."""
+
+    controller: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+
+
 @notice("partition_state_written")
 class PartitionStateWritten(Event):
     """A broker, as leader or as controller, has written a partition's state.
@@ -1389,7 +1407,7 @@ class MetadataLogTruncated(Event):
 
 @notice("quorum_election_undecided")
 class QuorumElectionUndecided(Event):
-    """A voter has asked the others for their votes, or whether it would have them, and no majority has answered in time."""
+    """A voter has asked the others for their votes, or whether it would have them, and is neither elected nor rejected in time."""
 
     node: BrokerId
     epoch: Epoch
@@ -1435,7 +1453,7 @@ class StaticMemberReplaced(Event):
 
 @notice("open_transaction_fenced")
 class OpenTransactionFenced(Event):
-    """A coordinator aborts a transaction that its producer has left open: for its timeout, or for a producer that begins with the same id."""
+    """A coordinator has written that it aborts what a producer has left open: for its timeout, or for a producer that begins with the same id."""
 
     broker: BrokerId
     transactional_id: Text

@@ -33,7 +33,10 @@ WHY: Final[dict[str, str]] = {
     ),
     "fenced-member": f"{_KIP_848}; from 4.2 on who was fenced joins again at once (KAFKA-19233)",
     "stale-member-epoch": f"{_KIP_848}; from 4.3 on it counts when a partition was assigned (KIP-1251)",
-    "acks-1-leader-stop": "it holds a LeaderAndIsr back, which KRaft does not have: the variants `kraft` and `kraft-acks-all`",
+    "acks-1-leader-stop": (
+        "it holds back a LeaderAndIsr, which KRaft does not have; the variants `kraft` and `kraft-acks-all` hold back a fetch of metadata, which "
+        "ZooKeeper does not have"
+    ),
     "acks-all-degrades": (
         "from 3.7 on the high watermark waits for min.insync.replicas (KAFKA-15583); from 4.1 on there are eligible leader replicas (KIP-966)"
     ),

@@ -35,11 +35,13 @@ class CommittedChanges:
         self._controller = events.NO_CONTROLLER
         self._epoch = 0
         self._decided: dict[tuple[str, int], tuple[bool, str]] = {}
+        self._last_known: set[tuple[str, int]] = set()
         # What the records amount to as far as the latest snapshot goes.
         self._snapshot_image = ClusterImage()
         self.may_part = False
         """Whether too many voters have lost their disks for what is committed to be in the log of every later leader."""
         trace.subscribe(events.ElectionDecided, self._decide)
+        trace.subscribe(events.LastKnownLeaderChosen, self._choose_last_known)
         trace.subscribe(events.MetadataSnapshotWritten, self._snapshot_written)
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
@@ -80,6 +82,10 @@ class CommittedChanges:
         self, _: int, _controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
     ) -> None:
         self._decided[partition, leader_epoch] = (unclean, reason)
+        self._last_known.discard((partition, leader_epoch))
+
+    def _choose_last_known(self, _: int, _controller: int, partition: str, leader_epoch: int) -> None:
+        self._last_known.add((partition, leader_epoch))
 
     def committed(self, node: int, log: MetadataLog, high_watermark: int) -> None:
         """Take over what a leader's log has below its high watermark.
@@ -180,6 +186,11 @@ class CommittedChanges:
             # What was committed once, lost, and is committed again is not decided anew.
             unclean, reason = self._decided.pop((name, record.leader_epoch), (False, METADATA_LOSS))
             self._trace.emit(events.LeaderElected, *leadership, unclean, reason)
+            if (name, record.leader_epoch) in self._last_known:
+                self._last_known.remove((name, record.leader_epoch))
+                self._trace.publish(
+                    events.LastKnownLeaderElected, self._controller, name, record.leader_epoch
+                )
         elif is_assigned and record.isr == before.isr:
             pass  # No replica leads or is in sync that was not before.
         elif by_controller:

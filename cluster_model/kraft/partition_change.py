@@ -19,6 +19,15 @@ class Election(Enum):
     UNCLEAN = "unclean"
 
 
+@unique
+class Elected(Enum):
+    """Who has been elected: a replica that is eligible, if any is; else, uncleanly, the last known leader or any other replica."""
+
+    CLEAN = "clean"
+    LAST_KNOWN = "last known"
+    UNCLEAN = "unclean"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderRules:
     """What elections of a partition go by. ``elr_min_isr`` is the ``min.insync.replicas`` that counts where there are ELRs (KIP-966).
@@ -39,8 +48,8 @@ def changed_partition(
     unclean_shutdown: Collection[int] = (),
     altered_by: int = -1,
     assignment: ReplicaAssignment | None = None,
-) -> tuple[PartitionRecord, bool] | None:
-    """Return a partition with this ISR and the leader that it gets now, and whether that election is unclean; None for no change.
+) -> tuple[PartitionRecord, Elected] | None:
+    """Return a partition with this ISR and the leader that it gets now, and how that is elected; None for no change.
 
     With an *assignment* it gets other replicas, or begins to. A reassignment is complete with the ISR that has all target replicas.
 
@@ -61,10 +70,10 @@ def changed_partition(
         isr = known.isr
     # Who led when the ISR became empty (maybeUpdateLastKnownLeader).
     last_known = known.leader if known.isr and not isr else known.last_known_leader
-    leader, is_unclean = _elect(replace(assigned, isr=isr, elr=elr, last_known_leader=last_known), rules)
+    leader, elected = _elect(replace(assigned, isr=isr, elr=elr, last_known_leader=last_known), rules)
     if leader in elr:
         isr, elr = (leader,), tuple(member for member in elr if member != leader)
-    elif is_unclean:
+    elif elected is not Elected.CLEAN:
         # Who was eligible may lack what the new leader commits from now on (``maybeUpdateRecordElr``).
         isr, elr = (leader,), ()
     # Who still leads is told by a new epoch that replicas have gone (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
@@ -81,7 +90,7 @@ def changed_partition(
     )
     if changed == replace(known, altered_by=altered_by):
         return None
-    return replace(changed, partition_epoch=known.partition_epoch + 1), is_unclean
+    return replace(changed, partition_epoch=known.partition_epoch + 1), elected
 
 
 def _completed(known: PartitionRecord, isr: tuple[int, ...]) -> tuple[PartitionRecord, tuple[int, ...]]:
@@ -136,23 +145,23 @@ def _eligible(
     )
 
 
-def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, bool]:
+def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, Elected]:
     def may_lead(replica: int) -> bool:
         return replica in partition.electable and rules.is_acceptable(replica)
 
     if rules.election is Election.PREFERRED and may_lead(partition.replicas[0]):
-        return partition.replicas[0], False
+        return partition.replicas[0], Elected.CLEAN
     if may_lead(partition.leader):
-        return partition.leader, False
+        return partition.leader, Elected.CLEAN
     for replica in partition.replicas:
         if may_lead(replica):
-            return replica, False
+            return replica, Elected.CLEAN
     last = partition.last_known_leader
     if last >= 0 and not partition.isr and not partition.elr and rules.is_acceptable(last):
         # Balanced recovery: no replica is eligible, so the last leader is the best that there is.
-        return last, True
+        return last, Elected.LAST_KNOWN
     if rules.election is Election.UNCLEAN:
         for replica in partition.replicas:
             if rules.is_acceptable(replica):
-                return replica, True
-    return NO_LEADER, False
+                return replica, Elected.UNCLEAN
+    return NO_LEADER, Elected.CLEAN

@@ -20,6 +20,7 @@ from harrow.cluster_model.events import (
     ControlledShutdownBegun,
     ControllerRequestRefused,
     ElectionDecided,
+    LastKnownLeaderChosen,
     MetadataSnapshotFetched,
     RequestRejected,
 )
@@ -28,6 +29,7 @@ from harrow.cluster_model.kraft.broker_heartbeats import NO_OFFSET, BrokerHeartb
 from harrow.cluster_model.kraft.cluster_image import BrokerRegistration, ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
 from harrow.cluster_model.kraft.partition_change import (
+    Elected,
     Election,
     LeaderRules,
     changed_partition,
@@ -438,12 +440,14 @@ class QuorumController:
         return tuple(records)
 
     def _decided(
-        self, known: PartitionRecord, changed: PartitionRecord, is_unclean: bool, reason: str
+        self, known: PartitionRecord, changed: PartitionRecord, elected: Elected, reason: str
     ) -> PartitionRecord:
         if (changed.leader, changed.leader_epoch) != (known.leader, known.leader_epoch):
-            self._host.publish(
-                ElectionDecided, self.node, changed.partition, changed.leader_epoch, is_unclean, reason
-            )
+            name, epoch = changed.partition, changed.leader_epoch
+            is_unclean = elected is not Elected.CLEAN
+            self._host.publish(ElectionDecided, self.node, name, epoch, is_unclean, reason)
+            if elected is Elected.LAST_KNOWN:
+                self._host.publish(LastKnownLeaderChosen, self.node, name, epoch)
         return changed
 
     def _election(self, partition: str) -> Election:

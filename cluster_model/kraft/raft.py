@@ -384,7 +384,7 @@ class RaftClient:
             return
         if self._is_backing_off:
             return
-        if self.role in (Role.CANDIDATE, Role.PROSPECTIVE):
+        if self.role in (Role.CANDIDATE, Role.PROSPECTIVE) and not self._is_refused():
             self._host.publish(QuorumElectionUndecided, self.node, self.log.epoch)
         if self.role is Role.CANDIDATE and self._config.election_backoff in (CAPPED, JITTERED):
             self._start_backing_off()

@@ -13,7 +13,7 @@ from harrow.cluster_model.controller.leader_election import (
     elect_preferred,
     without_replica,
 )
-from harrow.cluster_model.kraft.partition_change import Election, LeaderRules, changed_partition
+from harrow.cluster_model.kraft.partition_change import Elected, Election, LeaderRules, changed_partition
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import LeaderAndIsr
 
@@ -109,7 +109,8 @@ def test_a_change_in_kraft_elects_counts_epochs_and_keeps_eligible_replicas_by_t
     made = changed_partition(known, rules, isr, lost)
     if made is None:
         return
-    changed, is_unclean = made
+    changed, elected = made
+    is_unclean = elected is not Elected.CLEAN
     # Each change has its partition epoch, each other leader its leader epoch.
     assert changed.partition_epoch == 10
     assert changed.leader_epoch == 4 + (changed.leader != known.leader)

@@ -296,9 +296,11 @@ def test_a_run_that_got_nowhere_does_not_tell_what_hangs() -> None:
 
 def test_an_application_before_a_transaction_that_nothing_ends_has_read_what_there_is() -> None:
     (plan,) = load_text(HANGING, "hanging.yaml").plans
-    evidence = run_plan(plan, 0).evidence
-    assert evidence.held_up == {"t-1": 0}
-    assert evidence.unfinished == ()
+    result = run_plan(plan, 0)
+    assert result.evidence.held_up == {"t-1": 0}
+    assert result.evidence.unfinished == ()
+    held_back = ("t-1", "__consumer_offsets-0")
+    assert result.probes["lso-held-back"] == len(held_back)
 
 
 def test_an_application_before_a_transaction_that_ends_too_late_has_not_read_what_there_is() -> None:

@@ -54,6 +54,7 @@ def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None 
     counter = _Counter()
     frequent, wanted = _FREQUENT, _WANTED
     by_name: Counter[str] = Counter()
+    end_us = 0
     for rows in blocks_of(trace):
         names = list(map(itemgetter(1), rows))
         by_name.update(names)
@@ -63,6 +64,8 @@ def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None 
                 handler(counter, *event[2:])
             else:
                 counter.take(decode(event))
+        end_us = rows[-1][0]
+    counter.end(end_us)
     counts = counter.counts
     if noticed is not None:
         counts.update(noticed)
@@ -137,8 +140,8 @@ class _Counter:
         self._producers: dict[int, events.TransactionStateChanged] = {}
         # When a replica of __transaction_state last became leader.
         self._coordinators_elected_us = 0
-        # When the transaction of each producer that is open in a partition began there.
-        self._opened_us: dict[tuple[str, int], int] = {}
+        # When and at which offset the transaction of each producer that is open in a partition began there.
+        self._opened: dict[tuple[str, int], tuple[int, int]] = {}
 
     def take(self, event: Event) -> None:
         """Look at an event, and take it into account where it changes the state."""
@@ -147,6 +150,11 @@ class _Counter:
             handler(self, event)
         if event.name in _STRUCTURE:
             self.state.take(event)
+
+    def end(self, at_us: int) -> None:
+        """Count what lasted until the end of the run."""
+        for opened_us, _ in self._opened.values():
+            self._look_whether_held_back(opened_us, at_us)
 
     def _hit(self, probe: str) -> None:
         self.counts[probe] = self.counts.get(probe, 0) + 1
@@ -226,10 +234,6 @@ class _Counter:
             self._hit("partition-offline")
         elif event.unclean:
             self._hit("unclean-election")
-            state = self.state.partition(event.partition)
-            last = [line.event.leader for line in state.elections if line.event.leader != NO_LEADER]
-            if last and not state.isr and event.leader == last[-1]:
-                self._hit("last-known-leader-elected")
         elif event.reason == "preferred leader":
             self._hit("preferred-leader-elected")
         elif event.reason not in _NOT_DECIDED:
@@ -260,6 +264,7 @@ class _Counter:
     def became_leader(self, event: events.BecameLeader) -> None:
         replica = (event.broker, event.partition)
         self._truncated.discard(replica)
+        self._forget_transactions_lost(event)
         if event.partition.startswith(_TRANSACTIONS_PREFIX):
             self._coordinators_elected_us = event.at_us
         life = self._lives.get(event.broker, 0)
@@ -488,7 +493,7 @@ class _Counter:
     def transaction_begun(self, event: events.TransactionBegun) -> None:
         if not self._leads(event.broker, event.partition):
             return
-        self._opened_us[event.partition, event.producer_id] = event.at_us
+        self._opened[event.partition, event.producer_id] = (event.at_us, event.first_offset)
         known = self._producers.get(event.producer_id)
         # What a new coordinator has read in its log it does not tell, and a former one may still tell of its own.
         if (
@@ -510,11 +515,25 @@ class _Counter:
     def transaction_marker_written(self, event: events.TransactionMarkerWritten) -> None:
         if not self._leads(event.broker, event.partition):
             return
-        opened_us = self._opened_us.pop((event.partition, event.producer_id), None)
+        opened = self._opened.pop((event.partition, event.producer_id), None)
         if event.first_offset < 0:
             self._hit("marker-without-transaction")
-        elif opened_us is not None and event.at_us - opened_us >= _HELD_BACK_US:
+        elif opened is not None:
+            self._look_whether_held_back(opened[0], event.at_us)
+
+    def _look_whether_held_back(self, opened_us: int, at_us: int) -> None:
+        if at_us - opened_us >= _HELD_BACK_US:
             self._hit("lso-held-back")
+
+    def _forget_transactions_lost(self, event: events.BecameLeader) -> None:
+        """Forget the transactions of a partition that its new leader does not have."""
+        lost = [
+            key
+            for key, (_, first_offset) in self._opened.items()
+            if key[0] == event.partition and first_offset >= event.start_offset
+        ]
+        for key in lost:
+            del self._opened[key]
 
     def transaction_error(self, event: events.TransactionError) -> None:
         if not event.fatal:

@@ -11,6 +11,8 @@ from typing import Any, Final
 from harrow.campaigns.run.probes.reach import ProbeReach
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.registry import Registry, derived
+from harrow.cluster_model.release import history_of
+from harrow.cluster_model.settings import CONSUMER_PROTOCOL
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
 from harrow.faults.control_plane.features import API_CONTROL_PLANES, KIND_CONTROL_PLANES, NAMES
 
@@ -54,7 +56,8 @@ class Probe:
 
     It is counted ``at`` events of these kinds, or when subscribers alone are told of them: at ``each`` of them, at those with one
     of the ``errors`` for one of the ``apis``, or as the probe counter says. Where it can be reached follows from that. What does
-    not follow is said: ``only`` is a control plane, and ``needs`` are internal topics.
+    not follow is said: ``only`` is a control plane, ``needs`` are internal topics, ``switch`` is a behaviour that has to be on, and
+    ``protocol`` is the ``group.protocol`` that a client has to have.
     """
 
     doc: str
@@ -64,6 +67,8 @@ class Probe:
     errors: tuple[str, ...] = ()
     only: str | None = None
     needs: tuple[str, ...] = ()
+    switch: str | None = None
+    protocol: str | None = None
 
     def control_planes(self) -> frozenset[str]:
         """Return the control planes with which it can be reached."""
@@ -80,7 +85,17 @@ class Probe:
         planes, missing = self.control_planes(), self.topics() - reach.topics
         if not planes & reach.control_planes:
             return f"it needs {' or '.join(NAMES[plane] for plane in NAMES if plane in planes)}"
-        return next((_MISSING[topic] for topic in _MISSING if topic in missing), None)
+        if self.switch is not None and reach.behaviours is not None and self.switch not in reach.behaviours:
+            return f"it needs {self.switch}, which Kafka has since {_first_release(self.switch)}"
+        why = next((_MISSING[topic] for topic in _MISSING if topic in missing), None)
+        if why is None and self.protocol is not None and reach.group_protocols is not None:
+            is_there = self.protocol in reach.group_protocols
+            why = None if is_there else f"no client has group.protocol={self.protocol}"
+        return why
+
+
+def _first_release(switch: str) -> str:
+    return next(release for release, value in history_of(switch) if value is True)
 
 
 def _bound(alternatives: Iterable[Any], places: Mapping[Any, str]) -> frozenset[str]:
@@ -150,8 +165,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         # The quorum of KRaft, and what its controller refuses
         "quorum-election-undecided": Probe(
-            doc="A voter asked for votes, and no majority of the quorum answered in time.\n\n"
-            "It is cut off from the majority, or the votes were split. Without pre-votes (KIP-996) it raises the epoch each time that it tries.",
+            doc="A voter asked for votes, and the quorum neither elected nor rejected it in time.\n\n"
+            "It is cut off from the majority, or too many voters are down. Without pre-votes (KIP-996) it raises the epoch each time that it tries.",
             at=(events.QuorumElectionUndecided,),
             each=True,
         ),
@@ -160,10 +175,11 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             "It was cut off from them while brokers may still have reached it. Before 3.7 (KAFKA-15489) it went on as controller, and nothing that it wrote was committed.",
             at=(events.QuorumMajorityLost,),
             each=True,
+            switch="check_quorum",
         ),
         "uncommitted-metadata-truncated": Probe(
             doc="A node cut off metadata records that its leader does not have.\n\n"
-            "A former controller had appended them, and no majority had them: what it decided there was never so.",
+            "A former controller had appended them, and they were not committed: what it decided there never took effect.",
             at=(events.MetadataLogTruncated,),
             each=True,
         ),
@@ -198,8 +214,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             errors=(errors.DUPLICATE_BROKER_REGISTRATION,),
         ),
         "stale-heartbeat-refused": Probe(
-            doc="The controller refused a heartbeat of a broker's former life.\n\n"
-            "The broker has registered again since, or was registered under another epoch (STALE_BROKER_EPOCH): the heartbeat was late, and must not unfence it.",
+            doc="The controller refused a heartbeat, for the broker is registered with another epoch.\n\n"
+            "As a rule the heartbeat is late: the broker has registered again since, and what its former life asks for must not unfence it (STALE_BROKER_EPOCH).",
             at=(events.ControllerRequestRefused,),
             apis=("BrokerHeartbeat",),
             errors=(errors.STALE_BROKER_EPOCH,),
@@ -259,12 +275,15 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             "The ISR had become smaller than min.insync.replicas, and nothing has been committed since the replica left it (KIP-966).",
             at=(events.LeaderElected,),
             only=KRAFT,
+            switch="eligible_leader_replicas",
         ),
         "last-known-leader-elected": Probe(
             doc="The last known leader was elected uncleanly, for neither ISR nor ELR had a member.\n\n"
             "All of them had stopped uncleanly. It is the best that is left, and may lack what was acknowledged (KIP-966).",
-            at=(events.LeaderElected,),
+            at=(events.LastKnownLeaderElected,),
+            each=True,
             only=KRAFT,
+            switch="eligible_leader_replicas",
         ),
         "preferred-leader-elected": Probe(
             doc="The preferred replica was given the lead back.\n\n"
@@ -309,7 +328,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "zombie-leader-changed-isr": Probe(
             doc="A leader took an ISR for written when it had been succeeded.\n\n"
-            "Whoever keeps the partition's state refuses a write of a former leader epoch, so only a mutant gets here, or a leader that hears late of a write from before.",
+            "ZooKeeper, or the controller, refuses a write of a former leader epoch, so only a mutant gets here, or a leader that hears late of a write from before.",
             at=(events.IsrChanged,),
         ),
         "paused-leader-woke-deposed": Probe(
@@ -352,6 +371,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.FENCED_LEADER_EPOCH,),
+            switch="isr_altered_by_controller",
         ),
         "alter-partition-outdated": Probe(
             doc="A controller refused an AlterPartition that goes by a former state of the partition.\n\n"
@@ -359,6 +379,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.INVALID_UPDATE_VERSION,),
+            switch="isr_altered_by_controller",
         ),
         "alter-partition-stale-broker-epoch": Probe(
             doc="A controller refused an AlterPartition of a broker's former life, or of a broker that it has taken for dead.\n\n"
@@ -366,6 +387,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.STALE_BROKER_EPOCH,),
+            switch="isr_altered_by_controller",
         ),
         "ineligible-replica-refused": Probe(
             doc="A controller refused to take a replica into an ISR.\n\n"
@@ -373,6 +395,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.ControllerRequestRefused,),
             apis=_ALTER,
             errors=(errors.INELIGIBLE_REPLICA,),
+            switch="isr_expansion_checks_registration",
         ),
         "isr-write-unheard": Probe(
             doc="Another leader was elected while the former one did not know of an ISR that it had written.\n\n"
@@ -627,13 +650,13 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         # Groups
         "group-rebalanced": Probe(
-            doc="Members of a group were given other partitions than before.\n\n"
-            "Between two owners of a partition nothing may be processed twice, or be skipped: what the first has processed and not committed the second processes again.",
+            doc="A group got another assignment than before.\n\n"
+            "Partitions went to other members, or to a member that came back under another id. Between two owners of a partition nothing may be skipped; what the first has processed and not committed the second processes again.",
             at=(events.GroupAssigned, events.TargetAssigned),
         ),
         "rebalance-interrupted": Probe(
             doc="A rebalance began before the members had the partitions of the one before.\n\n"
-            "A generation passes in which nobody reads; members that still wait for their partitions are sent to join again.",
+            "A generation passes in which no member reads; members that still wait for their partitions are sent to join again.",
             at=(events.GroupStateChanged,),
         ),
         "member-session-expired": Probe(
@@ -664,10 +687,12 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "static-member-unreleased": Probe(
             doc="A coordinator refused a static member, for its former life may be alive.\n\n"
-            "With KIP-848 the member cannot take the place over before the session is over: until then nobody reads its partitions (UNRELEASED_INSTANCE_ID).",
+            "With KIP-848 the member cannot take the place over before the session is over: until then no member reads its partitions (UNRELEASED_INSTANCE_ID).",
             at=(events.RequestRejected,),
             apis=_GROUP_APIS,
             errors=(errors.UNRELEASED_INSTANCE_ID,),
+            switch="consumer_group_protocol",
+            protocol=CONSUMER_PROTOCOL,
         ),
         "partitions-lost": Probe(
             doc="A consumer gave partitions up that others may read already.\n\n"
@@ -676,8 +701,10 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "member-asked-to-revoke": Probe(
             doc="A coordinator asked a member to give partitions up before others may have them.\n\n"
-            "Until the member does, nobody else reads them; one that stands still holds them up for as long as a rebalance may take (KIP-848).",
+            "Until the member does, no other member reads them; one that stands still holds them up for as long as a rebalance may take (KIP-848).",
             at=(events.MemberReconciled,),
+            switch="consumer_group_protocol",
+            protocol=CONSUMER_PROTOCOL,
         ),
         "commit-during-rebalance": Probe(
             doc="A commit was taken while its group prepared a rebalance.\n\n"
@@ -686,7 +713,7 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "commit-refused-by-generation": Probe(
             doc="A commit was refused for its generation, or its member epoch.\n\n"
-            "The member has missed a rebalance. What it has processed since its last commit, somebody processes again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).",
+            "The member has missed a rebalance. What it has processed since its last commit, the member that has the partition by now processes again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).",
             at=(events.RequestRejected,),
             apis=_COMMITS,
             errors=(errors.ILLEGAL_GENERATION, errors.STALE_MEMBER_EPOCH),
@@ -704,8 +731,8 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             at=(events.GroupStateChanged,),
         ),
         "coordinator-moved-with-pending-offsets": Probe(
-            doc="A group's coordinator moved while a transaction had offsets for it that were not committed yet.\n\n"
-            "The new one has to find them in the log, and have them count once the marker comes (KIP-447).",
+            doc="A group's coordinator moved while a transaction had the group, or another one of the same partition of __consumer_offsets.\n\n"
+            "The new one has to find in the log which offsets the transaction has there, and have them count once the marker comes (KIP-447).",
             at=(events.BecameLeader,),
             needs=(CONSUMER_OFFSETS, TRANSACTION_STATE),
         ),
@@ -758,13 +785,13 @@ PROBES: Final[Registry[str, Probe]] = Registry(
         ),
         "late-transactional-batch": Probe(
             doc="A leader took a batch for a transaction that its coordinator does not have open.\n\n"
-            "It opens a transaction that nobody ends, unless the next one of the producer does (KIP-890).",
+            "It opens a transaction that no coordinator ends, unless with the next one of the producer (KIP-890).",
             at=(events.TransactionBegun,),
         ),
         "lso-held-back": Probe(
             doc="A transaction held back the last stable offset of a log for five seconds or more.\n\n"
-            "Consumers with read_committed got nothing from behind its first record, whatever others had committed there.",
-            at=(events.TransactionMarkerWritten,),
+            "Consumers with read_committed got nothing from behind its first record, whatever others had committed there. One that no marker ends holds it back until the run is over.",
+            at=(events.TransactionBegun, events.TransactionMarkerWritten),
         ),
     }
 )

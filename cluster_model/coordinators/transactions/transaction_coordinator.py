@@ -302,12 +302,19 @@ class TransactionCoordinator:
 
     def _fence(self, metadata: TransactionMetadata, respond: EndTxnAnswered, *, is_timed_out: bool) -> None:
         """Abort what is open in the name of a newer epoch."""
-        self._host.publish(OpenTransactionFenced, self._broker, metadata.transactional_id, is_timed_out)
+
+        def prepared(response: EndTxnResponse) -> None:
+            if response.error == errors.NONE:
+                self._host.publish(
+                    OpenTransactionFenced, self._broker, metadata.transactional_id, is_timed_out
+                )
+            respond(response)
+
         fence = metadata.prepare_fence()
         request = EndTxnRequest(
             metadata.transactional_id, fence.producer_id, fence.producer_epoch, committed=False
         )
-        self._end(request, respond, is_from_client=False)
+        self._end(request, prepared, is_from_client=False)
 
     def _end(
         self,

@@ -18,6 +18,7 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.cluster_model.kraft.partition_change import (
+    Elected,
     Election,
     LeaderRules,
     changed_partition,
@@ -300,7 +301,7 @@ def test_in_kraft_it_is_complete_with_the_record_that_has_the_target_in_the_isr(
     assert begun is not None
     assert begun[0] == PartitionRecord("t-0", (2, 0, 1), 0, 5, (0, 1), 8, adding=(2,), removing=(0, 1))
     ended = changed_partition(begun[0], rules, (0, 1, 2), altered_by=0)
-    assert ended == (PartitionRecord("t-0", (2,), 2, 6, (2,), 9, altered_by=0), False)
+    assert ended == (PartitionRecord("t-0", (2,), 2, 6, (2,), 9, altered_by=0), Elected.CLEAN)
 
 
 def test_a_controller_knows_which_partitions_are_under_way() -> None:

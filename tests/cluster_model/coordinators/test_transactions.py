@@ -38,6 +38,17 @@ V1 = ["2.4", "3.9"]
 COORDINATED = f"{TRANSACTION_STATE}-{partition_for('id', 3)}"
 
 
+def fences(cluster: TransactionsCluster) -> list[tuple[str, bool]]:
+    """Return where it will be which transactions coordinators have aborted, and whether for their timeout."""
+    told: list[tuple[str, bool]] = []
+
+    def fenced(_at_us: int, _broker: int, transactional_id: str, is_timed_out: bool) -> None:
+        told.append((transactional_id, is_timed_out))
+
+    cluster.made.trace.subscribe(events.OpenTransactionFenced, fenced)
+    return told
+
+
 def metadata_of(cluster: TransactionsCluster) -> TransactionMetadata:
     """Return what the coordinator knows of the id."""
     found = cluster.made.brokers[cluster.coordinator()]._transactions._states.find("id")
@@ -157,6 +168,7 @@ def test_a_producer_that_begins_fences_its_predecessor_and_aborts_what_that_has_
     release: str, error: str
 ) -> None:
     cluster = TransactionsCluster(release)
+    fenced = fences(cluster)
     zombie = open_transaction(cluster, "t-0")
     assert cluster.init().error == errors.CONCURRENT_TRANSACTIONS
     successor = cluster.begun()
@@ -168,6 +180,7 @@ def test_a_producer_that_begins_fences_its_predecessor_and_aborts_what_that_has_
     assert cluster.end(zombie).error == error
     assert cluster.write(zombie, "t-0", "late", 1) == errors.INVALID_PRODUCER_EPOCH
     assert cluster.committed("t-0") == []
+    assert fenced == [("id", False)]
 
 
 def test_known_bad_coordinators_and_leaders_take_what_a_zombie_writes() -> None:
@@ -271,10 +284,12 @@ def test_while_a_transaction_ends_nothing_else_happens_to_it() -> None:
 @pytest.mark.parametrize(("release", "aborted_by_s"), [("2.4", 121), ("3.9", 71)])
 def test_a_transaction_that_is_open_for_too_long_is_aborted(release: str, aborted_by_s: int) -> None:
     cluster = TransactionsCluster(release)
+    fenced = fences(cluster)
     producer = open_transaction(cluster, "t-0")
     cluster.run(50)
     assert cluster.markers("t-0") == []
     cluster.run(aborted_by_s - 50)
+    assert fenced == [("id", True)]
     assert cluster.markers("t-0") == [ABORT]
     assert cluster.states()[-1] == "CompleteAbort"
     assert cluster.end(producer).error != errors.NONE
@@ -282,6 +297,24 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted(release: str, aborte
     metadata = metadata_of(cluster)
     assert not metadata.has_failed_epoch_fence
     assert metadata.producer_epoch == producer[1] + 1
+
+
+def test_a_timeout_is_told_once_the_abort_is_in_the_log() -> None:
+    """The checks before that, every ten seconds, are in vain: too few replicas take what the coordinator writes."""
+    cluster = TransactionsCluster(settings={"transaction.state.log.min.isr": 2})
+    fenced = fences(cluster)
+    open_transaction(cluster, "t-0")
+    coordinator = cluster.coordinator()
+    others = [broker for broker in range(3) if broker != coordinator]
+    for broker in others:
+        cluster.made.crash_broker(broker, power_loss=False)
+    cluster.run(110)
+    assert fenced == []
+    for broker in others:
+        cluster.made.start_broker(broker)
+    cluster.run(60)
+    assert cluster.states()[-1] == "CompleteAbort"
+    assert fenced == [("id", True)]
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from harrow.cluster_model.events import QuorumElectionUndecided
 from harrow.cluster_model.kraft.protocol import VoteRequest
 from harrow.cluster_model.kraft.raft import RaftClient, Role
 from harrow.cluster_model.release import (
@@ -296,6 +297,17 @@ def test_followers_hear_of_a_commit_with_the_next_record_or_half_a_second_later(
     assert quorum.numbers(3) == [1]
 
 
+def undecided(quorum: Quorum) -> list[int]:
+    """Return where it will be who was neither elected nor rejected in time."""
+    told: list[int] = []
+
+    def noted(_at_us: int, node: int, _epoch: int) -> None:
+        told.append(node)
+
+    quorum.trace.subscribe(QuorumElectionUndecided, noted)
+    return told
+
+
 def refused_candidate(quorum: Quorum) -> RaftClient:
     """Return a voter that has stood for election and has no chance."""
     leader = elected(quorum)
@@ -335,12 +347,24 @@ def test_a_candidate_that_is_refused_backs_off_up_to_4_0_and_one_that_hears_noth
 def test_a_refused_candidate_of_4_3_stands_again_when_its_election_timeout_is_over() -> None:
     quorum = Quorum(pre_vote=True)
     raft = refused_candidate(quorum)
+    told = undecided(quorum)
     deadline_us = raft._deadline_us
     assert deadline_us is not None
     quorum.run(deadline_us - quorum.simulator.now_us - 1)
     before = raft.role
     quorum.run(1)
     assert (before, raft.role) == (Role.CANDIDATE, Role.PROSPECTIVE)
+    assert told == [], "it was rejected"
+
+
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_an_election_is_undecided_for_a_voter_that_hears_nothing(pre_vote: bool) -> None:
+    quorum = Quorum(pre_vote=pre_vote)
+    lonely = (elected(quorum) + 1) % 3
+    told = undecided(quorum)
+    cut_off(quorum, {lonely})
+    quorum.run(10 * SECOND)
+    assert set(told) == {lonely}
 
 
 def test_candidates_that_have_backed_off_for_long_stand_at_different_times_from_3_9_2_on() -> None:

@@ -82,8 +82,8 @@ def transaction(state: str, broker: int = 0, at_us: int = 20, partitions: tuple[
     return event(at_us, "transaction_state", broker, "app", 7, 0, state, partitions)
 
 
-def begun(broker: int = 0, at_us: int = 21) -> TraceEvent:
-    return event(at_us, "transaction_begun", broker, "t-0", 7, 0, 3)
+def begun(broker: int = 0, at_us: int = 21, producer: int = 7) -> TraceEvent:
+    return event(at_us, "transaction_begun", broker, "t-0", producer, 0, 3)
 
 
 def marked(broker: int = 0, at_us: int = 22, first_offset: int = 3) -> TraceEvent:
@@ -412,12 +412,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         (
             [elected(1), leads_none(2), elected(3, unclean=True)],
-            {
-                "clean-election": 1,
-                "partition-offline": 1,
-                "unclean-election": 1,
-                "last-known-leader-elected": 1,
-            },
+            {"clean-election": 1, "partition-offline": 1, "unclean-election": 1},
         ),
         (
             [elected(1), leads_none(2), event(12, "election", 0, "t-0", 2, 3, (2,), True, "broker startup")],
@@ -553,6 +548,16 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             ],
             {},
         ),
+        # It has no marker when the run is over.
+        ([led(0, 0), begun(at_us=1), begun(at_us=5_000_001, producer=8)], {"lso-held-back": 1}),
+        ([led(0, 0), begun(at_us=1), begun(at_us=5_000_000, producer=8)], {}),
+        ([led(0, 0), begun(at_us=1), marked(), begun(at_us=5_000_001, producer=8)], {}),
+        # The next leader has it, or does not.
+        (
+            [led(0, 0), begun(at_us=1), led(1, 1, start=4), begun(1, at_us=5_000_001, producer=8)],
+            {"lso-held-back": 1},
+        ),
+        ([led(0, 0), begun(at_us=1), led(1, 1, start=3), begun(1, at_us=5_000_001, producer=8)], {}),
     ],
 )
 def test_probes(trace: list[TraceEvent], counts: dict[str, int]) -> None:
@@ -584,6 +589,7 @@ def to_controller(api: str, error: str, partition: str = "") -> tuple[object, ..
 
 
 NOTICED: list[tuple[tuple[Any, ...], dict[str, int]]] = [
+    ((events.LastKnownLeaderElected, 0, "t-0", 3), {"last-known-leader-elected": 1}),
     ((events.QuorumElectionUndecided, 1, 4), {"quorum-election-undecided": 1}),
     ((events.QuorumMajorityLost, 1, 4), {"quorum-majority-lost": 1}),
     ((events.MetadataLogTruncated, 1, 9, 4), {"uncommitted-metadata-truncated": 1}),

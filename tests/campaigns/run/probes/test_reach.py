@@ -9,6 +9,7 @@ from harrow.campaigns.record.report import document, run_as_mapping
 from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
 from harrow.campaigns.run.probes.reach import ProbeReach, reach_of, reach_of_all
 from harrow.checks.finding import HELD
+from harrow.cluster_model.release import history_of, switch_docs
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
 from tests.campaigns.language.campaign_texts import load, plan, problems
 from tests.campaigns.record.run_results import run_result
@@ -19,6 +20,7 @@ IN_ZOOKEEPER = 'kafka: "2.4"\n'
 IN_KRAFT = 'kafka: "4.0"\n'
 PRODUCER = "workload: {duration: 1s, producers: [{rate: 1/s}]}\n"
 GROUP = "workload: {duration: 1s, consumers: [{settings: {group.id: g}}]}\n"
+BY_COORDINATOR = GROUP.replace("group.id: g", "group.id: g, group.protocol: consumer")
 TRANSACTIONS = "workload: {duration: 1s, producers: [{rate: 1/s, settings: {transactional.id: x}}]}\n"
 
 
@@ -32,7 +34,21 @@ def reached_by(text: str) -> tuple[str, ...]:
         (IN_ZOOKEEPER, "stale-broker-epoch-refused", "registration-refused"),
         (IN_ZOOKEEPER, "controller-lost-its-session", "uncommitted-metadata-truncated"),
         (IN_KRAFT, "registration-refused", "stale-broker-epoch-refused"),
-        (IN_KRAFT, "elr-member-elected", "controller-lost-its-session"),
+        ('kafka: "4.3"\n', "elr-member-elected", "controller-lost-its-session"),
+        ('kafka: "4.3"\n', "last-known-leader-elected", "stale-controller-refused"),
+        (IN_KRAFT, "quorum-majority-lost", "elr-member-elected"),
+        ('kafka: "3.6"\n', "ineligible-replica-refused", "quorum-majority-lost"),
+        ('kafka: "3.6"\nbehaviours: {check_quorum: true}\n', "quorum-majority-lost", "elr-member-elected"),
+        ('kafka: "2.8"\n', "alter-partition-fenced", "ineligible-replica-refused"),
+        (IN_ZOOKEEPER, "isr-write-refused", "alter-partition-outdated"),
+        (
+            'kafka: "3.6"\ncluster: {metadata: zookeeper}\n',
+            "ineligible-replica-refused",
+            "last-known-leader-elected",
+        ),
+        (IN_KRAFT + GROUP, "group-rebalanced", "member-asked-to-revoke"),
+        (IN_KRAFT + BY_COORDINATOR, "member-asked-to-revoke", "transaction-timed-out"),
+        (IN_KRAFT + BY_COORDINATOR, "static-member-unreleased", "producer-fenced"),
         (IN_KRAFT + PRODUCER, "session-expired", "group-rebalanced"),
         (IN_KRAFT + PRODUCER, "alter-partition-fenced", "transaction-timed-out"),
         (IN_KRAFT + GROUP, "group-rebalanced", "producer-fenced"),
@@ -51,6 +67,10 @@ def test_a_swarm_reaches_what_any_of_its_draws_can() -> None:
     drawn = plan("swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\n")
     assert reach_of(drawn).control_planes == {ZOOKEEPER, KRAFT}
     assert reach_of(plan("swarm: {kafka: ['2.4', '2.8'], brokers: 3..3}\n")).control_planes == {ZOOKEEPER}
+    assert "alter-partition-outdated" in reached_by("swarm: {kafka: ['2.0', '2.8'], brokers: 3..3}\n")
+    assert "alter-partition-outdated" not in reached_by("swarm: {kafka: ['2.0', '2.4'], brokers: 3..3}\n")
+    protocols = "swarm: {brokers: 3..3, settings: {group.protocol: [classic, consumer]}}\n"
+    assert "member-asked-to-revoke" in reached_by(IN_KRAFT + GROUP + protocols)
 
 
 def test_campaigns_together_reach_what_one_of_them_can() -> None:
@@ -58,9 +78,29 @@ def test_campaigns_together_reach_what_one_of_them_can() -> None:
     both = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
     )
-    assert reach_of_all(plans) == both
+    found = reach_of_all(plans)
+    assert (found.control_planes, found.topics) == (both.control_planes, both.topics)
+    assert set(PROBES) - set(in_reach(found)) == {
+        *("elr-member-elected", "last-known-leader-elected"),
+        *("member-asked-to-revoke", "static-member-unreleased"),
+    }
+    newest = plan('kafka: "4.3"\n' + BY_COORDINATOR)
+    assert in_reach(reach_of_all([*plans, newest])) == tuple(PROBES)
+
+
+def test_what_runs_do_that_is_not_known_may_be_anything() -> None:
+    both = ProbeReach(
+        control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+    )
     assert in_reach(both) == tuple(PROBES)
+    assert in_reach(reach_of(plan(IN_ZOOKEEPER)) | both) == tuple(PROBES)
     assert in_reach(ProbeReach()) == ()
+
+
+def test_a_probe_needs_a_switch_that_releases_have_not_always_had() -> None:
+    switches = {probe.switch for probe in PROBES.values() if probe.switch is not None}
+    assert switches <= switch_docs().keys()
+    assert all(history_of(switch)[0] == ("", False) for switch in switches)
 
 
 def test_every_probe_can_be_reached_with_some_control_plane() -> None:
@@ -119,6 +159,18 @@ def test_a_sweep_looks_for_what_its_cells_can_reach(text: str, beyond: Sequence[
         (
             f"{IN_ZOOKEEPER}expect: {{probes: metadata-snapshot-fetched}}\n",
             "2:18: metadata-snapshot-fetched is never reached: it needs KRaft, and Kafka 2.4 keeps its metadata in ZooKeeper here",
+        ),
+        (
+            'kafka: "3.6"\nexpect: {probes: [elr-member-elected]}\n',
+            "2:19: elr-member-elected is never reached: it needs eligible_leader_replicas, which Kafka has since 4.1",
+        ),
+        (
+            f"{IN_ZOOKEEPER}expect: {{probes: [alter-partition-fenced]}}\n",
+            "2:19: alter-partition-fenced is never reached: it needs isr_altered_by_controller, which Kafka has since 2.7",
+        ),
+        (
+            f"{IN_KRAFT}{GROUP}expect:\n  probes: [member-asked-to-revoke]\n",
+            "4:12: member-asked-to-revoke is never reached: no client has group.protocol=consumer",
         ),
         (
             f"{IN_KRAFT}{PRODUCER}expect:\n  probes: [group-rebalanced]\n",
