@@ -214,7 +214,7 @@ def _probes() -> Iterator[CatalogueEntry]:
         planes, topics = probe.control_planes(), probe.topics()
         plane = "".join(NAMES[plane] for plane in NAMES if planes == {plane})
         users = ", ".join(users for topic, users in _USERS.items() if topic in topics)
-        needs = {"control plane": plane, "clients": users}
+        needs = {"control plane": plane, "clients": users, "behaviour": probe.switch or ""}
         parts: dict[str, Terms] = {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}}
         if any(needs.values()):
             parts = {"needs": {what: value for what, value in needs.items() if value}, **parts}
