@@ -116,6 +116,10 @@ def check_probes(draft: Draft, plan: Plan) -> None:
     """Report a probe that a campaign requires and no run of it can reach, and note an aim at one."""
     if not all(draft.is_intact(section) for section in ("kafka", "cluster", "workload", "swarm")):
         return
+    required = () if draft.body.expect is None else draft.body.expect.given().get("probes", ())
+    aims = () if plan.swarm is None or plan.swarm.aims is None else plan.swarm.aims.kinds
+    if not required and not aims:
+        return
     reach = reach_of(plan)
 
     def obstacle(name: str) -> str | None:
@@ -125,11 +129,9 @@ def check_probes(draft: Draft, plan: Plan) -> None:
             return why
         return f"{why}, and {where_kept(plan.kafka, plan.metadata)}"
 
-    required = None if draft.body.expect is None else draft.body.expect.given().get("probes")
-    for index, name in enumerate(required or ()):
+    for index, name in enumerate(required):
         if why := obstacle(name):
             draft.problem(("expect", "probes", index), f"{name} is never reached: {why}")
-    aims = None if plan.swarm is None else plan.swarm.aims
-    for index, aim in enumerate(() if aims is None else aims.kinds):
+    for index, aim in enumerate(aims):
         if why := obstacle(aim.probe):
             draft.note(("swarm", "aims", "any_of", index, "probe"), f"{aim.probe} is never reached: {why}")
