@@ -26,17 +26,44 @@ OF_KRAFT: Final = "In KRaft"
 OF_COORDINATORS: Final = {
     *(mutant.switch for mutant in MUTANTS.values() if mutant.of_coordinators),
     *("transaction_verification", "transactional_commits_verified"),
-    *("transaction_abortable_error", "producer_fenced_error"),
+    *("transaction_abortable_error", "producer_fenced_error", "transaction_begins_at_zero"),
     *("init_transactions_times_out", "end_transaction_times_out", "stable_offset_fetch"),
     *("member_id_required", "static_members_fenced", "static_leader_skips_assignment"),
     *("syncs_expire", "offsets_kept_while_read"),
 }
 """What is about transactions or groups, which `swarm-eos` alone has."""
+OF_DISKS: Final = {
+    *(
+        "log_dir_failure_survived",
+        "log_dir_failure_reported",
+        "retention_waits_for_hw",
+        "log_start_follows_leader",
+    ),
+    *(
+        "follower_begins_with_batch",
+        "cleaner_retains_last_batch",
+        "tombstones_have_horizon",
+        "cleaner_waits_for_hw",
+    ),
+    *("shutdown_awaits_controller", "shutting_down_leader_is_offline", "shutdown_request_preempted"),
+    *(
+        "min_isr_limited_to_replicas",
+        "former_life_fetch_refused",
+        "replica_epoch_checked",
+        "unfenced_broker_heard_anew",
+    ),
+    *("repeated_registration_kept", "fenced_broker_keeps_session", "out_of_range_follower"),
+}
+"""What is about disks, small topics or brokers that are stopped in good order, which `swarm-disks` has."""
 AS_BEFORE: Final[dict[str, dict[str, Any]]] = {
     "transaction_verification": {"transactions_v2": False},
     "transactional_commits_verified": {"transactions_v2": False},
+    "transaction_begins_at_zero": {
+        "unknown_producer_begins_at_zero": False,
+        "empty_log_begins_at_zero": False,
+    },
 }
-"""What came later and is not repaired there: with transactions v2 leaders do not ask about partitions but add them."""
+"""What is not repaired there, for it would stand in the way: with transactions v2 leaders do not ask about partitions but add them."""
 
 
 def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
@@ -54,6 +81,8 @@ def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     is_of_kraft = switch_docs()[name]["doc"].startswith(OF_KRAFT) or "zookeeper" not in release.modes
     metadata: Any = "kraft" if is_of_kraft else "zookeeper"
     plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
+    if name in OF_DISKS:
+        plan = library_plan("swarm-disks", "kraft" if metadata == "kraft" else None)
     if name in OF_COORDINATORS:
         plan, metadata = library_plan("swarm-eos"), release.metadata
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))

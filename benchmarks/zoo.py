@@ -28,8 +28,9 @@ class FirstFailure(NamedTuple):
     rules: tuple[str, ...] = ()
 
 
-def library_plan(name: str) -> Plan:
-    return load_campaign(resolve(name)[0]).plans[0]
+def library_plan(name: str, variant: str | None = None) -> Plan:
+    plans = load_campaign(resolve(name)[0]).plans
+    return plans[0] if variant is None else next(plan for plan in plans if plan.variant == variant)
 
 
 def broken_rules(verdict: Verdict) -> tuple[str, ...]:

@@ -107,6 +107,11 @@ BY_DISK_FAILURE = Permission(
     when="when every replica that has the record loses its disk, or what is on it",
     prevented_by=(preventions.MORE_REPLICAS,),
 )
+BY_DAMAGED_LEADER = replace(
+    BY_DISK_FAILURE,
+    when="when the leader's copy is damaged, for as long as that one leads: Kafka never repairs it",
+    prevented_by=(),
+)
 BY_DISK_FAILURES = (
     BY_DISK_FAILURE,
     replace(
@@ -118,11 +123,7 @@ BY_DISK_FAILURES = (
         when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
         prevented_by=(),
     ),
-    replace(
-        BY_DISK_FAILURE,
-        when="when the leader's copy is damaged, for as long as that one leads: Kafka never repairs it",
-        prevented_by=(),
-    ),
+    BY_DAMAGED_LEADER,
 )
 BY_DISK_LOSS_IN_ISR = replace(
     BY_DISK_FAILURE, when="when a member of the ISR loses its disk, or what is on it", prevented_by=()

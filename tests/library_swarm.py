@@ -17,8 +17,9 @@ SEEDS_MAX = 500
 
 
 @cache
-def library_swarm(name: str = "swarm") -> Plan:
-    return load_campaign(resolve(name)[0]).plans[0]
+def library_swarm(name: str = "swarm", variant: str | None = None) -> Plan:
+    plans = load_campaign(resolve(name)[0]).plans
+    return plans[0] if variant is None else next(plan for plan in plans if plan.variant == variant)
 
 
 def swarm_with(behaviours: Mapping[str, Any]) -> Plan:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harrow.checks.causes.clocks import lead_us
-from harrow.checks.causes.retention import deletion_of, end_of, last_held
+from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.replay.partition_state import COMPACTION, LogEntry, PartitionState
@@ -35,20 +35,30 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
     """Return how compaction took a record, of which these are the *copies*, from the leader's log; None if it did not."""
     if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
         return None
-    copy = last_held(index, partition, copies) or _gone_before(index, partition, copies)
+    copy = last_held(index, partition, copies)
+    if copy is None or copy.lost_with_machine:
+        copy = _gone_before(index, partition, copies)
     return None if copy is None else _compaction(index, partition, copies, copy)
 
 
 def _gone_before(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the copy by whose compaction the last leader never had a record: it has copied what stands for that, and a hole."""
-    state, leader = index.partition(partition), index.last_leader(partition)
-    if any(copy.broker == leader for copy in copies):
+    """Return the copy by whose compaction the next leader never had a record: it has copied what stands for that, and a hole."""
+    state = index.partition(partition)
+    _, _, leader = last_leader_with(index, partition, copies)
+    if leader is None or any(copy.broker == leader for copy in copies):
         return None
-    for copy in copies:
-        if copy.removed is not None and copy.removed.cause == COMPACTION:
-            later = later_in_log(state, copy)
-            if later is not None and any(other.broker == leader for other in state.by_value[later.value]):
-                return copy
+    return next((copy for copy in copies if _stands_for(state, copy, leader) is not None), None)
+
+
+def _stands_for(state: PartitionState, copy: LogEntry, broker: int) -> LogEntry | None:
+    """Return what a broker has had of the records for which a copy went, each for the next one; None if nothing."""
+    while copy.removed is not None and copy.removed.cause == COMPACTION:
+        later = later_in_log(state, copy)
+        if later is None:
+            return None
+        if any(other.broker == broker for other in state.by_value[later.value]):
+            return later
+        copy = later
     return None
 
 

@@ -14,7 +14,7 @@ from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.promise import CLOCK_SKEW
-from harrow.checks.replay.partition_state import RETENTION, LogEntry
+from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
 from harrow.cluster_model.events import BecameLeader, DeleteRecordsObeyed, LeaderElected, LogStartRaised
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.unified_log import (
@@ -23,7 +23,7 @@ from harrow.cluster_model.log.unified_log import (
     RETENTION_BYTES,
     RETENTION_MS,
 )
-from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER
+from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceLine, decode
 
 
@@ -79,20 +79,35 @@ def deletion_of(
 
 def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the copy with which the leader's log lost a record: its own, or that of who was elected next, None if it had none."""
-    following: int | None = None
+    last, end, successor = last_leader_with(index, partition, copies)
+    if last is None:
+        return None
+    of_next = [copy for copy in copies if copy.broker == successor and copy.number < end]
+    next_last = max(of_next, key=end_of, default=None)
+    if end_of(last) >= end:
+        return next_last
+    if next_last is None or not last.lost_with_machine:
+        return last
+    # What goes with a leader's machine is not gone while its successor has it, or where that has let it go before.
+    is_outlived = end_of(next_last) > end_of(last)
+    was_let_go = next_last.removed is not None and next_last.removed.cause in (COMPACTION, RETENTION)
+    return next_last if is_outlived or was_let_go else last
+
+
+def last_leader_with(
+    index: Index, partition: str, copies: Sequence[LogEntry]
+) -> tuple[LogEntry | None, int, int | None]:
+    """Return the copy of the last leader that had a record while it led, the line up to which that led, and who was elected then."""
+    successor: int | None = None
     end = END
     for begin, leader in reversed(_leaders(index, partition)):
         held = [
             copy for copy in copies if copy.broker == leader and copy.number < end and end_of(copy) > begin
         ]
         if held:
-            last = max(held, key=end_of)
-            if end_of(last) < end:
-                return last
-            of_next = [copy for copy in copies if copy.broker == following and copy.number < end]
-            return max(of_next, key=end_of, default=None)
-        following, end = leader, begin
-    return None
+            return max(held, key=end_of), end, successor
+        successor, end = leader, begin
+    return None, END, None
 
 
 def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | None:
@@ -113,19 +128,18 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
     """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen.
 
-    Whoever was elected last and had not begun to lead at the end is none of them: it is the log of the one before that is judged.
+    Whoever was elected and never began to lead is none of them: nobody went by its log.
     """
     lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
     lines = index.events(LeaderElected, BecameLeader, partition=partition)
+    chosen: dict[int, int] = {}
     led: dict[int, tuple[int, int]] = {}
-    begun = NO_EPOCH
     for number, event in lines:
-        leader = event.leader if isinstance(event, LeaderElected) else event.broker
-        if leader != NO_LEADER:
-            led.setdefault(event.leader_epoch, (number, leader))
         if isinstance(event, BecameLeader):
-            begun = max(begun, event.leader_epoch)
-    return [led[epoch] for epoch in sorted(led) if epoch <= begun]
+            led.setdefault(event.leader_epoch, (chosen.get(event.leader_epoch, number), event.broker))
+        elif event.leader != NO_LEADER:
+            chosen.setdefault(event.leader_epoch, number)
+    return [led[epoch] for epoch in sorted(led)]
 
 
 def end_of(copy: LogEntry) -> int:

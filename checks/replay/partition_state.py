@@ -77,6 +77,11 @@ class LogEntry:
         """Whether the copy went with its broker's disk, or stood behind a batch that the disk had damaged."""
         return self.removed is not None and self.removed.cause in (DISK_LOSS, CORRUPTION)
 
+    @property
+    def lost_with_machine(self) -> bool:
+        """Whether the copy went with its broker's power or with its disk."""
+        return self.lost_with_power or self.lost_with_disk
+
     def is_there(self, number: int) -> bool:
         """Return whether the copy stands in its log between the events *number* and the next."""
         return self.number <= number and (self.removed is None or self.removed.number > number)

@@ -14,13 +14,14 @@ from typing import Final
 from harrow.checks import prevention, promise
 from harrow.checks.causes import catalogue, links
 from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.places import explain_lost_place, loss_link
 from harrow.checks.causes.story import Story
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import Link, link
 from harrow.checks.permission import Promise
-from harrow.checks.replay.partition_state import LogEntry, has_copy
+from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry, has_copy
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
@@ -31,6 +32,9 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
 """What a replica without the records of the others breaks."""
+
+_LEAVING_PLACE: Final = (COMPACTION, RETENTION)
+"""What takes a record from a log whose end stays where it is."""
 
 _RECORDS_TOLD: Final = 3
 _NO_BROKER: Final = -1
@@ -140,11 +144,11 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
             because = catalogue.power_loss_in_isr.conclude()
             prevented_by = (prevention.FLUSHING,)
             return Cause((because,), promise.FLUSH_INTERVAL, prevented_by), _line_of(loss)
-    return _cause_of_lost_marker(story, broken)
+    return _cause_of_lost_place(story, broken)
 
 
-def _cause_of_lost_marker(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
-    """Return what permits that the end of a transaction is gone, which stood at the offset and is no record.
+def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
+    """Return what permits that something is gone which stood at the offset and is no record: the end of a transaction, or a hole.
 
     A replica lost what it had, whenever the others got it.
     """
@@ -154,22 +158,12 @@ def _cause_of_lost_marker(story: Story, broken: _Broken) -> tuple[Cause, int] | 
         for line, marked in story.events(events.TransactionMarkerWritten)
         if line < number and marked.offset == event.offset
     }
-    first = min(stored.values(), default=number)
-    for line, election in story.elections if story.settings.unclean_leader_election else ():
-        if election.unclean and first < line <= number:
-            because = catalogue.unclean_election_broke_invariant.conclude()
-            return Cause((because,), promise.UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,)), line
-    losses: Sequence[TraceLine[events.UnflushedLost | events.CorruptionCut | events.LogLost]]
-    losses = story.events(events.UnflushedLost, events.CorruptionCut, events.LogLost)
-    for line, loss in losses:
-        is_after = stored.get(loss.broker, first) < line < number
-        if not is_after or not loss.from_offset <= event.offset < loss.to_offset:
-            continue
-        if isinstance(loss, events.UnflushedLost) or (isinstance(loss, events.CorruptionCut) and loss.torn):
-            because = catalogue.power_loss_in_isr.conclude()
-            return Cause((because,), promise.FLUSH_INTERVAL, (prevention.FLUSHING,)), line
-        return Cause((catalogue.disk_loss_in_isr.conclude(),), promise.DISK_FAILURE), line
-    return None
+    for copy in story.copies_at(event.offset):
+        if copy.removed is not None and copy.removed.cause in _LEAVING_PLACE and copy.removed.number < number:
+            stored[copy.broker] = min(copy.number, stored.get(copy.broker, copy.number))
+    for_good = event.invariant == invariants.ISR_HOLDS_COMMITTED
+    lost = explain_lost_place(story, event.offset, stored, number, for_good=for_good)
+    return None if lost is None else (lost.cause, lost.line)
 
 
 def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
@@ -267,10 +261,14 @@ def _line_of(loss: LogEntry) -> int | None:
 
 
 def _last_cut(story: Story, broken: _Broken) -> int | None:
-    """Return the line at which the broker last lost what stood at the offset."""
+    """Return the line at which the broker last lost what stood at the offset, but for what leaves the place."""
     number, event = broken
     removed = [copy.removed for copy in story.copies_at(event.offset) if copy.broker == event.broker]
-    cuts = [entry.number for entry in removed if entry is not None and entry.number < number]
+    cuts = [
+        entry.number
+        for entry in removed
+        if entry is not None and entry.cause not in _LEAVING_PLACE and entry.number < number
+    ]
     return max(cuts, default=None)
 
 
@@ -291,23 +289,12 @@ def _standing(story: Story, broken: _Broken) -> list[Link]:
 
 def _cause_link(event: events.Event) -> Link:
     """Return the link of an election, or of what cut a log."""
+    loss = loss_link(event)
+    if loss is not None:
+        return loss
     match event:
-        case events.LeaderElected():
-            return links.elected_uncleanly(event.at_us, event.leader, leader_epoch=event.leader_epoch)
-        case events.UnflushedLost():
-            leo = event.from_offset
-            return links.unflushed_lost(event.at_us, event.broker, leo=leo, offset=leo)
-        case events.CorruptionCut():
-            leo = event.from_offset
-            kind = links.torn if event.torn else links.corruption_cut
-            return kind(event.at_us, event.broker, leo=leo, offset=leo)
-        case events.LogLost():
-            leo = event.from_offset
-            return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
         case events.LogDeleted() | events.LogStartRaised() | events.LogStartedAnew():
             return _deletion(event)
-        case events.LogCleaned():
-            return links.cut_back(event.at_us, event.broker, offset=event.from_offset)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)

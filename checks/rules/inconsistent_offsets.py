@@ -7,10 +7,12 @@ from typing import Annotated, Final
 
 from harrow.checks import promise
 from harrow.checks.causes import compaction
-from harrow.checks.causes.catalogue import by_excuse
+from harrow.checks.causes.catalogue import acked_before_replication, by_excuse
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
-from harrow.checks.causes.story import Story
+from harrow.checks.causes.places import explain_lost_place
+from harrow.checks.causes.retention import end_of
+from harrow.checks.causes.story import END, Story
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Pair, SendRecord, Value
@@ -18,7 +20,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import RecordValue
 from harrow.checks.link import claim as declare_claim
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import READING, REPLICATION, SEQUENCES, by_behaviour
+from harrow.checks.prevention import READING, REPLICATION, SAFE_ACKS, SEQUENCES, by_behaviour
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
 
@@ -120,18 +122,19 @@ def _claims(
 def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
     story = Story(index, partition)
     settled = partition in index.evidence.read_back
-    gone = _gone(claims, None if settled else index.standing_at(partition, offset))
-    gone = _unexplained(index, partition, offset, gone)
+    standing = None if settled else index.standing_at(partition, offset)
+    gone, emptied = _gone(index, partition, offset, claims, standing)
     causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
+    causes += [cause for claim in emptied for cause in _causes_of_lost_place(story, offset, claim, claims)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
     conclusions = [conclusion for cause in causes for conclusion in cause.links]
     for claim in claims:
-        if claim not in gone:
+        if claim not in gone and claim not in emptied:
             tell_place(story, offset, claim.value)
         for send in claim.sends:
             tell_acknowledgement(story, send)
-    if sum(bool(claim.brokers) for claim in claims) > 1 or not gone:
+    if sum(bool(claim.brokers) for claim in claims) > 1 or not causes:
         # After healing all replicas hold the same; only a replica that forgets excuses it.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
@@ -148,47 +151,66 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
     return Finding(
         partition=partition,
         offset=offset,
-        value=(gone or claims)[0].value,
+        value=(gone or emptied or claims)[0].value,
         chain=story.chain(*once, claim_link),
         permitted_by=None if None in permissions else permissions[0],
         prevented_by=tuple(dict.fromkeys(prevented)),
     )
 
 
-def _unexplained(index: Index, partition: str, offset: int, gone: list[_Claim]) -> list[_Claim]:
-    """Return those of the values that are gone which compaction alone does not explain.
+def _gone(
+    index: Index, partition: str, offset: int, claims: list[_Claim], standing: Value | None
+) -> tuple[list[_Claim], list[_Claim]]:
+    """Return the values of which it has to be explained how they went, and those that compaction has taken and whose place was lost later.
 
-    One of which a later record of its key is left is not lost. Of several such, one took the place of the others: of the last one to
-    stand there nothing has to be said.
-    """
-    lost = [claim for claim in gone if not compaction.is_superseded(index, partition, claim.value)]
-    if lost or len(gone) < 2:
-        return lost
-    by_value = index.partition(partition).by_value
-    last = max(
-        gone,
-        key=lambda claim: max(
-            (
-                (copy.leader_epoch, copy.number)
-                for copy in by_value[str(claim.value)]
-                if copy.offset == offset
-            ),
-            default=(0, 0),
-        ),
-    )
-    return [claim for claim in gone if claim is not last]
-
-
-def _gone(claims: list[_Claim], standing: Value | None) -> list[_Claim]:
-    """Return the values that have to be explained: all but those that survive at their offset.
-
-    In the logs, that is, or what is *standing* where the logs are not settled; if none is there,
-    what alone consumers have read.
+    All that does not survive at its offset: in the logs, that is, or as what is *standing* where the logs are not settled; if none
+    is there, what alone consumers have read. A value of which a later record of its key is left is not lost. It may have
+    been the last to stand there, or another one took its place: of the last one nothing has to be said.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
-    if len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
-        return [claim for claim in claims if not claim.polled]
-    return gone
+    superseded = [claim for claim in gone if compaction.is_superseded(index, partition, claim.value)]
+    if not superseded and len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
+        return [claim for claim in claims if not claim.polled], []
+    lost = [claim for claim in gone if claim not in superseded]
+    if len(gone) < len(claims):
+        return lost, superseded
+    last = max(claims, key=lambda claim: _stood_until(index, partition, offset, claim))
+    return lost, [claim for claim in superseded if claim is not last]
+
+
+def _stood_until(index: Index, partition: str, offset: int, claim: _Claim) -> int:
+    """Return the line up to which a value stood at an offset somewhere."""
+    copies = index.partition(partition).by_value.get(str(claim.value), ())
+    return max((end_of(copy) for copy in copies if copy.offset == offset), default=0)
+
+
+def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> list[Cause]:
+    """Tell how a place could be given again from which compaction has taken a value, before that or since."""
+    copies = story.copies(claim.value, offset)
+    others = [
+        copy.number
+        for other in claims
+        if other is not claim
+        for copy in story.copies(other.value, offset)
+        if copy.number > copies[0].number
+    ]
+    given_again = min(others, default=END)
+    if not any(0 < copy.committed < given_again for copy in copies):
+        # Another leader had not to have it; that it is committed by now is due to what took the other value.
+        return [
+            Cause((acked_before_replication.conclude(value=claim.value),), promise.ACKS_1, (SAFE_ACKS,))
+            for send in claim.sends
+            if story.evidence.producers[send.process].acks == "1"
+        ]
+    causes = _causes(story, offset, claim)
+    if all(cause.permitted_by is not None for cause in causes):
+        return causes
+    lost = explain_lost_place(story, offset, {copy.broker: copy.number for copy in copies}, given_again)
+    if lost is not None:
+        lost.tell(story)
+        return [lost.cause]
+    excuse = story.index.excuse(story.partition, offset)
+    return causes if excuse is None else [Cause((by_excuse(excuse),), excuse.setting, excuse.prevented_by)]
 
 
 def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:

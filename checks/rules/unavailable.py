@@ -17,14 +17,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from harrow.checks import evidence
+from harrow.checks.causes.catalogue import damaged_on_leader
 from harrow.checks.causes.links import chosen, isr_text
 from harrow.checks.causes.story import Story, brokers, seconds
 from harrow.checks.finding import Finding
+from harrow.checks.history.records import Pair
 from harrow.checks.index import Index
 from harrow.checks.link import Link, cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import REPLICATION, by_behaviour
-from harrow.checks.promise import LIVE_IN_SYNC_REPLICA, UNAVAILABLE, UNCLEAN_ELECTION
+from harrow.checks.promise import (
+    BY_DAMAGED_LEADER,
+    DISK_FAILURE,
+    LIVE_IN_SYNC_REPLICA,
+    UNAVAILABLE,
+    UNCLEAN_ELECTION,
+)
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine
@@ -184,12 +192,18 @@ def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str)
     service = core.partitions[partition]
     behind = [pair for pair in service.unread if lack != HW_BEHIND or pair[0] >= service.high_watermark]
     first = behind[0] if behind and lack in (HW_BEHIND, NOT_READABLE) else None
+    story = _story(index, core, partition)
+    damage = None
+    if first is not None and lack == NOT_READABLE:
+        damage = _damage(story, core, service.leader, first)
+    because = () if damage is None else (damage,)
     return Finding(
         partition=partition,
         offset=None if first is None else first[0],
         value=None if first is None else first[1],
-        chain=_story(index, core, partition).chain(_conclusion(core, index, partition, lack)),
-        prevented_by=by_behaviour(index.evidence, REPLICATION),
+        chain=story.chain(_conclusion(core, index, partition, lack), *because),
+        permitted_by=DISK_FAILURE if because else None,
+        prevented_by=() if because else by_behaviour(index.evidence, REPLICATION),
         details=(
             ("lacks", lack),
             ("core", list(core.brokers)),
@@ -220,6 +234,23 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
         broker = change.broker if isinstance(change, events.IsrChanged) else change.controller
         story.tell(number, isr_changed(change.at_us, broker, isr=change.isr))
     return story
+
+
+def _damage(story: Story, core: evidence.HealedCore, leader: int, record: Pair) -> Link | None:
+    """Return that the leader has a record in a batch which its disk has damaged, None if it has not.
+
+    It sends the batch as it is; who gets it finds the CRC wrong, and stays before it.
+    """
+    offset, value = record
+    there = [
+        copy
+        for copy in story.copies(value, offset)
+        if copy.at_us <= core.looked_us and (copy.removed is None or copy.removed.at_us > core.looked_us)
+    ]
+    if not any(copy.broker == leader and copy.damaged is not None for copy in there):
+        return None
+    having = tuple(sorted(copy.broker for copy in there if copy.damaged is None))
+    return damaged_on_leader.conclude(leader=leader, value=value, having=having)
 
 
 def _tell_end(story: Story, broker: int, before: int) -> None:
@@ -275,7 +306,10 @@ RULE: Final = Rule(
         "is stuck or lags leaves the ISR after replica.lag.time.max.ms); Election.leaderForOffline, "
         "Partition.maybeShrinkIsr; the liveness mode of TigerBeetle's simulator."
     ),
-    promise=Promise(promised_by=(LIVE_IN_SYNC_REPLICA, f"any live replica with {UNCLEAN_ELECTION}")),
+    promise=Promise(
+        promised_by=(LIVE_IN_SYNC_REPLICA, f"any live replica with {UNCLEAN_ELECTION}"),
+        permissions=(BY_DAMAGED_LEADER,),
+    ),
     find=find,
     is_undecided=_is_undecided,
     verb="a healed core did not serve",

@@ -49,6 +49,8 @@ _FAULT: Final = "fault"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
 """What brokers have internal topics for."""
 _IN_A_CAMPAIGN: Final = "in a campaign"
+_OF_KRAFT: Final = "In KRaft"
+"""How the text of a switch begins that is about KRaft alone."""
 
 Terms = Mapping[str, str]
 """Terms, each with what it means."""
@@ -321,7 +323,7 @@ def _behaviours() -> Iterator[CatalogueEntry]:
         }
         parts = {
             _IN_A_CAMPAIGN: {"behaviours": f"{{{name}: {choices[0]}}}"},
-            **_try("swarm", f"behaviours.{name}", choices[0]),
+            **_try(_swarm_for(name, switch["doc"]), f"behaviours.{name}", choices[0]),
             "facts": {"choices": " | ".join(choices), "source": switch["source"]},
             "releases": by_release,
         }
@@ -335,6 +337,12 @@ def _behaviours() -> Iterator[CatalogueEntry]:
             parts,
             {"values": _history((first, value_text(value)) for first, value in history_of(name))},
         )
+
+
+def _swarm_for(name: str, doc: str) -> str:
+    """Return the swarm that goes by a switch: that of its mutants, and that in KRaft for what is about KRaft alone."""
+    of_mutants = (mutant.swarm for mutant in MUTANTS.values() if mutant.switch == name)
+    return next(of_mutants, "swarm-kraft" if doc.startswith(_OF_KRAFT) else "swarm")
 
 
 def _mutants() -> Iterator[CatalogueEntry]:

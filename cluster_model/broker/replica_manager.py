@@ -966,7 +966,8 @@ class ReplicaManager:
             self.partitions[name].take_offline()
             self._isr_suspects.pop(name, None)
         self._check_waiting(closed)
-        self.on_log_dir_failure(tuple(closed))
+        # A directory that had failed before the broker started has logs, too, which it has not opened.
+        self.on_log_dir_failure(self.logs.stored_in(log_dir))
 
     # Leadership
 

@@ -108,7 +108,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=CHECKPOINT_WITHIN_LOG,
             definition=(
                 "No checkpoint is written with an offset above the LEO, no recovery point above what is flushed, "
-                "and a log that is opened has all that is below its recovery point."
+                "and a log that is opened, and is not compacted, ends at its recovery point or above."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",
         ),

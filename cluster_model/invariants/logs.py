@@ -242,7 +242,15 @@ class CheckpointWithinLog:
             )
 
     def _check_opened(self, replica: WatchedReplica) -> None:
-        """Look at the recovery point: unlike the high watermark it speaks of what survives power loss."""
+        """Look at the recovery point: unlike the high watermark it speaks of what survives power loss.
+
+        Not of a log that is compacted: one that was cut back into what had been cleaned ends, for its next process, behind the last batch
+        that is left (`LogFile.read_end_offset`), and has all the same what there was to flush. Nor where a failed log directory
+        may have kept the checkpoint from being written when the log was cut.
+        """
+        log_dir = replica.disk.dir_of(replica.partition.name)
+        if replica.file.compacts or log_dir in replica.disk.once_failed_dirs:
+            return
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
         leo = replica.file.log_end_offset
         if recovery_point > leo:

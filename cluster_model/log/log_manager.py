@@ -225,6 +225,10 @@ class LogManager:
             self._dirty.pop(name, None)
         return closed
 
+    def stored_in(self, log_dir: int) -> tuple[str, ...]:
+        """Return the partitions that have their logs in a directory, open or not."""
+        return tuple(name for name, place in self._disk.dir_by_partition.items() if place == log_dir)
+
     def _dir_failed(self, log_dir: int) -> None:
         """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
         if log_dir not in self.offline_dirs:

@@ -31,12 +31,15 @@ def test_a_flaw_is_found(name: str) -> None:
     assert any(run.verdict.status == VIOLATED for run in runs(swarm_with_mutant(name), seeds))
 
 
-@pytest.mark.parametrize("swarm", ["swarm", "swarm-kraft", "swarm-eos"])
+@pytest.mark.parametrize(
+    ("swarm", "variant"),
+    [("swarm", None), ("swarm-kraft", None), ("swarm-eos", None), ("swarm-disks", None), ("swarm-disks", "kraft")],
+)  # fmt: skip
 @pytest.mark.soak(size=50, test=1, soak=400)
-def test_the_sound_model_is_not_accused(swarm: str, numbers: range) -> None:
+def test_the_sound_model_is_not_accused(swarm: str, variant: str | None, numbers: range) -> None:
     accused = {
         run.seed: [rule for rule, judged in run.verdict.rules.items() if judged.status == VIOLATED]
-        for run in runs(library_swarm(swarm), numbers)
+        for run in runs(library_swarm(swarm, variant), numbers)
         if run.verdict.status == VIOLATED
     }
     assert accused == {}

@@ -7,6 +7,8 @@ import pytest
 
 from harrow.checks.causes.compaction import compaction_of, holes, is_superseded
 from harrow.checks.index import Index
+from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.rules.inconsistent_offsets import RULE as INCONSISTENT
 from harrow.checks.rules.lost_write import RULE
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -36,7 +38,7 @@ def cleaned(run: RunBuilder, broker: int, to_offset: int, *removed: int) -> None
 def judged(run: RunBuilder) -> Index:
     evidence = run.evidence()
     config = topic_config(SETTINGS, broker_config("2.4", {}))
-    of_partition = replace(evidence.partitions[P], on_broker={0: config, 1: config})
+    of_partition = replace(evidence.partitions[P], on_broker=dict.fromkeys((0, 1, 2), config))
     return Index(replace(evidence, partitions={P: of_partition}))
 
 
@@ -187,3 +189,81 @@ def test_a_tombstone_that_went_in_its_time_supersedes_as_ever() -> None:
         cleaned(run, broker, 2, 0)
         cleaned(run, broker, 2, 1)
     assert is_superseded(judged(run), P, "m0")
+
+
+def test_what_went_with_a_leaders_disk_is_superseded_where_its_successor_has_compacted_it() -> None:
+    run = two_of_a_key()
+    run.at(9)
+    cleaned(run, 1, 2, 0)
+    run.lose_disk(0)
+    run.elect(1, 1, (1,))
+    forget(run, 1, 0)
+    run.read_to_end(1)
+    index = judged(run)
+    assert is_superseded(index, P, "m0")
+    assert list(RULE.find(index)) == []
+
+
+def test_a_successor_has_what_stands_for_what_stands_for_a_record() -> None:
+    """Broker 0 removes m0 for m1, and m1 for m2; broker 2 copies m2 from it, and succeeds broker 1, which has led with all three."""
+    run = RunBuilder((0, 1, 2))
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.at(1)
+    for value in ("m0", "m1", "m2"):
+        keyed(run, producer, value, "a")
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    cleaned(run, 0, 3, 1)
+    run.logs[P][2] = [("<commit>", 0), ("<commit>", 0)]
+    run.replicate(2, "m2")
+    run.elect(1, 1, (1, 2))
+    run.elect(2, 2, (2,))
+    for offset in (0, 1):
+        forget(run, 0, offset)
+    run.read_to_end(2)
+    index = judged(run)
+    assert all(is_superseded(index, P, value) for value in ("m0", "m1"))
+    assert list(RULE.find(index)) == []
+
+
+def given_again(how: str, *, acks: str = "all") -> Index:
+    """Return a run in which compaction takes m0 from offset 0 for m1, and m2 is put there later."""
+    run = RunBuilder(unclean_leader_election=how == "unclean")
+    producer = run.producer(acks=acks)
+    run.elect(0, 0, (0, 1))
+    run.at(1)
+    keyed(run, producer, "m0", "a")
+    keyed(run, producer, "m1", "a")
+    run.at(9)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0)
+        forget(run, broker, 0)
+    losses = {"disk": run.lose_disk, "power": lambda broker: run.lose_power(broker, 0)}
+    if how in losses:
+        losses[how](1)
+    else:
+        run.truncate(1, 0)
+    run.elect(1, 1, (1,), unclean=how == "unclean")
+    run.event("keyed_send", client="producer-0", partition=P, value="m2", key="b", tombstone=False)
+    run.write(producer, "m2", 1)
+    run.event("keyed_send", client="producer-0", partition=P, value="m3", key="a", tombstone=False)
+    run.write(producer, "m3", 1)
+    run.read_to_end(1)
+    return judged(run)
+
+
+@pytest.mark.parametrize(
+    ("how", "permitted_by"),
+    [
+        ("disk", DISK_FAILURE),
+        ("power", FLUSH_INTERVAL),
+        ("unclean", UNCLEAN_ELECTION),
+        ("nothing", None),
+    ],
+)
+def test_an_offset_that_compaction_has_emptied_is_given_again_by_who_has_lost_the_place(
+    how: str, permitted_by: str | None
+) -> None:
+    found = {finding.offset: finding for finding in INCONSISTENT.find(given_again(how))}
+    assert found[0].permitted_by == permitted_by

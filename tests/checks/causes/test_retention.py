@@ -220,3 +220,48 @@ def test_what_was_old_enough_by_the_true_time_needs_no_excuse() -> None:
     run.at(11)
     expired(run, 0, RETENTION_MS)
     assert found(judged(run, {RETENTION_MS: 1_000})) == Deletion(RETENTION_MS, was_due=True)
+
+
+def lost_its_disk(*, let_go_first: bool) -> RunBuilder:
+    """Return a run in which broker 0 leads, loses its disk with m0, and is succeeded by broker 1, which deletes m0 before that or after."""
+    run = with_m0()
+    if let_go_first:
+        run.at(11)
+        expired(run, 1)
+    run.at(12)
+    run.lose_disk(0)
+    if not let_go_first:
+        run.at(13)
+        expired(run, 1)
+    run.at(14)
+    run.elect(1, 1, (1,))
+    return run
+
+
+@pytest.mark.parametrize("let_go_first", [True, False])
+def test_what_went_with_a_leaders_disk_is_deleted_where_its_successor_has_deleted_it(
+    *, let_go_first: bool
+) -> None:
+    index = judged(lost_its_disk(let_go_first=let_go_first), {RETENTION_MS: 9_000})
+    assert found(index) == Deletion(RETENTION_MS, was_due=True, broker=-1)
+
+
+def test_what_the_successor_has_lost_with_its_disk_too_was_not_deleted() -> None:
+    run = with_m0()
+    run.at(12)
+    run.lose_disk(1)
+    run.lose_disk(0)
+    run.elect(1, 1, (1,))
+    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+
+
+def test_who_is_elected_and_never_begins_to_lead_takes_no_record() -> None:
+    """Broker 1 has lost m0 and dies before it leads; broker 0 deletes m0 meanwhile, and leads again."""
+    run = with_m0()
+    run.lose_disk(1)
+    election = {"controller": 3, "partition": P, "leader": 1, "leader_epoch": 1, "isr": (1,)}
+    run.event("election", **election, unclean=False, reason="preferred leader")
+    run.at(11)
+    expired(run, 0)
+    run.elect(0, 2, (0,))
+    assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)

@@ -8,6 +8,7 @@ from harrow.campaigns.record.phrases import because, preventions
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
 from harrow.checks.index import Index
 from harrow.checks.judge import judge
+from harrow.checks.promise import DISK_FAILURE
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES, rules_for, watched_in
 from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE
 from tests.checks.evidence_builder import PARTITION, RunBuilder
@@ -310,3 +311,43 @@ def test_a_marker_that_others_get_once_a_replica_has_lost_it_is_lost_all_the_sam
     broken(run, "isr-holds-committed", broker, 1)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == permitted_by
+
+
+def emptied(*, by: str) -> RunBuilder:
+    """Return a run in which a record has gone from the beginning of both logs, which go on behind it."""
+    run = committed("a", "b")
+    for broker in (0, 1):
+        if by == "compaction":
+            fields = {"from_offset": 0, "to_offset": 2, "removed": (0,), "bytes_left": 70}
+            run.event("log_cleaned", broker=broker, partition=PARTITION, **fields)
+        else:
+            fields = {"offset": 1, "reason": "retention.ms", "bytes_left": 70}
+            run.event("log_start", broker=broker, partition=PARTITION, **fields)
+    return run
+
+
+@pytest.mark.parametrize("by", ["compaction", "retention"])
+@pytest.mark.parametrize(
+    ("how", "permitted_by"), [("disk", DISK_FAILURE), ("power", FLUSH), ("neither", None)]
+)
+def test_a_member_that_has_lost_a_place_lacks_it_whatever_had_emptied_it(
+    by: str, how: str, permitted_by: str | None
+) -> None:
+    run = emptied(by=by)
+    if how == "disk":
+        run.lose_disk(1)
+    elif how == "power":
+        run.lose_power(1, 0)
+    broken(run, "isr-holds-committed", 1, 0)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == permitted_by
+
+
+def test_a_member_that_has_gone_on_behind_a_place_since_has_not_lost_it_with_its_disk() -> None:
+    run = emptied(by="compaction")
+    run.lose_disk(1)
+    run.logs[PARTITION][1] = [("<commit>", 0)]
+    run.replicate(1, "b")
+    broken(run, "isr-holds-committed", 1, 0)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by is None

@@ -9,6 +9,7 @@ from harrow.campaigns.record.phrases import because, preventions
 from harrow.checks.evidence import DOWN, LEADS, PAUSED, UNAWARE, HealedCore, PartitionService
 from harrow.checks.finding import RuleResult
 from harrow.checks.index import Index
+from harrow.checks.promise import DISK_FAILURE
 from harrow.checks.rules.catalogue import RULES, rules_for
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
@@ -170,3 +171,35 @@ def test_a_high_watermark_that_a_replica_outside_the_isr_held_back_waits_for_an_
 ) -> None:
     behind = replace(SERVES, isr=isr, unread=((1, "b"),), isr_end=isr_end)
     assert judged(core(behind)).status == status
+
+
+@pytest.mark.parametrize(
+    ("damaged", "repaired", "permitted_by"),
+    [
+        (0, False, DISK_FAILURE),
+        # A follower's copy keeps nobody from reading, nor what the leader has lost by then.
+        (1, False, None),
+        (0, True, None),
+    ],
+)
+def test_nobody_reads_past_a_batch_that_the_disk_of_the_leader_has_damaged(
+    damaged: int, *, repaired: bool, permitted_by: str | None
+) -> None:
+    run = RunBuilder((0, 1))
+    process = run.producer()
+    run.elect(0, 1, (0, 1))
+    run.write(process, "a", 0, 1)
+    run.event("batch_damaged", broker=damaged, partition=PARTITION, offset=0)
+    if repaired:
+        run.recover_with_corruption(0, 0)
+        run.replicate(0, "a", epoch=1)
+    run.at(5)
+    run.event("core_healed", brokers=(0,))
+    found = core(replace(SERVES, unread=((0, "a"),)))
+    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=found))).findings
+    assert finding.permitted_by == permitted_by
+    if permitted_by:
+        assert because(finding).endswith(
+            "broker 0, which leads, has a in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading "
+            "although broker 1 had it"
+        )

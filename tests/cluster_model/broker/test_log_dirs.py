@@ -53,6 +53,18 @@ def test_a_replica_in_an_offline_log_directory_is_not_deleted() -> None:
     assert life.broker.replicas.partitions[P].is_offline
 
 
+def test_the_controller_hears_of_all_that_a_failed_log_directory_has_open_or_not() -> None:
+    """A broker that starts has opened no log yet when it finds that it cannot write to a directory."""
+    life = TwoDisks()
+    life.disk.place("t-7")
+    life.disk.place("t-8")
+    told: list[tuple[str, ...]] = []
+    life.broker.replicas.on_log_dir_failure = told.append
+    life.disk.limit_room(0, 0)
+    life.host.advance(10 * SECOND)
+    assert told == [(P, "t-7")]
+
+
 def test_a_log_directory_that_fails_when_a_replica_is_deleted_goes_offline_with_it() -> None:
     life = TwoDisks()
     life.disk.limit_room(0, 0)
