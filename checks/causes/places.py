@@ -4,7 +4,7 @@ What a record comes down to is told by its copies. Where there are none, what is
 ends: an unclean election, lost power, a lost or damaged disk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from harrow.checks import prevention
@@ -13,6 +13,7 @@ from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.link import Link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine, decode
 
@@ -32,31 +33,73 @@ class LostPlace:
 
 
 def explain_lost_place(
-    story: Story, offset: int, stored: Mapping[int, int], before: int, *, for_good: bool = True
+    story: Story, offset: int, stored_at: Mapping[int, int], until: int, *, lacking: int | None = None
 ) -> LostPlace | None:
-    """Return what permits that a place is lost that some brokers had before a line, None if nothing in the trace does.
+    """Return what permits that a place is lost by a line that some brokers had, None if nothing in the trace does.
 
-    ``stored`` says of each of them since which line. *for_good*: a broker that has gone on behind it since has not lost it.
+    ``stored_at`` says of each of them at which line it had it. An unclean election counts where the leader's log did not reach that far.
+    A broker that has lost the place with its power or its disk counts where it led without it, or is the one that is found *lacking* it.
     """
-    first = min(stored.values(), default=before)
+    place = _Place(story, offset, stored_at)
+    first = min(stored_at.values(), default=until)
     if story.settings.unclean_leader_election:
         for line, election in story.elections:
-            if election.unclean and first < line <= before:
+            if election.unclean and first < line <= until and not place.is_reached(election.leader, line):
                 because = catalogue.unclean_election_broke_invariant.conclude()
                 return LostPlace(Cause((because,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,)), line)
     losses: Sequence[TraceLine[events.UnflushedLost | events.CorruptionCut | events.LogLost]]
     losses = story.events(events.UnflushedLost, events.CorruptionCut, events.LogLost)
     for line, loss in losses:
-        is_between = stored.get(loss.broker, first) < line < before
+        is_between = stored_at.get(loss.broker, first) < line < until
         if not is_between or not loss.from_offset <= offset < loss.to_offset:
             continue
-        if for_good and _went_on(story, loss.broker, offset, line, before):
+        missed = [
+            number
+            for number, led in story.events(events.BecameLeader)
+            if line < number < until and led.broker == loss.broker
+        ]
+        if loss.broker == lacking:
+            missed.append(until)
+        if all(place.is_regained(loss.broker, line, number) for number in missed):
             continue
         if isinstance(loss, events.UnflushedLost) or (isinstance(loss, events.CorruptionCut) and loss.torn):
             because = catalogue.power_loss_in_isr.conclude()
             return LostPlace(Cause((because,), FLUSH_INTERVAL, (prevention.FLUSHING,)), line)
         return LostPlace(Cause((catalogue.disk_loss_in_isr.conclude(),), DISK_FAILURE), line)
     return None
+
+
+class _Place:
+    """A place, and what stands there and behind it in the logs: who has some of that has the place, be it a hole."""
+
+    __slots__ = ("_copies", "_holders")
+
+    def __init__(self, story: Story, offset: int, holders: Collection[int]) -> None:
+        by_value = story.index.partition(story.partition).by_value
+        self._copies = [copy for copies in by_value.values() for copy in copies if copy.offset >= offset]
+        self._holders = holders
+
+    def is_reached(self, broker: int, line: int) -> bool:
+        """Return whether a broker's log has something at a line that is in the logs of those who had the place."""
+        known = {
+            _identity(copy) for copy in self._copies if copy.broker in self._holders and copy.number < line
+        }
+        return any(
+            copy.broker == broker and copy.is_there(line) and _identity(copy) in known
+            for copy in self._copies
+        )
+
+    def is_regained(self, broker: int, lost: int, until: int) -> bool:
+        """Return whether a broker has stored something anew between two lines that had been in some log before it lost the place."""
+        known = {_identity(copy) for copy in self._copies if copy.number < lost}
+        return any(
+            copy.broker == broker and lost < copy.number < until and _identity(copy) in known
+            for copy in self._copies
+        )
+
+
+def _identity(copy: LogEntry) -> tuple[int, int, str]:
+    return copy.offset, copy.leader_epoch, copy.value
 
 
 def loss_link(event: events.Event) -> Link | None:
@@ -76,13 +119,3 @@ def loss_link(event: events.Event) -> Link | None:
             return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
         case _:
             return None
-
-
-def _went_on(story: Story, broker: int, offset: int, lost: int, before: int) -> bool:
-    """Return whether a broker has stored something behind a place between two lines: it has fetched what stands there, or the hole."""
-    stored: Sequence[TraceLine[events.BatchAppended | events.BatchReplicated]]
-    stored = story.events(events.BatchAppended, events.BatchReplicated)
-    return any(
-        lost < line < before and batch.broker == broker and batch.base_offset > offset
-        for line, batch in stored
-    )

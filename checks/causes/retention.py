@@ -82,7 +82,11 @@ def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEn
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None:
         return None
-    of_next = [copy for copy in copies if copy.broker == successor and copy.number < end]
+    of_next = [
+        copy
+        for copy in copies
+        if copy.broker == successor and copy.offset == last.offset and copy.number < end
+    ]
     next_last = max(of_next, key=end_of, default=None)
     if end_of(last) >= end:
         return next_last
@@ -105,7 +109,8 @@ def last_leader_with(
             copy for copy in copies if copy.broker == leader and copy.number < end and end_of(copy) > begin
         ]
         if held:
-            return max(held, key=end_of), end, successor
+            # Of two appends of a value that went with one disk the later one.
+            return max(held, key=lambda copy: (end_of(copy), copy.number)), end, successor
         successor, end = leader, begin
     return None, END, None
 
@@ -128,7 +133,7 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
     """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen.
 
-    Whoever was elected and never began to lead is none of them: nobody went by its log.
+    A broker that was elected and never began to lead is left out: no log followed its own.
     """
     lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
     lines = index.events(LeaderElected, BecameLeader, partition=partition)

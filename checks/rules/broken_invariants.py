@@ -25,7 +25,6 @@ from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.release import value_in
 from harrow.cluster_model.topology import KRAFT
 from harrow.cluster_model.trace import TraceLine, decode
@@ -148,10 +147,7 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
 
 
 def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
-    """Return what permits that something is gone which stood at the offset and is no record: the end of a transaction, or a hole.
-
-    A replica lost what it had, whenever the others got it.
-    """
+    """Return what permits that something is gone which stood at the offset and is no record: the end of a transaction, or a hole."""
     number, event = broken
     stored = {
         marked.broker: line
@@ -161,8 +157,7 @@ def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | N
     for copy in story.copies_at(event.offset):
         if copy.removed is not None and copy.removed.cause in _LEAVING_PLACE and copy.removed.number < number:
             stored[copy.broker] = min(copy.number, stored.get(copy.broker, copy.number))
-    for_good = event.invariant == invariants.ISR_HOLDS_COMMITTED
-    lost = explain_lost_place(story, event.offset, stored, number, for_good=for_good)
+    lost = explain_lost_place(story, event.offset, stored, number, lacking=event.broker)
     return None if lost is None else (lost.cause, lost.line)
 
 
@@ -293,8 +288,8 @@ def _cause_link(event: events.Event) -> Link:
     if loss is not None:
         return loss
     match event:
-        case events.LogDeleted() | events.LogStartRaised() | events.LogStartedAnew():
-            return _deletion(event)
+        case events.LogDeleted():
+            return links.log_deleted(event.at_us, event.broker, leo=0, offset=0)
         case events.LogTruncated():
             leo = event.to_offset
             return links.truncated(event.at_us, event.broker, leo=leo, reason=event.reason, offset=leo)
@@ -304,15 +299,6 @@ def _cause_link(event: events.Event) -> Link:
             return links.cut_back(event.at_us, event.broker, offset=event.base_offset)
         case _:
             raise TypeError(event)
-
-
-def _deletion(event: events.LogDeleted | events.LogStartRaised | events.LogStartedAnew) -> Link:
-    """Return the link of what deleted a log, or its beginning."""
-    if isinstance(event, events.LogDeleted):
-        return links.log_deleted(event.at_us, event.broker, leo=0, offset=0)
-    reason = event.reason if isinstance(event, events.LogStartRaised) else LEADER_LOG_START
-    start = event.offset
-    return links.retention_deleted(event.at_us, event.broker, log_start=start, reason=reason, offset=start)
 
 
 _COMMITTED: Final = (

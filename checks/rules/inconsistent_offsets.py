@@ -7,11 +7,10 @@ from typing import Annotated, Final
 
 from harrow.checks import promise
 from harrow.checks.causes import compaction
-from harrow.checks.causes.catalogue import acked_before_replication, by_excuse
+from harrow.checks.causes.catalogue import acked_before_commit, acked_before_replication, by_excuse
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
 from harrow.checks.causes.places import explain_lost_place
-from harrow.checks.causes.retention import end_of
 from harrow.checks.causes.story import END, Story
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Finding
@@ -161,7 +160,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
 def _gone(
     index: Index, partition: str, offset: int, claims: list[_Claim], standing: Value | None
 ) -> tuple[list[_Claim], list[_Claim]]:
-    """Return the values of which it has to be explained how they went, and those that compaction has taken and whose place was lost later.
+    """Return the lost values, and the compacted ones whose offset was given again.
 
     All that does not survive at its offset: in the logs, that is, or as what is *standing* where the logs are not settled; if none
     is there, what alone consumers have read. A value of which a later record of its key is left is not lost. It may have
@@ -174,36 +173,33 @@ def _gone(
     lost = [claim for claim in gone if claim not in superseded]
     if len(gone) < len(claims):
         return lost, superseded
-    last = max(claims, key=lambda claim: _stood_until(index, partition, offset, claim))
-    return lost, [claim for claim in superseded if claim is not last]
+    story = Story(index, partition)
+    return lost, [claim for claim in superseded if _given_again(story, offset, claim, claims) < END]
 
 
-def _stood_until(index: Index, partition: str, offset: int, claim: _Claim) -> int:
-    """Return the line up to which a value stood at an offset somewhere."""
-    copies = index.partition(partition).by_value.get(str(claim.value), ())
-    return max((end_of(copy) for copy in copies if copy.offset == offset), default=0)
+def _given_again(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> int:
+    """Return the first line at which a place had a value and got another one of those that are claimed, `END` if it did not."""
+    stored = [copy.number for copy in story.copies(claim.value, offset)]
+    return min(
+        (
+            copy.number
+            for other in claims
+            if other is not claim and stored
+            for copy in story.copies(other.value, offset)
+            if copy.number > stored[0]
+        ),
+        default=END,
+    )
 
 
 def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> list[Cause]:
     """Tell how a place could be given again from which compaction has taken a value, before that or since."""
     copies = story.copies(claim.value, offset)
-    others = [
-        copy.number
-        for other in claims
-        if other is not claim
-        for copy in story.copies(other.value, offset)
-        if copy.number > copies[0].number
-    ]
-    given_again = min(others, default=END)
-    if not any(0 < copy.committed < given_again for copy in copies):
-        # Another leader had not to have it; that it is committed by now is due to what took the other value.
-        return [
-            Cause((acked_before_replication.conclude(value=claim.value),), promise.ACKS_1, (SAFE_ACKS,))
-            for send in claim.sends
-            if story.evidence.producers[send.process].acks == "1"
-        ]
+    given_again = _given_again(story, offset, claim, claims)
+    if copies and not any(0 < copy.committed < given_again for copy in copies):
+        return list(_causes_of_uncommitted(story, claim, given_again))
     causes = _causes(story, offset, claim)
-    if all(cause.permitted_by is not None for cause in causes):
+    if not copies or all(cause.permitted_by is not None for cause in causes):
         return causes
     lost = explain_lost_place(story, offset, {copy.broker: copy.number for copy in copies}, given_again)
     if lost is not None:
@@ -211,6 +207,21 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
         return [lost.cause]
     excuse = story.index.excuse(story.partition, offset)
     return causes if excuse is None else [Cause((by_excuse(excuse),), excuse.setting, excuse.prevented_by)]
+
+
+def _causes_of_uncommitted(story: Story, claim: _Claim, given_again: int) -> Iterator[Cause]:
+    """Yield why a value was acked that was not committed when its place was given again; none where it was not acked yet.
+
+    The next leader did not need to have it. That it was committed later is due to what took the other value.
+    """
+    until_us = story.evidence.trace[given_again - 1][0] if given_again < END else END
+    for send in claim.sends:
+        if story.evidence.producers[send.process].acks == "1":
+            because = acked_before_replication.conclude(value=claim.value)
+            yield Cause((because,), promise.ACKS_1, (SAFE_ACKS,))
+        elif send.completed_us is not None and send.completed_us < until_us:
+            because = acked_before_commit.conclude(value=claim.value)
+            yield Cause((because,), None, by_behaviour(story.evidence, _BEHAVIOURS))
 
 
 def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:

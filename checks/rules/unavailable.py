@@ -21,7 +21,6 @@ from harrow.checks.causes.catalogue import damaged_on_leader
 from harrow.checks.causes.links import chosen, isr_text
 from harrow.checks.causes.story import Story, brokers, seconds
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import Pair
 from harrow.checks.index import Index
 from harrow.checks.link import Link, cause, link
 from harrow.checks.permission import Promise
@@ -33,6 +32,7 @@ from harrow.checks.promise import (
     UNAVAILABLE,
     UNCLEAN_ELECTION,
 )
+from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine
@@ -195,7 +195,7 @@ def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str)
     story = _story(index, core, partition)
     damage = None
     if first is not None and lack == NOT_READABLE:
-        damage = _damage(story, core, service.leader, first)
+        damage = _damage(story, core, service.leader, first[0])
     because = () if damage is None else (damage,)
     return Finding(
         partition=partition,
@@ -236,21 +236,35 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
     return story
 
 
-def _damage(story: Story, core: evidence.HealedCore, leader: int, record: Pair) -> Link | None:
-    """Return that the leader has a record in a batch which its disk has damaged, None if it has not.
+def _damage(story: Story, core: evidence.HealedCore, leader: int, first_unread: int) -> Link | None:
+    """Return that the leader has a batch at or before the first unread record which its disk has damaged, None if it has none.
 
     It sends the batch as it is; who gets it finds the CRC wrong, and stays before it.
     """
-    offset, value = record
-    there = [
+    state, trace = story.index.partition(story.partition), story.evidence.trace
+    damaged = [
         copy
-        for copy in story.copies(value, offset)
-        if copy.at_us <= core.looked_us and (copy.removed is None or copy.removed.at_us > core.looked_us)
+        for copies in state.by_value.values()
+        for copy in copies
+        if copy.broker == leader
+        and copy.offset <= first_unread
+        and copy.damaged is not None
+        and trace[copy.damaged - 1][0] <= core.looked_us
+        and _is_there(copy, core.looked_us)
     ]
-    if not any(copy.broker == leader and copy.damaged is not None for copy in there):
+    if not damaged:
         return None
-    having = tuple(sorted(copy.broker for copy in there if copy.damaged is None))
-    return damaged_on_leader.conclude(leader=leader, value=value, having=having)
+    worst = max(damaged, key=lambda copy: copy.offset)
+    having = [
+        copy.broker
+        for copy in story.copies(worst.value, worst.offset)
+        if copy.damaged is None and _is_there(copy, core.looked_us)
+    ]
+    return damaged_on_leader.conclude(leader=leader, value=worst.value, having=tuple(sorted(having)))
+
+
+def _is_there(copy: LogEntry, at_us: int) -> bool:
+    return copy.at_us <= at_us and (copy.removed is None or copy.removed.at_us > at_us)
 
 
 def _tell_end(story: Story, broker: int, before: int) -> None:

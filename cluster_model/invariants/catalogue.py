@@ -108,7 +108,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=CHECKPOINT_WITHIN_LOG,
             definition=(
                 "No checkpoint is written with an offset above the LEO, no recovery point above what is flushed, "
-                "and a log that is opened, and is not compacted, ends at its recovery point or above."
+                "and a log that is opened reaches to its recovery point, unless its end could not be noted when it was cut."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",
         ),

@@ -228,12 +228,16 @@ class CheckpointWithinLog:
         self._broken = checks.broken
         checks.on_checkpoint.append(self._check_written)
         checks.on_open.append(self._check_opened)
+        checks.on_truncate.append(self._note_cut)
 
     def _check_written(self, replica: WatchedReplica, kind: str, offset: int) -> None:
         file = replica.file
-        end = file.flushed_offset if kind == RECOVERY_POINT_OFFSET_CHECKPOINT else file.log_end_offset
+        is_recovery_point = kind == RECOVERY_POINT_OFFSET_CHECKPOINT
+        if is_recovery_point:
+            replica.has_old_recovery_point = False
+        end = file.flushed_offset if is_recovery_point else file.log_end_offset
         if offset > end:
-            what = "flushed up to" if kind == RECOVERY_POINT_OFFSET_CHECKPOINT else "written up to"
+            what = "flushed up to" if is_recovery_point else "written up to"
             self._broken(
                 catalogue.CHECKPOINT_WITHIN_LOG,
                 replica,
@@ -241,19 +245,23 @@ class CheckpointWithinLog:
                 f"{kind} says {offset}, the log is {what} {end}",
             )
 
+    def _note_cut(self, replica: WatchedReplica) -> None:
+        file = replica.file
+        if file.compacts and file.read_end_offset() < file.log_end_offset:
+            replica.untold_end = file.log_end_offset
+        if not replica.disk.is_writable(replica.partition.name):
+            replica.has_old_recovery_point = True
+
     def _check_opened(self, replica: WatchedReplica) -> None:
         """Look at the recovery point: unlike the high watermark it speaks of what survives power loss.
 
-        Not of a log that is compacted: one that was cut back into what had been cleaned ends, for its next process, behind the last batch
-        that is left (`LogFile.read_end_offset`), and has all the same what there was to flush. Nor where a failed log directory
-        may have kept the checkpoint from being written when the log was cut.
+        A log that was cut back into what compaction has emptied ends, for its next process, behind the last batch that is left
+        (`LogFile.read_end_offset`), and has all the same what there was to flush. And where its directory could not be written to when
+        it was cut, the checkpoint still has what it had.
         """
-        log_dir = replica.disk.dir_of(replica.partition.name)
-        if replica.file.compacts or log_dir in replica.disk.once_failed_dirs:
-            return
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
         leo = replica.file.log_end_offset
-        if recovery_point > leo:
+        if recovery_point > max(leo, replica.untold_end) and not replica.has_old_recovery_point:
             details = f"{RECOVERY_POINT_OFFSET_CHECKPOINT} says {recovery_point}, the log that is opened ends at {leo}"
             self._broken(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
 

@@ -38,6 +38,10 @@ class WatchedReplica:
     hw: int = 0
     checked_entries: list[tuple[int, int]] = field(default_factory=list)
     last_batches: dict[int, int] = field(default_factory=dict)
+    untold_end: int = -1
+    """Where the log ended when it was cut and nothing that is stored told so any more, -1 if that never was."""
+    has_old_recovery_point: bool = False
+    """Whether the log was cut while no checkpoint could be written."""
 
 
 @dataclass(slots=True, eq=False)

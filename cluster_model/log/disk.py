@@ -326,8 +326,6 @@ class Disk:
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories to which nothing can be written, known to the broker or not."""
-    once_failed_dirs: dict[int, None] = field(default_factory=dict)
-    """The log directories that could not be written to for a while: what is noted there may be older than it ought to be."""
     room_limits: dict[int, list[RoomLimit]] = field(default_factory=dict)
     """What limits how much more can be written to log directories, or that anything can be."""
     stale_epochs: dict[str, None] = field(default_factory=dict)
@@ -400,7 +398,7 @@ class Disk:
 
     def _note_failure(self, log_dir: int) -> None:
         if any(limit.is_used_up for limit in self.room_limits.get(log_dir, ())):
-            self.failed_dirs[log_dir] = self.once_failed_dirs[log_dir] = None
+            self.failed_dirs[log_dir] = None
         else:
             self.failed_dirs.pop(log_dir, None)
 
@@ -453,7 +451,6 @@ class Disk:
         self.stale_epochs.clear()
         self.dir_by_partition.clear()
         self.failed_dirs.clear()
-        self.once_failed_dirs.clear()
         self.room_limits.clear()
         self.unclean_dirs.clear()
         self.clean_shutdown_file = False

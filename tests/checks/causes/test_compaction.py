@@ -19,8 +19,14 @@ SETTINGS: Mapping[str, Value] = {"cleanup.policy": "compact", "delete.retention.
 
 
 def keyed(run: RunBuilder, producer: int, value: str, key: str, *, tombstone: bool = False) -> None:
+    keyed_at(run, producer, value, key, 0, 1, tombstone=tombstone)
+
+
+def keyed_at(
+    run: RunBuilder, producer: int, value: str, key: str, *brokers: int, tombstone: bool = False
+) -> None:
     run.event("keyed_send", client="producer-0", partition=P, value=value, key=key, tombstone=tombstone)
-    run.write(producer, value, 0, 1)
+    run.write(producer, value, *brokers)
 
 
 def cleaned(run: RunBuilder, broker: int, to_offset: int, *removed: int) -> None:
@@ -245,10 +251,8 @@ def given_again(how: str, *, acks: str = "all") -> Index:
     else:
         run.truncate(1, 0)
     run.elect(1, 1, (1,), unclean=how == "unclean")
-    run.event("keyed_send", client="producer-0", partition=P, value="m2", key="b", tombstone=False)
-    run.write(producer, "m2", 1)
-    run.event("keyed_send", client="producer-0", partition=P, value="m3", key="a", tombstone=False)
-    run.write(producer, "m3", 1)
+    keyed_at(run, producer, "m2", "b", 1)
+    keyed_at(run, producer, "m3", "a", 1)
     run.read_to_end(1)
     return judged(run)
 
@@ -267,3 +271,118 @@ def test_an_offset_that_compaction_has_emptied_is_given_again_by_who_has_lost_th
 ) -> None:
     found = {finding.offset: finding for finding in INCONSISTENT.find(given_again(how))}
     assert found[0].permitted_by == permitted_by
+
+
+def test_what_took_a_place_and_was_compacted_in_its_turn_needs_no_excuse() -> None:
+    """Broker 0 cuts off m0 only when it is back, after compaction has taken what stood at its offset meanwhile."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0,))
+    run.at(1)
+    keyed_at(run, producer, "m0", "a", 0)
+    run.elect(1, 1, (1,), unclean=True)
+    keyed_at(run, producer, "m1", "b", 1)
+    keyed_at(run, producer, "m2", "b", 1)
+    run.at(9)
+    cleaned(run, 1, 2, 0)
+    forget(run, 1, 0)
+    run.truncate(0, 0)
+    run.read_to_end(1)
+    (finding,) = INCONSISTENT.find(judged(run))
+    assert (finding.offset, finding.value, finding.permitted_by) == (0, "m0", UNCLEAN_ELECTION)
+
+
+def unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int) -> None:
+    """Have the brokers store and commit a record whose producer never hears of it."""
+    run.event("keyed_send", client="producer-0", partition=P, value=value, key=key, tombstone=False)
+    run.send(producer, value)
+    leader, *followers = brokers
+    run.append(leader, value)
+    for broker in followers:
+        run.replicate(broker, value)
+    run.raise_hw(len(run.logs[P][leader]), *brokers)
+    run.unknown(producer, value)
+
+
+def cut_by_a_flaw(excuse: str) -> Index:
+    """Return a run in which broker 1 cuts off what is committed, leads, and gives offset 0 again; nothing else has lost what stood there."""
+    run = RunBuilder((0, 1, 2), unclean_leader_election=excuse == "unclean")
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    keyed_at(run, producer, "m0", "a", 0, 1, 2)
+    unacked(run, producer, "m1", "a", 0, 1, 2)
+    run.at(9)
+    for broker in (0, 1):
+        cleaned(run, broker, 2, 0)
+        forget(run, broker, 0)
+    if excuse == "disk":
+        run.lose_disk(2)
+    elif excuse == "unclean":
+        run.elect(0, 1, (0,), unclean=True)
+    run.truncate(1, 0)
+    run.elect(1, 2, (0, 1))
+    run.truncate(0, 0)
+    keyed_at(run, producer, "m2", "b", 1, 0)
+    keyed_at(run, producer, "m3", "a", 1, 0)
+    run.read_to_end(1)
+    return judged(run)
+
+
+@pytest.mark.parametrize("excuse", ["none", "disk", "unclean"])
+def test_neither_a_bystanders_disk_nor_an_unclean_leader_that_has_it_all_excuses_a_place_that_was_given_again(
+    excuse: str,
+) -> None:
+    found = {finding.offset: finding for finding in INCONSISTENT.find(cut_by_a_flaw(excuse))}
+    assert found[0].permitted_by is None
+
+
+@pytest.mark.parametrize("cleaned_first", [True, False])
+def test_an_older_append_of_a_value_stands_for_none_that_is_lost(*, cleaned_first: bool) -> None:
+    """m0 is appended once more behind m1, and acked there; broker 1 cuts that off by a flaw, and removes the first m0 for m1."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    run.replicate(1, "m0")
+    keyed_at(run, producer, "m1", "a", 0, 1)
+    run.append(0, "m0")
+    run.replicate(1, "m0")
+    run.raise_hw(3, 0, 1)
+    run.acknowledge(0, 2, "m0")
+    run.ok(producer, "m0", 2)
+    run.at(9)
+    if cleaned_first:
+        cleaned(run, 1, 2, 0)
+    run.truncate(1, 2)
+    if not cleaned_first:
+        cleaned(run, 1, 2, 0)
+    forget(run, 1, 0)
+    run.lose_disk(0)
+    run.elect(1, 1, (1,))
+    run.read_to_end(1)
+    (finding,) = RULE.find(judged(run))
+    assert (finding.offset, finding.permitted_by) == (2, None)
+
+
+def test_an_ack_of_another_offset_than_that_of_the_record_breaks_the_promise_and_no_rule() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    keyed_at(run, producer, "x", "b", 0, 1)
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    run.replicate(1, "m0")
+    run.raise_hw(2, 0, 1)
+    run.acknowledge(0, 1, "m0")
+    run.ok(producer, "m0", 0)
+    keyed_at(run, producer, "m1", "a", 0, 1)
+    run.at(9)
+    for broker in (0, 1):
+        cleaned(run, broker, 3, 1)
+        forget(run, broker, 1)
+    run.read_to_end(0)
+    (finding,) = INCONSISTENT.find(judged(run))
+    assert (finding.offset, finding.permitted_by) == (0, None)

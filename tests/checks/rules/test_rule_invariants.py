@@ -351,3 +351,44 @@ def test_a_member_that_has_gone_on_behind_a_place_since_has_not_lost_it_with_its
     broken(run, "isr-holds-committed", 1, 0)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by is None
+
+
+def test_a_disk_that_was_lost_and_filled_again_excuses_no_log_that_parts_later() -> None:
+    """Broker 2 has fetched again what it had lost when broker 1 cuts off by a flaw what is committed, and leads."""
+    run = RunBuilder((0, 1, 2))
+    producer = run.producer()
+    run.elect(0, 0, (0, 1, 2))
+    for value in ("a", "b"):
+        run.write(producer, value, 0, 1, 2)
+    run.lose_disk(2)
+    for value in ("a", "b"):
+        run.replicate(2, value)
+    run.raise_hw(2, 2)
+    fields = {"from_offset": 0, "to_offset": 2, "removed": (0,), "bytes_left": 70}
+    run.event("log_cleaned", broker=0, partition=PARTITION, **fields)
+    run.truncate(1, 0)
+    run.elect(1, 1, (0, 1, 2))
+    run.append(1, "x")
+    broken(run, "log-matching", 1, 0)
+    (finding,) = run.judge("log-matching").findings
+    assert finding.permitted_by is None
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_an_unclean_election_takes_a_place_where_the_leader_does_not_reach_it(*, has_it: bool) -> None:
+    run = RunBuilder((0, 1, 2), unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1, 2))
+    for value in ("a", "b"):
+        run.write(producer, value, 0, 1)
+    if has_it:
+        for value in ("a", "b"):
+            run.replicate(2, value)
+    for broker in (0, 1):
+        fields = {"from_offset": 0, "to_offset": 2, "removed": (0,), "bytes_left": 70}
+        run.event("log_cleaned", broker=broker, partition=PARTITION, **fields)
+    run.elect(2, 1, (2,), unclean=True)
+    run.truncate(1, 0)
+    broken(run, "isr-holds-committed", 1, 0)
+    (finding,) = run.judge("isr-holds-committed").findings
+    assert finding.permitted_by == (None if has_it else UNCLEAN)

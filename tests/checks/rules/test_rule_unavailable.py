@@ -203,3 +203,34 @@ def test_nobody_reads_past_a_batch_that_the_disk_of_the_leader_has_damaged(
             "broker 0, which leads, has a in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading "
             "although broker 1 had it"
         )
+
+
+def test_what_has_been_damaged_after_the_look_kept_nobody_from_reading() -> None:
+    run = RunBuilder((0, 1))
+    process = run.producer()
+    run.elect(0, 1, (0, 1))
+    run.write(process, "a", 0, 1)
+    run.at(5)
+    run.event("core_healed", brokers=(0,))
+    run.at(66)
+    run.event("batch_damaged", broker=0, partition=PARTITION, offset=0)
+    found = core(replace(SERVES, unread=((0, "a"),)))
+    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=found))).findings
+    assert finding.permitted_by is None
+
+
+def test_a_damaged_batch_with_a_value_that_was_read_before_keeps_readers_from_the_next() -> None:
+    """Without idempotence a value stands twice: it has been read where it stands first."""
+    run = RunBuilder((0, 1))
+    process = run.producer()
+    run.elect(0, 1, (0, 1))
+    run.write(process, "a", 0, 1)
+    run.append(0, "a")
+    run.replicate(1, "a")
+    run.write(process, "b", 0, 1)
+    run.event("batch_damaged", broker=0, partition=PARTITION, offset=1)
+    run.at(5)
+    run.event("core_healed", brokers=(0,))
+    found = core(replace(SERVES, unread=((2, "b"),), high_watermark=3))
+    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=found))).findings
+    assert finding.permitted_by == DISK_FAILURE

@@ -261,6 +261,44 @@ class TestCheckpointWithinLog:
         watched.restart(1)
         assert watched.broken == [("checkpoint-within-log", 1, T, 0, 2)]
 
+    @pytest.mark.parametrize("cut", [True, False])
+    def test_a_log_that_was_cut_into_what_was_compacted_ends_behind_its_last_batch(
+        self, watched: Watched, *, cut: bool
+    ) -> None:
+        for value in ("a", "b", "c"):
+            watched.append(1, value)
+        file = watched.disks[1].log_file(T)
+        file.compacts = True
+        file.replace_segments(0, 1, file.batches[2:])
+        watched.logs[1].flush()
+        if cut:
+            watched.truncate(1, 2)
+            assert file.log_end_offset == 2
+        else:
+            file.truncate_to(2)
+        watched.disks[1].write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {T: 2})
+        watched.restart(1)
+        assert watched.logs[1].log_end_offset == 0
+        assert watched.names() == ["checkpoint-within-log"] * (not cut)
+
+    def test_a_log_that_was_cut_while_its_disk_took_nothing_has_an_old_recovery_point(
+        self, watched: Watched
+    ) -> None:
+        for value in ("a", "b"):
+            watched.append(1, value)
+        watched.logs[1].flush()
+        disk = watched.disks[1]
+        disk.write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {T: 2})
+        disk.limit_room(disk.place(T), 0)
+        watched.truncate(1, 1)
+        disk.repair()
+        watched.restart(1)
+        assert watched.broken == []
+        # Once it has been written it has no excuse any more.
+        watched.emit(CheckpointWritten, 1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((T, 1),))
+        watched.restart(1)
+        assert watched.names() == ["checkpoint-within-log"]
+
     def test_a_high_watermark_may_be_ahead_of_what_power_loss_has_left(self) -> None:
         watched = Watched(["checkpoint-within-log", "hw-within-log"])
         watched.commit("a")
