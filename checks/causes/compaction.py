@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from harrow.checks.causes.clocks import lead_us
 from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with
+from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.replay.partition_state import COMPACTION, LogEntry, PartitionState
@@ -153,6 +154,16 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
         and copy.removed.at_us <= until_us
         and later_in_log(state, copy) is not None
     }
+
+
+def was_let_go(index: Index, partition: str, value: Value) -> bool:
+    """Return whether some log has let a record go in its turn, so that who read there did not get it, though others still have it."""
+    state = index.partition(partition)
+    copies = state.by_value.get(str(value), ())
+    taken = (copy for copy in copies if copy.removed is not None and copy.removed.cause == COMPACTION)
+    return any(later_in_log(state, copy) is not None for copy in taken) or is_expired_tombstone(
+        index, partition, value, END
+    )
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:

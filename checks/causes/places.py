@@ -4,7 +4,7 @@ What a record comes down to is told by its copies. Where there are none, what is
 ends: an unclean election, lost power, a lost or damaged disk.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harrow.checks import prevention
@@ -70,28 +70,33 @@ def explain_lost_place(
 
 
 class _Place:
-    """A place, and what stands there and behind it in the logs: who has some of that has the place, be it a hole."""
+    """A place, and what those who had it have put there and behind it: who has some of that has the place, be it a hole."""
 
-    __slots__ = ("_copies", "_holders")
+    __slots__ = ("_copies", "_stored_at")
 
-    def __init__(self, story: Story, offset: int, holders: Collection[int]) -> None:
+    def __init__(self, story: Story, offset: int, stored_at: Mapping[int, int]) -> None:
         by_value = story.index.partition(story.partition).by_value
         self._copies = [copy for copies in by_value.values() for copy in copies if copy.offset >= offset]
-        self._holders = holders
+        self._stored_at = stored_at
+
+    def _known(self, until: int) -> set[tuple[int, int, str]]:
+        return {
+            _identity(copy)
+            for copy in self._copies
+            if self._stored_at.get(copy.broker, until) <= copy.number < until
+        }
 
     def is_reached(self, broker: int, line: int) -> bool:
-        """Return whether a broker's log has something at a line that is in the logs of those who had the place."""
-        known = {
-            _identity(copy) for copy in self._copies if copy.broker in self._holders and copy.number < line
-        }
+        """Return whether a broker's log has some of it at a line."""
+        known = self._known(line)
         return any(
             copy.broker == broker and copy.is_there(line) and _identity(copy) in known
             for copy in self._copies
         )
 
     def is_regained(self, broker: int, lost: int, until: int) -> bool:
-        """Return whether a broker has stored something anew between two lines that had been in some log before it lost the place."""
-        known = {_identity(copy) for copy in self._copies if copy.number < lost}
+        """Return whether a broker has stored some of it anew between two lines, which was there before it lost the place."""
+        known = self._known(lost)
         return any(
             copy.broker == broker and lost < copy.number < until and _identity(copy) in known
             for copy in self._copies

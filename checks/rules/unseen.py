@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from harrow.checks.causes import compaction
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import tell_acknowledgement
 from harrow.checks.causes.story import Story
@@ -57,7 +58,8 @@ def find(index: Index) -> Iterable[Finding]:
                 if send.value in index.readable(partition):
                     found.setdefault((partition, send.value), _finding(index, send, held_up_at))
         for send in map(sends.__getitem__, _unread(index, partition, sends.rows)):
-            if (partition, send.value) not in found and send.value in index.readable(partition):
+            is_new = (partition, send.value) not in found and send.value in index.readable(partition)
+            if is_new and not compaction.was_let_go(index, partition, send.value):
                 found[partition, send.value] = _finding(index, send)
     return found.values()
 

@@ -10,6 +10,7 @@ from harrow.checks.index import Index
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.rules.inconsistent_offsets import RULE as INCONSISTENT
 from harrow.checks.rules.lost_write import RULE
+from harrow.checks.rules.unseen import RULE as UNSEEN
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.checks.evidence_builder import RunBuilder
@@ -386,3 +387,15 @@ def test_an_ack_of_another_offset_than_that_of_the_record_breaks_the_promise_and
     run.read_to_end(0)
     (finding,) = INCONSISTENT.find(judged(run))
     assert (finding.offset, finding.permitted_by) == (0, None)
+
+
+@pytest.mark.parametrize("key", ["a", "b"])
+def test_who_reads_where_a_record_was_let_go_need_not_see_it_though_another_leader_has_it(key: str) -> None:
+    """Broker 0 has removed m0 when everything is read back from it; broker 1, which still has it, is elected afterwards."""
+    run = two_of_a_key(key=key)
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    run.poll((1, "m1"))
+    run.read_back.add(P)
+    run.elect(1, 1, (0, 1))
+    assert [finding.value for finding in UNSEEN.find(judged(run))] == ([] if key == "a" else ["m0"])
