@@ -1,7 +1,7 @@
 """What a release turned on, turned off again: how soon the swarm notices, switch by switch.
 
 Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/zoo.md. Each switch gets the value
-that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode, or in `swarm-eos`; what
+that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode, in `swarm-eos` or in `swarm-disks`; what
 else was repaired later is repaired there, and what is broken with the later value, too, does not count.
 """
 
@@ -33,28 +33,11 @@ OF_COORDINATORS: Final = {
 }
 """What is about transactions or groups, which `swarm-eos` alone has."""
 OF_DISKS: Final = {
-    *(
-        "log_dir_failure_survived",
-        "log_dir_failure_reported",
-        "retention_waits_for_hw",
-        "log_start_follows_leader",
-    ),
-    *(
-        "follower_begins_with_batch",
-        "cleaner_retains_last_batch",
-        "tombstones_have_horizon",
-        "cleaner_waits_for_hw",
-    ),
+    *("log_dir_failure_survived", "log_dir_failure_reported", "cleaner_retains_last_batch"),
     *("shutdown_awaits_controller", "shutting_down_leader_is_offline", "shutdown_request_preempted"),
-    *(
-        "min_isr_limited_to_replicas",
-        "former_life_fetch_refused",
-        "replica_epoch_checked",
-        "unfenced_broker_heard_anew",
-    ),
-    *("repeated_registration_kept", "fenced_broker_keeps_session", "out_of_range_follower"),
+    "min_isr_limited_to_replicas",
 }
-"""What is about disks, small topics or brokers that are stopped in good order, which `swarm-disks` has."""
+"""What is about disks, small topics or brokers that are stopped in good order, which `swarm-disks` alone has."""
 AS_BEFORE: Final[dict[str, dict[str, Any]]] = {
     "transaction_verification": {"transactions_v2": False},
     "transactional_commits_verified": {"transactions_v2": False},

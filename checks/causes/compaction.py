@@ -63,6 +63,21 @@ def _stands_for(state: PartitionState, copy: LogEntry, broker: int) -> LogEntry 
     return None
 
 
+def standing_for(index: Index, partition: str, copies: Sequence[LogEntry]) -> list[LogEntry]:
+    """Return the copies of a record, or in each log that has compacted it the record for which it went, and so on."""
+    state = index.partition(partition)
+    found = []
+    for copy in copies:
+        stands = copy
+        while stands.removed is not None and stands.removed.cause == COMPACTION:
+            later = later_in_log(state, stands)
+            if later is None:
+                break
+            stands = later
+        found.append(stands)
+    return found
+
+
 def _compaction(
     index: Index, partition: str, copies: Sequence[LogEntry], copy: LogEntry
 ) -> Compaction | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue
-from harrow.checks.causes.compaction import compaction_of, is_superseded
+from harrow.checks.causes.compaction import compaction_of, is_superseded, standing_for
 from harrow.checks.causes.lives import newer_election, tell_copies, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.retention import deletion_of
@@ -108,14 +108,16 @@ def _cause(
     by_policy = _by_retention(story, group, value) or _by_compaction(story, group)
     if by_policy is not None:
         return by_policy
-    election = _unclean_election_without(story, group)
+    # Where a copy was compacted, what went is the later record that stood for it there.
+    held = standing_for(story.index, story.partition, group)
+    election = _unclean_election_without(story, held)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
     if election is not None and story.settings.unclean_leader_election:
         conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
-    by_storage = _by_storage(story, group, alone=alone)
+    by_storage = _by_storage(story, held, alone=alone)
     if by_storage is not None:
         return by_storage
     excuse = story.index.excuse(story.partition, group[0].offset if group else None)

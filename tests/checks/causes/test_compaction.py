@@ -399,3 +399,21 @@ def test_who_reads_where_a_record_was_let_go_need_not_see_it_though_another_lead
     run.read_back.add(P)
     run.elect(1, 1, (0, 1))
     assert [finding.value for finding in UNSEEN.find(judged(run))] == ([] if key == "a" else ["m0"])
+
+
+def test_a_record_goes_with_what_stood_for_it_where_its_copy_was_compacted() -> None:
+    """Broker 0 loses its disk with m0 and m1, broker 1 has m1 alone, and cuts it off behind an unclean leader."""
+    run = RunBuilder((0, 1, 2), unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.at(1)
+    for value in ("m0", "m1"):
+        keyed(run, producer, value, "a")
+    run.at(9)
+    cleaned(run, 1, 2, 0)
+    run.lose_disk(0)
+    run.elect(2, 1, (2,), unclean=True)
+    run.truncate(1, 0)
+    run.read_to_end(2)
+    found = {finding.value: finding.permitted_by for finding in RULE.find(judged(run))}
+    assert found == {"m0": UNCLEAN_ELECTION, "m1": UNCLEAN_ELECTION}
