@@ -195,3 +195,22 @@ def test_a_producer_writes_nothing_beside_its_open_transaction() -> None:
     states = states_after(coordinated(at=0))
     assert states.check(sent(0)) == errors.INVALID_TXN_STATE
     assert states.check(sent(0, producer_id=PID + 1)) == errors.NONE
+
+
+@pytest.mark.parametrize(
+    ("release", "error"),
+    [
+        # Transactions v2 begin where their producer begins, from 4.1 on (KAFKA-18202).
+        ("4.0", errors.NONE),
+        ("4.3", errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    ],
+)
+def test_a_transaction_begins_with_the_first_batch_that_was_sent(release: str, error: str) -> None:
+    states = states_after(release=release)
+    second = replace(sent(1), is_transactional=True)
+    states.begin_verification(second)
+    assert states.check(second) == error
+    # Of a producer of which something is known the next batch does.
+    states = states_after(sent(0, at=0), release=release)
+    states.begin_verification(second)
+    assert states.check(second) == errors.NONE
