@@ -173,12 +173,15 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
 
 def was_let_go(index: Index, partition: str, value: Value) -> bool:
     """Return whether some log has let a record go in its turn, so that who read there did not get it, though others still have it."""
+    copies = index.partition(partition).by_value.get(str(value), ())
+    return was_superseded_at(index, partition, copies) or is_expired_tombstone(index, partition, value, END)
+
+
+def was_superseded_at(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
+    """Return whether some log has compacted one of these *copies* for a later record of its key."""
     state = index.partition(partition)
-    copies = state.by_value.get(str(value), ())
     taken = (copy for copy in copies if copy.removed is not None and copy.removed.cause == COMPACTION)
-    return any(later_in_log(state, copy) is not None for copy in taken) or is_expired_tombstone(
-        index, partition, value, END
-    )
+    return any(later_in_log(state, copy) is not None for copy in taken)
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes import catalogue
+from harrow.checks.causes import catalogue, compaction
 from harrow.checks.causes.links import seen
 from harrow.checks.causes.lives import tell_elections, tell_stops, tell_stored
 from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced
@@ -136,11 +136,14 @@ def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | No
     """Explain a record that was read, lost, and appended again elsewhere by a retry.
 
     What permits the loss permits that the producer's state, with which a retry is
-    recognised, was lost with it.
+    recognised, was lost with it. What compaction has taken for a later record of its key is not lost.
     """
     logs = story.index.logs.get(story.partition, {}).values()
     gone = [
-        offset for offset in offsets if not any(values[offset : offset + 1] == [value] for values in logs)
+        offset
+        for offset in offsets
+        if not any(values[offset : offset + 1] == [value] for values in logs)
+        and not compaction.was_superseded_at(story.index, story.partition, story.copies(value, offset))
     ]
     if not gone or len(offsets) - len(gone) > 1:
         return None

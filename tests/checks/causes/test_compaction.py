@@ -8,6 +8,7 @@ import pytest
 from harrow.checks.causes.compaction import compaction_of, holes, is_superseded
 from harrow.checks.index import Index
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.rules.duplicate import RULE as DUPLICATE
 from harrow.checks.rules.inconsistent_offsets import RULE as INCONSISTENT
 from harrow.checks.rules.lost_write import RULE
 from harrow.checks.rules.unseen import RULE as UNSEEN
@@ -417,3 +418,33 @@ def test_a_record_goes_with_what_stood_for_it_where_its_copy_was_compacted() -> 
     run.read_to_end(2)
     found = {finding.value: finding.permitted_by for finding in RULE.find(judged(run))}
     assert found == {"m0": UNCLEAN_ELECTION, "m1": UNCLEAN_ELECTION}
+
+
+def test_a_record_that_was_lost_and_sent_again_is_doubled_by_that_loss_though_compaction_has_taken_it() -> (
+    None
+):
+    """m0 goes behind an unclean leader, is appended by a retry there, and is removed for m1 in its turn."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer(idempotence=True)
+    run.elect(0, 0, (0,))
+    run.at(1)
+    keyed_at(run, producer, "x", "x", 0)
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    run.raise_hw(2, 0)
+    run.poll((0, "x"), (1, "m0"))
+    run.elect(1, 1, (1,), unclean=True)
+    run.append(1, "m0")
+    run.raise_hw(1, 1)
+    run.acknowledge(1, 0, "m0")
+    run.ok(producer, "m0", 0)
+    run.poll((0, "m0"))
+    keyed_at(run, producer, "m1", "a", 1)
+    run.truncate(0, 0)
+    run.at(9)
+    cleaned(run, 1, 2, 0)
+    forget(run, 1, 0)
+    run.read_to_end(1)
+    found = {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
+    assert found == {"m0": UNCLEAN_ELECTION}
