@@ -48,34 +48,33 @@ def _gone_before(index: Index, partition: str, copies: Sequence[LogEntry]) -> Lo
     _, _, leader = last_leader_with(index, partition, copies)
     if leader is None or any(copy.broker == leader for copy in copies):
         return None
-    return next((copy for copy in copies if _stands_for(state, copy, leader) is not None), None)
+    return next(
+        (
+            copy
+            for copy in copies
+            if any(
+                other.broker == leader
+                for later in _stand_ins(state, copy)
+                for other in state.by_value[later.value]
+            )
+        ),
+        None,
+    )
 
 
-def _stands_for(state: PartitionState, copy: LogEntry, broker: int) -> LogEntry | None:
-    """Return what a broker has had of the records for which a copy went, each for the next one; None if nothing."""
-    while copy.removed is not None and copy.removed.cause == COMPACTION:
-        later = later_in_log(state, copy)
-        if later is None:
-            return None
-        if any(other.broker == broker for other in state.by_value[later.value]):
-            return later
-        copy = later
-    return None
+def _stand_ins(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
+    """Yield the record for which a log has compacted a copy, the one for which that went in its turn, and so on."""
+    stands: LogEntry | None = copy
+    while stands is not None and stands.removed is not None and stands.removed.cause == COMPACTION:
+        stands = later_in_log(state, stands)
+        if stands is not None:
+            yield stands
 
 
 def standing_for(index: Index, partition: str, copies: Sequence[LogEntry]) -> list[LogEntry]:
-    """Return the copies of a record, or in each log that has compacted it the record for which it went, and so on."""
+    """Return the copies of a record, or in each log that has compacted it the record that stood for it last."""
     state = index.partition(partition)
-    found = []
-    for copy in copies:
-        stands = copy
-        while stands.removed is not None and stands.removed.cause == COMPACTION:
-            later = later_in_log(state, stands)
-            if later is None:
-                break
-            stands = later
-        found.append(stands)
-    return found
+    return [[copy, *_stand_ins(state, copy)][-1] for copy in copies]
 
 
 def _compaction(
@@ -165,9 +164,8 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
         for copy in copies
         if copy.offset in between
         and copy.removed is not None
-        and copy.removed.cause == COMPACTION
         and copy.removed.at_us <= until_us
-        and later_in_log(state, copy) is not None
+        and next(_stand_ins(state, copy), None) is not None
     }
 
 
@@ -180,8 +178,7 @@ def was_let_go(index: Index, partition: str, value: Value) -> bool:
 def was_superseded_at(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
     """Return whether some log has compacted one of these *copies* for a later record of its key."""
     state = index.partition(partition)
-    taken = (copy for copy in copies if copy.removed is not None and copy.removed.cause == COMPACTION)
-    return any(later_in_log(state, copy) is not None for copy in taken)
+    return any(next(_stand_ins(state, copy), None) is not None for copy in copies)
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:

@@ -28,6 +28,13 @@ _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
 """What takes copies with a disk, its power, or a whole log."""
 
 
+def disk_link(event: events.Event) -> LinkKind[...] | None:
+    """Return the kind of link for what takes the end of a log with a disk or its power, or the whole log; None for anything else."""
+    if isinstance(event, events.CorruptionCut) and event.torn:
+        return links.torn
+    return _DISK_LINKS.get(type(event))
+
+
 def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
     """Tell how the copies of one record came, who led in the meantime, and how each went."""
     if not group:
@@ -93,9 +100,7 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
 def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     at_us, broker, value, offset = removed.at_us, copy.broker, copy.value, copy.offset
     event = decode(story.evidence.trace[removed.number - 1])
-    kind = _DISK_LINKS.get(type(event))
-    if isinstance(event, events.CorruptionCut) and event.torn:
-        kind = links.torn
+    kind = disk_link(event)
     if kind is not None:
         return kind(at_us, broker, leo=removed.to_offset, offset=offset, value=value)
     if isinstance(event, (events.LogStartRaised, events.LogStartedAnew)):

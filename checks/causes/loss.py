@@ -247,7 +247,7 @@ def _by_disk_failure(
     led without it who had lost it so. Else its loss is what replication is to prevent.
     """
     value = group[0].value
-    struck = [copy for copy in copies if copy.lost_with_disk or copy.lost_with_power]
+    struck = [copy for copy in copies if copy.lost_with_machine]
     lost = {copy.broker: copy.removed.number for copy in struck if copy.removed}
     damaged = {copy.broker: copy.damaged for copy in copies if copy.damaged and not copy.removed}
     lost.update(damaged)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue, links
+from harrow.checks.causes.lives import disk_link
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.link import Link
@@ -112,15 +113,9 @@ def loss_link(event: events.Event) -> Link | None:
     match event:
         case events.LeaderElected():
             return links.elected_uncleanly(event.at_us, event.leader, leader_epoch=event.leader_epoch)
-        case events.UnflushedLost():
+        case events.UnflushedLost() | events.CorruptionCut() | events.LogLost():
+            kind = disk_link(event)
             leo = event.from_offset
-            return links.unflushed_lost(event.at_us, event.broker, leo=leo, offset=leo)
-        case events.CorruptionCut():
-            leo = event.from_offset
-            kind = links.torn if event.torn else links.corruption_cut
-            return kind(event.at_us, event.broker, leo=leo, offset=leo)
-        case events.LogLost():
-            leo = event.from_offset
-            return links.disk_lost(event.at_us, event.broker, leo=leo, offset=leo)
+            return None if kind is None else kind(event.at_us, event.broker, leo=leo, offset=leo)
         case _:
             return None

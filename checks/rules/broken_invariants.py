@@ -209,9 +209,8 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
 def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
     """Return the copy that went with the power or the disk of a replica which had not got it again."""
     for copy in {copy.broker: copy for copy in group}.values():
-        went_with_machine = copy.lost_with_power or copy.lost_with_disk
         if (
-            went_with_machine
+            copy.lost_with_machine
             and copy.removed is not None
             and copy.removed.number < broken.number
             and not _joined_anew(story, broken, copy.broker, copy.removed.number)

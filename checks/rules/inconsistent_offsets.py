@@ -122,7 +122,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
     story = Story(index, partition)
     settled = partition in index.evidence.read_back
     standing = None if settled else index.standing_at(partition, offset)
-    gone, emptied = _gone(index, partition, offset, claims, standing)
+    gone, emptied = _gone(story, offset, claims, standing)
     causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
     causes += [cause for claim in emptied for cause in _causes_of_lost_place(story, offset, claim, claims)]
     permissions = [cause.permitted_by for cause in causes]
@@ -158,7 +158,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
 
 
 def _gone(
-    index: Index, partition: str, offset: int, claims: list[_Claim], standing: Value | None
+    story: Story, offset: int, claims: list[_Claim], standing: Value | None
 ) -> tuple[list[_Claim], list[_Claim]]:
     """Return the lost values, and the compacted ones whose offset was given again.
 
@@ -167,13 +167,14 @@ def _gone(
     been the last to stand there, or another one took its place: of the last one nothing has to be said.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
-    superseded = [claim for claim in gone if compaction.is_superseded(index, partition, claim.value)]
+    superseded = [
+        claim for claim in gone if compaction.is_superseded(story.index, story.partition, claim.value)
+    ]
     if not superseded and len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
         return [claim for claim in claims if not claim.polled], []
     lost = [claim for claim in gone if claim not in superseded]
     if len(gone) < len(claims):
         return lost, superseded
-    story = Story(index, partition)
     return lost, [claim for claim in superseded if _given_again(story, offset, claim, claims) < END]
 
 

@@ -235,10 +235,10 @@ def test_a_successor_has_what_stands_for_what_stands_for_a_record() -> None:
     assert list(RULE.find(index)) == []
 
 
-def given_again(how: str, *, acks: str = "all") -> Index:
+def given_again(how: str) -> Index:
     """Return a run in which compaction takes m0 from offset 0 for m1, and m2 is put there later."""
     run = RunBuilder(unclean_leader_election=how == "unclean")
-    producer = run.producer(acks=acks)
+    producer = run.producer()
     run.elect(0, 0, (0, 1))
     run.at(1)
     keyed(run, producer, "m0", "a")
