@@ -20,6 +20,7 @@ from harrow.checks.link import RecordValue
 from harrow.checks.link import claim as declare_claim
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import READING, REPLICATION, SAFE_ACKS, SEQUENCES, by_behaviour
+from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
 
@@ -179,18 +180,25 @@ def _gone(
 
 
 def _given_again(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> int:
-    """Return the first line at which a place had a value and got another one of those that are claimed, `END` if it did not."""
-    stored = [copy.number for copy in story.copies(claim.value, offset)]
+    """Return the first line at which a place had a value and got another one of those that are claimed, `END` if it did not.
+
+    What the leader of an earlier epoch appends there, which does not know yet that it has been replaced, takes no place.
+    """
+    stored = story.copies(claim.value, offset)
     return min(
         (
             copy.number
             for other in claims
             if other is not claim and stored
             for copy in story.copies(other.value, offset)
-            if copy.number > stored[0]
+            if _age(copy) > _age(stored[0])
         ),
         default=END,
     )
+
+
+def _age(copy: LogEntry) -> tuple[int, int]:
+    return copy.leader_epoch, copy.number
 
 
 def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> list[Cause]:

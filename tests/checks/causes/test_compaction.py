@@ -7,7 +7,7 @@ import pytest
 
 from harrow.checks.causes.compaction import compaction_of, holes, is_superseded
 from harrow.checks.index import Index
-from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.promise import ACKS_1, DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.rules.duplicate import RULE as DUPLICATE
 from harrow.checks.rules.inconsistent_offsets import RULE as INCONSISTENT
 from harrow.checks.rules.lost_write import RULE
@@ -292,6 +292,31 @@ def test_what_took_a_place_and_was_compacted_in_its_turn_needs_no_excuse() -> No
     run.read_to_end(1)
     (finding,) = INCONSISTENT.find(judged(run))
     assert (finding.offset, finding.value, finding.permitted_by) == (0, "m0", UNCLEAN_ELECTION)
+
+
+def test_what_a_replaced_leader_appends_takes_no_place() -> None:
+    """Broker 1 does not know yet that broker 0 has been elected, and puts m0 where that has put m1, which is compacted later."""
+    run = RunBuilder()
+    producer = run.producer(acks="1")
+    run.elect(1, 0, (0, 1))
+    run.elect(0, 1, (0,))
+    run.at(1)
+    keyed_at(run, producer, "m1", "a", 0)
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="b", tombstone=False)
+    run.send(producer, "m0")
+    run.epochs[P] = 0
+    run.append(1, "m0")
+    run.acknowledge(1, 0, "m0")
+    run.ok(producer, "m0", 0)
+    run.epochs[P] = 1
+    keyed_at(run, producer, "m2", "a", 0)
+    run.at(9)
+    cleaned(run, 0, 2, 0)
+    forget(run, 0, 0)
+    run.truncate(1, 0)
+    run.read_to_end(0)
+    (finding,) = INCONSISTENT.find(judged(run))
+    assert (finding.offset, finding.value, finding.permitted_by) == (0, "m0", ACKS_1)
 
 
 def unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int) -> None:
