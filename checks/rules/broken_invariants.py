@@ -37,6 +37,7 @@ _LEAVING_PLACE: Final = (COMPACTION, RETENTION)
 
 _RECORDS_TOLD: Final = 3
 _NO_BROKER: Final = -1
+_NO_EPOCH: Final = -1
 _WITHIN_LOGS: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STATE_MATCHES_LOG)
 """What a log that is made of two histories breaks."""
 
@@ -147,18 +148,50 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
 
 
 def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
-    """Return what permits that something is gone which stood at the offset and is no record: the end of a transaction, or a hole."""
+    """Return what permits that something is gone which stood at the offset and is no record: the end of a transaction, or a hole.
+
+    Several leaders may have put something there, one of them without knowing that it had been replaced. A member of the ISR lacks what
+    the latest of them has put there, but for what it has alone.
+    """
     number, event = broken
-    stored = {
-        marked.broker: line
-        for line, marked in story.events(events.TransactionMarkerWritten)
-        if line < number and marked.offset == event.offset
-    }
+    histories = [
+        stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True) if stored
+    ]
+    if event.invariant == invariants.ISR_HOLDS_COMMITTED:
+        histories = [stored for stored in histories if set(stored) != {event.broker}][:1] or histories[:1]
+    for stored in histories or [{}]:
+        lost = explain_lost_place(story, event.offset, stored, number, lacking=event.broker)
+        if lost is not None:
+            return lost.cause, lost.line
+    return None
+
+
+def _stored_places(story: Story, broken: _Broken) -> dict[int, dict[int, int]]:
+    """Return by leader epoch which brokers had the end of a transaction or a hole at the offset, and at which line it came."""
+    number, event = broken
+    stored: dict[int, dict[int, int]] = {}
+    for line, marked in story.events(events.TransactionMarkerWritten):
+        if line < number and marked.offset == event.offset:
+            stored.setdefault(_leader_epoch(story, line, marked), {})[marked.broker] = line
     for copy in story.copies_at(event.offset):
         if copy.removed is not None and copy.removed.cause in _LEAVING_PLACE and copy.removed.number < number:
-            stored[copy.broker] = min(copy.number, stored.get(copy.broker, copy.number))
-    lost = explain_lost_place(story, event.offset, stored, number, lacking=event.broker)
-    return None if lost is None else (lost.cause, lost.line)
+            of_epoch = stored.setdefault(copy.leader_epoch, {})
+            of_epoch[copy.broker] = min(copy.number, of_epoch.get(copy.broker, copy.number))
+    return stored
+
+
+def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritten) -> int:
+    """Return the leader epoch of the batch as which the end of a transaction was stored just before it was told."""
+    trace = story.evidence.trace
+    for place in range(line - 2, -1, -1):
+        event = decode(trace[place])
+        if (
+            isinstance(event, events.BatchAppended | events.BatchReplicated)
+            and (event.broker, event.partition) == (marked.broker, story.partition)
+            and event.base_offset == marked.offset
+        ):
+            return event.leader_epoch
+    return _NO_EPOCH
 
 
 def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:

@@ -190,9 +190,11 @@ def _by_other_log(index: Index, finding: Finding) -> Cause | None:
     """
     details = dict(finding.details)
     order = index.orders.of(finding.partition)
-    skipped = [(order.first_offset(value), value) for value in details.get("skipped", ())]
-    for offset, value in ((details["offsets"][1], details["values"][1]), *skipped):
-        if offset is not None and index.standing_at(finding.partition, offset) != value:
+    here, there = details["offsets"]
+    first, end = order.between(here, there)
+    between = [(offset, value) for offset in order.offsets[first:end] for value in order.values_at[offset]]
+    for offset, value in ((there, details["values"][1]), *between):
+        if index.standing_at(finding.partition, offset) != value:
             cause = explain_replaced(index, finding.partition, value, offset)
             if cause.permitted_by is not None:
                 return cause

@@ -107,7 +107,8 @@ class _Commit(NamedTuple):
     """What a group has committed of a partition: the position, by whom, and the line of the trace.
 
     It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that partition; it ``is_members`` while the
-    coordinator has a member of that epoch, of which it takes commits of whatever partition.
+    coordinator has a member of that epoch, of which it takes commits of whatever partition. ``owned_since`` is the epoch in which the
+    coordinator gave the member the partition that it owns, None if it has not.
     """
 
     position: int
@@ -118,6 +119,7 @@ class _Commit(NamedTuple):
     broker: int
     is_owners: bool
     is_members: bool
+    owned_since: int | None = None
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -141,7 +143,7 @@ class _Groups:
         self._expired: dict[tuple[str, str], tuple[int, events.OffsetsExpired]] = {}
         self._expected: dict[tuple[str, str], tuple[str, _Commit | None]] = {}
         self._resets: dict[str, tuple[int, str]] = {}
-        self._owned: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
+        self._owned: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
         self._coordinators = Coordinators()
 
     def _lead(self, _: int, event: events.BecameLeader) -> Iterator[Finding]:
@@ -156,6 +158,7 @@ class _Groups:
                 *(position, event.member, event.generation, number, event.at_us, event.broker),
                 is_owners=owned is None or partition in owned,
                 is_members=event.generation == epoch,
+                owned_since=None if owned is None else owned.get(partition),
             )
             known = self._commits.get(key)
             if known is not None and position < known.position:
@@ -167,7 +170,11 @@ class _Groups:
 
     def _reconcile(self, _: int, event: events.MemberReconciled) -> Iterator[Finding]:
         if not self._coordinators.is_of_past(_offsets_partition(self._index, event.group), event.broker):
-            owned = (*event.assigned, *event.revoking)
+            _, before = self._owned.get((event.group, event.member), (event.epoch, {}))
+            owned = {
+                partition: before.get(partition, event.epoch)
+                for partition in (*event.assigned, *event.revoking)
+            }
             self._owned[event.group, event.member] = event.epoch, owned
         yield from ()
 
@@ -249,7 +256,7 @@ def _why_committed(
         return Cause((went,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
     if NO_GENERATION in (commit.generation, known.generation):
         return _why_without_generation(index, group)
-    if (commit.member, commit.generation) == (known.member, known.generation):
+    if commit.member == known.member and _is_unordered(index, known, commit):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
     # Where a commit of who owned the partition no more has set the group on, it is the owner's that sets it back. Each member has an
     # epoch of its own, which may lag behind another's: a coordinator compares a commit's with that of the member.
@@ -264,6 +271,15 @@ def _why_committed(
         old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
         return Cause((old,), None, fixes)
     return Cause((), None, fixes)
+
+
+def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
+    """Return whether nothing orders two commits of one member: in one generation, or since it was given what it owns (KIP-1251)."""
+    if commit.generation == known.generation:
+        return True
+    since = commit.owned_since
+    is_taken = since is not None and since <= commit.generation
+    return is_taken and not preventions.lacks(index.evidence, "commits_by_assignment_epoch")
 
 
 def _why_without_generation(index: Index, group: str) -> Cause:
@@ -349,7 +365,7 @@ RULE: Final = Rule(
             ),
             Permission(
                 setting=promise.ASYNC_COMMITS,
-                when="of one member's own commits in one generation, which nothing orders",
+                when="of one member's own commits in one generation, or from 4.3 on in one assignment (KIP-1251), which nothing orders",
             ),
             Permission(
                 setting=promise.CONSUMER_PROTOCOL,

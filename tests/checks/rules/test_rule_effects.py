@@ -400,3 +400,42 @@ def test_a_member_that_is_behind_the_group_commits_in_its_own_epoch() -> None:
 
 def test_a_commit_in_an_epoch_that_its_member_has_left_may_set_nobody_on() -> None:
     assert commits_of_two_members("second", epoch=2).status == VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "said", "permitted_by"),
+    [
+        ("4.3", 2, 3, "commitAsync()"),
+        ("4.3", 4, 3, None),
+        ("4.0", 2, 3, None),
+    ],
+)
+def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
+    release: str, given: int, said: int, permitted_by: str | None
+) -> None:
+    """From 4.3 on it is taken after later ones of the same member, as within one generation (KIP-1251)."""
+    app = ApplicationRun("at_least_once")
+    app.run.release = release
+    for epoch in (given, 5):
+        app.run.event(
+            "member_reconciled",
+            broker=0,
+            group="g",
+            member="first",
+            epoch=epoch,
+            state="STABLE",
+            assigned=(SOURCE,),
+            revoking=(),
+        )
+    for position, generation in ((9, 5), (7, said)):
+        app.run.event(
+            "offsets_committed",
+            broker=0,
+            group="g",
+            member="first",
+            generation=generation,
+            present=5,
+            offsets=((SOURCE, position),),
+        )
+    (finding,) = app.judge("offset-regression").findings
+    assert finding.permitted_by == permitted_by

@@ -313,6 +313,33 @@ def test_a_marker_that_others_get_once_a_replica_has_lost_it_is_lost_all_the_sam
     assert finding.permitted_by == permitted_by
 
 
+def marker(run: RunBuilder, broker: int, epoch: int) -> None:
+    """Have a broker append the end of a transaction in an epoch, behind the record that both have."""
+    latest, run.epochs[PARTITION] = run.epochs[PARTITION], epoch
+    run.append(broker, "<commit>")
+    ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": epoch}
+    place = {"partition": PARTITION, "first_offset": 0, "offset": 1}
+    run.event("transaction_marker", broker=broker, committed=True, **place, **ids)
+    run.epochs[PARTITION] = latest
+
+
+@pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
+@pytest.mark.parametrize("unclean", [True, False])
+def test_a_marker_of_a_leader_that_had_been_replaced_is_of_another_history(
+    invariant: str, *, unclean: bool
+) -> None:
+    """Broker 0 does not know that broker 1 leads, ends the transaction as well and goes on; then it is elected without what broker 1 has."""
+    run = committed("a", unclean=True)
+    run.elect(1, 1, (1,))
+    marker(run, 1, 1)
+    marker(run, 0, 0)
+    run.replicate(0, "b", epoch=0)
+    run.elect(0, 2, (0,), unclean=unclean)
+    broken(run, invariant, 0, 1, epoch=2)
+    (finding,) = run.judge(invariant).findings
+    assert finding.permitted_by == (UNCLEAN if unclean else None)
+
+
 def emptied(*, by: str) -> RunBuilder:
     """Return a run in which a record has gone from the beginning of both logs, which go on behind it."""
     run = committed("a", "b")
