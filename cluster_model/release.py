@@ -504,6 +504,14 @@ class Behaviours:
         before=(("4.2", False),),
         is_repair=False,
     )
+    group_answers_wait_for_writes: bool = _switch(
+        "A group's coordinator answers a heartbeat, who leaves and who asks for stable offsets when all that it has written of their partition "
+        "is committed, on which the answer may rest. Before, it answered from memory, also one that had been replaced and did not know it.",
+        "KIP-848, CoordinatorRuntime.CoordinatorWriteEvent, GroupCoordinatorService.fetchOffsets",
+        meaning="a group's coordinator answers when what it has written is committed (KIP-848)",
+        before=(("4.0", False),),
+        is_repair=False,
+    )
     unknown_group_told: bool = _switch(
         "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
         "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",

@@ -69,6 +69,10 @@ class CoordinatorLog:
             {name: batch}, ALL, timeout_us, lambda acks: on_complete(acks[name].error)
         )
 
+    def when_committed(self, partition: int, timeout_us: int, on_complete: Callable[[str], None]) -> None:
+        """Give *on_complete* no error once all that a partition has by now is committed, and one if that takes too long."""
+        self._replicas.when_committed(f"{self._topic}-{partition}", timeout_us, on_complete)
+
     def batches(self, partition: int) -> Iterator[RecordBatch]:
         """Yield what a partition has, from its log start to its LEO: a coordinator that is elected reads all of it."""
         replica = self._replicas.partitions.get(f"{self._topic}-{partition}")

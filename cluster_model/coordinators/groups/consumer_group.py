@@ -6,7 +6,7 @@ to give up goes on to the target's epoch, and gets of its new partitions those t
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -88,7 +88,6 @@ class ConsumerGroup:
 
     ``topics`` are those that somebody subscribes to, with how many partitions they have. ``target`` was made at ``target_made_us``
     for ``target_epoch``. ``seen_partitions`` is how many partitions the broker knew of when ``topics`` was looked up last.
-    ``unstored`` counts the writes that are not replicated yet, and ``waiting`` are answers that wait for the last of them.
     """
 
     epoch: int = 0
@@ -100,8 +99,6 @@ class ConsumerGroup:
     static_members: dict[str, str] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     seen_partitions: int = 0
-    unstored: int = 0
-    waiting: list[Callable[[str], None]] = field(default_factory=list)
 
     @property
     def state(self) -> str:

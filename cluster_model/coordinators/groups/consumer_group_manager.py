@@ -63,6 +63,7 @@ _UNSTORED: Final = frozenset(
 
 Answer = Callable[[ConsumerGroupHeartbeatResponse], None]
 Append = Callable[[Group, Iterable[CoordinatorRecord], Callable[[str], None]], None]
+WhenStored = Callable[[Group, Callable[[str], None]], None]
 
 
 def _error_of_append(error: str) -> str:
@@ -77,7 +78,8 @@ def _error_of_append(error: str) -> str:
 class ConsumerGroupManager:
     """The groups on one broker whose members have the protocol of KIP-848.
 
-    *append* writes for a group, *is_here* says whether this broker coordinates it still, and *reload* has it be again what its log says.
+    *append* writes for a group, *when_stored* says when all that was written before is committed, *is_here* whether this broker coordinates
+    the group still, and *reload* has it be again what its log says.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class ConsumerGroupManager:
         behaviours: Behaviours,
         metadata: MetadataCache,
         append: Append,
+        when_stored: WhenStored,
         is_here: Callable[[Group], bool],
         reload: Callable[[Group], None],
     ) -> None:
@@ -97,6 +100,7 @@ class ConsumerGroupManager:
         self._behaviours = behaviours
         self._metadata = metadata
         self._append = append
+        self._when_stored = when_stored
         self._is_here = is_here
         self._reload = reload
 
@@ -505,23 +509,13 @@ class ConsumerGroupManager:
         made of it since (``CoordinatorRuntime``, ``revertLastWrittenOffset``).
         """
         if not records:
-            if consumers.unstored:
-                consumers.waiting.append(lambda error: answer(_or_error(response, error)))
-            else:
-                answer(response)
+            self._when_stored(group, lambda error: answer(_or_error(response, _error_of_append(error))))
             return
-        consumers.unstored += 1
 
         def stored(error: str) -> None:
-            consumers.unstored -= 1
-            told = _error_of_append(error)
-            answer(_or_error(response, told))
+            answer(_or_error(response, _error_of_append(error)))
             if error in _NOT_APPENDED and self._is_here(group) and group.consumers is consumers:
                 self._reload(group)
-            if not consumers.unstored:
-                waiting, consumers.waiting = consumers.waiting, []
-                for go_on in waiting:
-                    go_on(told)
 
         self._append(group, records, stored)
 

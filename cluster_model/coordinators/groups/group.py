@@ -176,9 +176,11 @@ class Group:
 
     def is_unstable(self, partition: str) -> bool:
         """Return whether what is committed of a partition may be about to change (``hasPendingOffsetCommitsForTopicPartition``)."""
-        return bool(self.in_flight.get(partition)) or any(
-            partition in offsets for offsets in self.pending_offsets.values()
-        )
+        return bool(self.in_flight.get(partition)) or self.is_pending(partition)
+
+    def is_pending(self, partition: str) -> bool:
+        """Return whether a transaction is to commit there (``hasPendingTransactionalOffsets``)."""
+        return any(partition in offsets for offsets in self.pending_offsets.values())
 
     def take_offset(self, partition: str, committed: CommittedOffset) -> None:
         """Take a commit, unless a later one was quicker."""

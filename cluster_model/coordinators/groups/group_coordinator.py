@@ -103,6 +103,11 @@ def _error_of_append(error: str) -> str:
     return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
 
 
+def _error_of_wait(error: str) -> str:
+    """Return what a client is told whose answer rests on what was not committed (``GroupCoordinatorService.handleOperationException``)."""
+    return errors.COORDINATOR_NOT_AVAILABLE if error == errors.REQUEST_TIMED_OUT else _error_of_append(error)
+
+
 class GroupCoordinator:
     """Coordinates the groups whose partitions this broker leads.
 
@@ -132,7 +137,11 @@ class GroupCoordinator:
         self._expiry = PeriodicTask(host, config.offsets_retention_check_interval_us, self._expire_offsets)
         self._expiry.start()
         self._consumer_groups = ConsumerGroupManager(
-            broker, host, config, behaviours, metadata, self._append, self._is_here, self._reload
+            *(broker, host, config, behaviours, metadata),
+            self._append,
+            self._when_stored,
+            self._is_here,
+            self._reload,
         )
         self.handlers: dict[str, Callable[[Message], None]] = {
             "JoinGroup": self._handle_join,
@@ -649,6 +658,19 @@ class GroupCoordinator:
             producer_epoch=producer_epoch,
         )
 
+    def _when_stored(self, group: Group, answer: Callable[[str], None]) -> None:
+        """Answer once all is committed that was written of a group's partition, or say why not; before KIP-848 at once."""
+        if self._behaviours.group_answers_wait_for_writes:
+            self._log.when_committed(group.partition, self._config.offsets_commit_timeout_us, answer)
+        else:
+            answer(errors.NONE)
+
+    def _answer_when_stored(self, group: Group, said: str, answer: Callable[[str], None]) -> None:
+        """Answer with an error, or none, once all is committed on which that may rest (`_when_stored`)."""
+        self._when_stored(
+            group, lambda error: answer(said if error == errors.NONE else _error_of_wait(error))
+        )
+
     # The protocol of KIP-848
 
     def _handle_consumer_group_heartbeat(self, message: Message) -> None:
@@ -698,23 +720,30 @@ class GroupCoordinator:
 
     def _handle_heartbeat(self, message: Message) -> None:
         request: HeartbeatRequest = message[2]
+
+        def answer(error: str) -> None:
+            self._reject(message, error)
+            self._respond(message, HeartbeatResponse(error))
+
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
         if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
             # No session runs while groups are loaded.
-            error = errors.NONE
-        elif error == errors.NONE:
+            answer(errors.NONE)
+            return
+        if error == errors.NONE:
             error = self._generation_error(group, request.member, request.instance, request.generation)
-            if error == errors.NONE and group is not None:
-                is_completing = group.state == COMPLETING_REBALANCE
-                if is_completing and not self._behaviours.heartbeats_while_syncing:
-                    error = errors.REBALANCE_IN_PROGRESS
-                else:
-                    self._heard_of(group, group.members[request.member])
-                    if group.state == PREPARING_REBALANCE:
-                        error = errors.REBALANCE_IN_PROGRESS
-        self._reject(message, error)
-        self._respond(message, HeartbeatResponse(error))
+        if error != errors.NONE or group is None:
+            answer(error)
+            return
+        is_completing = group.state == COMPLETING_REBALANCE
+        if is_completing and not self._behaviours.heartbeats_while_syncing:
+            answer(errors.REBALANCE_IN_PROGRESS)
+            return
+        self._heard_of(group, group.members[request.member])
+        self._answer_when_stored(
+            group, errors.REBALANCE_IN_PROGRESS if group.state == PREPARING_REBALANCE else errors.NONE, answer
+        )
 
     def _generation_error(self, group: Group | None, member: str, instance: str, generation: int) -> str:
         if group is None or group.state in (EMPTY, DEAD):
@@ -761,8 +790,15 @@ class GroupCoordinator:
             error = errors.UNKNOWN_MEMBER_ID
         if error == errors.NONE and group is not None:
             error = self._leave(group, request)
-        self._reject(message, error)
-        self._respond(message, LeaveGroupResponse(error))
+
+        def answer(error: str) -> None:
+            self._reject(message, error)
+            self._respond(message, LeaveGroupResponse(error))
+
+        if error != errors.NONE or group is None:
+            answer(error)
+        else:
+            self._answer_when_stored(group, error, answer)
 
     def _leave(self, group: Group, request: LeaveGroupRequest) -> str:
         """Have a member leave; an administrator names a static one by its instance alone (KIP-345). Return why not."""
@@ -959,15 +995,29 @@ class GroupCoordinator:
         group = self._groups.get(request.group)
         if error == errors.NONE and group is not None and group.consumers is not None:
             error = self._consumer_groups.fetch_error(group.consumers, request)
+        if error == errors.NONE and group is not None and request.require_stable:
+            # Whatever keeps it from telling what is stable, its client is to look for another coordinator (``handleOffsetFetchException``).
+            self._when_stored(
+                group,
+                lambda error: self._answer_offset_fetch(
+                    message, errors.NONE if error == errors.NONE else errors.NOT_COORDINATOR
+                ),
+            )
+        else:
+            self._answer_offset_fetch(message, error)
+
+    def _answer_offset_fetch(self, message: Message, error: str) -> None:
+        request: OffsetFetchRequest = message[2]
         if error != errors.NONE:
             self._reject(message, error)
             nothing = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
             self._respond(message, OffsetFetchResponse(nothing, error))
             return
+        group = self._groups.get(request.group)
         found = {}
         for name in request.partitions:
             committed = None if group is None else group.offsets.get(name)
-            if group is not None and request.require_stable and group.is_unstable(name):
+            if group is not None and request.require_stable and self._is_unstable(group, name):
                 found[name] = (errors.UNSTABLE_OFFSET_COMMIT, NO_OFFSET_COMMITTED)
             else:
                 found[name] = (
@@ -975,6 +1025,11 @@ class GroupCoordinator:
                     NO_OFFSET_COMMITTED if committed is None else committed.offset,
                 )
         self._respond(message, OffsetFetchResponse(found))
+
+    def _is_unstable(self, group: Group, name: str) -> bool:
+        """Return whether what is committed of a partition may be about to change: by a transaction, or by a commit that was not waited for."""
+        waits = self._behaviours.group_answers_wait_for_writes
+        return group.is_pending(name) if waits else group.is_unstable(name)
 
     def _expire_offsets(self) -> bool:
         """Forget old offsets, and groups of which nothing is left (``cleanupGroupMetadata``); return whether any are left."""

@@ -473,3 +473,65 @@ def test_what_is_not_replicated_is_told_to_nobody() -> None:
     heard = app.send(ConsumerGroupHeartbeatRequest("g", "a", 1), coordinator)
     app.wait(2)
     assert joined == heard == []
+
+
+def with_a_write_under_way(release: str = "4.3", behaviours: dict[str, Any] | None = None) -> Members:
+    """Return a group of a member "a", whose coordinator has just written what another group commits: the followers stand still."""
+    app = Members(release, behaviours)
+    app.beat("a")
+    app.wait(1)
+    for broker in range(3):
+        if broker != app.coordinator:
+            app.cluster.pause_broker(broker)
+    app.send(OffsetCommitRequest("other", NO_GENERATION, NO_MEMBER, NO_INSTANCE, {"t-0": 1}))
+    app.wait(0.1)
+    return app
+
+
+def resume_followers(app: Members) -> None:
+    for broker in range(3):
+        if broker != app.coordinator:
+            app.cluster.resume_broker(broker)
+
+
+REQUESTS = (
+    ConsumerGroupHeartbeatRequest("g", "a", 1, NO_INSTANCE),
+    OffsetFetchRequest("g", ("t-0",), True, "a", 1),
+)
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_what_rests_on_a_write_is_told_when_that_is_committed(request_: Any) -> None:
+    app = with_a_write_under_way()
+    answers = app.send(request_)
+    app.wait(1)
+    assert answers == []
+    resume_followers(app)
+    app.wait(1)
+    assert [answer.error for answer in answers] == [errors.NONE]
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [(REQUESTS[0], errors.COORDINATOR_NOT_AVAILABLE), (REQUESTS[1], errors.NOT_COORDINATOR)],
+)
+def test_who_waits_in_vain_for_a_write_is_told_so_when_its_own_time_is_over(
+    request_: Any, error: str
+) -> None:
+    """A coordinator that has been replaced and does not know it goes on so: nothing that it has written is ever committed."""
+    app = with_a_write_under_way()
+    app.wait(1)
+    answers = app.send(request_)
+    app.wait(4.9)
+    assert answers == []
+    app.wait(0.2)
+    assert [answer.error for answer in answers] == [error]
+    later = app.send(request_)
+    app.wait(0.5)
+    assert later == []
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_a_coordinator_may_answer_from_memory(request_: Any) -> None:
+    app = with_a_write_under_way(behaviours={"group_answers_wait_for_writes": False})
+    assert app.ask(request_).error == errors.NONE

@@ -454,3 +454,26 @@ def test_offsets_of_topics_that_no_member_reads_expire_while_a_group_has_members
 def test_a_group_belongs_to_the_partition_of_its_id() -> None:
     """The document that tells of this group names partition 11, which is a slip of it."""
     assert partition_for("console-consumer-49366", 50) == 19
+
+
+@pytest.mark.parametrize(("release", "waits"), [("3.9", False), ("4.0", True)])
+@pytest.mark.parametrize("leaves", [True, False])
+def test_since_4_0_a_member_is_answered_when_what_was_written_before_is_committed(
+    release: str, *, waits: bool, leaves: bool
+) -> None:
+    app = Application(release)
+    member = app.member()
+    leave = LeaveGroupRequest("g", member.member, NO_INSTANCE)
+    beat = HeartbeatRequest("g", member.generation, member.member, NO_INSTANCE)
+    followers = [broker for broker in range(3) if broker != app.coordinator]
+    for broker in followers:
+        app.cluster.pause_broker(broker)
+    app.send(OffsetCommitRequest("g", member.generation, member.member, NO_INSTANCE, {"t-0": 7}))
+    app.wait(0.1)
+    answers = app.send(leave if leaves else beat)
+    app.wait(1)
+    assert [answer.error for answer in answers] == ([] if waits else [errors.NONE])
+    for broker in followers:
+        app.cluster.resume_broker(broker)
+    app.wait(1)
+    assert [answer.error for answer in answers] == [errors.NONE]
