@@ -40,6 +40,7 @@ from harrow.cluster_model.events import (
     Event,
     HighWatermarkSet,
     LogLost,
+    LogTruncated,
     MetadataLogLost,
     UnflushedLost,
     event_fields,
@@ -296,17 +297,27 @@ class Index:
 
     @cached_property
     def forgetful_partitions(self) -> Sequence[str]:
-        """The partitions of which a leader began with less than had been committed, in the order in which that happened."""
+        """The partitions of which a log lost what had been committed, in the order in which that was seen.
+
+        A leader began with less than that, or a replica cut off what its high watermark had passed: another history had taken its place.
+        """
         committed: dict[str, int] = {}
+        passed: dict[tuple[str, int], int] = {}
         found: dict[str, None] = {}
-        for _, event in self.raw_events(HighWatermarkSet, BecameLeader):
+        for _, event in self.raw_events(HighWatermarkSet, BecameLeader, LogTruncated):
             if event[1] == BecameLeader.name:
                 led = BecameLeader(event[0], *event[2:])
                 if led.start_offset < committed.get(led.partition, 0):
                     found[led.partition] = None
+            elif event[1] == LogTruncated.name:
+                cut = LogTruncated(event[0], *event[2:])
+                if cut.to_offset < passed.get((cut.partition, cut.broker), 0):
+                    found[cut.partition] = None
             else:
                 raised = HighWatermarkSet(event[0], *event[2:])
                 committed[raised.partition] = max(raised.hw, committed.get(raised.partition, 0))
+                place = raised.partition, raised.broker
+                passed[place] = max(raised.hw, passed.get(place, 0))
         return tuple(found)
 
     @cached_property

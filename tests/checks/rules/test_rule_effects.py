@@ -439,3 +439,27 @@ def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
         )
     (finding,) = app.judge("offset-regression").findings
     assert finding.permitted_by == permitted_by
+
+
+@pytest.mark.parametrize(
+    ("cut_to", "unclean", "setting"),
+    [(1, True, "unclean.leader.election.enable=true"), (2, True, None), (1, False, None)],
+)
+def test_a_coordinators_log_may_be_as_long_as_what_was_committed_and_yet_another(
+    cut_to: int, setting: str | None, *, unclean: bool
+) -> None:
+    """Broker 1 is elected with as much as broker 0 had committed; when that follows, it cuts off what it had."""
+    app = ApplicationRun()
+    offsets = "__consumer_offsets-0"
+    app.run.elect(0, 0, (0,), partition=offsets)
+    app.run.append(0, "x", "y", partition=offsets)
+    app.run.raise_hw(2, 0, partition=offsets)
+    app.run.replicate(1, "x", "z", partition=offsets)
+    app.run.elect(1, 1, (1,), unclean=unclean, partition=offsets)
+    app.run.truncate(0, cut_to, partition=offsets)
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)")
+    app.write("app:1(a)")
+    (finding,) = app.judge("doubled-effect").findings
+    assert finding.permitted_by == setting
