@@ -107,20 +107,20 @@ class LogFile:
         self.log_end_offset = batch.next_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that has a record at or after *offset*; all, and begin there, if that is below the first segment."""
+        """Drop every batch that has a record at or after *offset*, and end there; all, and begin there, if that is below the first segment."""
         segments = self.segments
         if offset < segments[0].base_offset:
             self.start_anew_at(offset)
             return
-        end = self.log_end_offset
+        end = min(self.log_end_offset, offset)
         while self.batches and self.batches[-1].next_offset > offset:
             batch = self.batches.pop()
-            end = batch.base_offset
             self.base_offsets.pop()
-            while segments[-1].base_offset > end:
+            while segments[-1].base_offset > batch.base_offset:
                 segments.pop()
             segments[-1].size_bytes -= batch.size_bytes
-        self.log_end_offset = end = min(end, offset)
+        # Also where that is in the midst of a batch: one below the log start is cut there (``Log.truncateTo``).
+        self.log_end_offset = end
         # A segment goes that begins at the end, unless it tells where that is: compaction may have emptied what is before it.
         last = self.batches[-1].next_offset if self.batches else segments[0].base_offset
         while len(segments) > 1 and segments[-1].base_offset > (end if last < end else end - 1):

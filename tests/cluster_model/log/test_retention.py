@@ -92,6 +92,21 @@ def test_a_segment_that_is_cut_back_to_nothing_begins_with_the_next_batch() -> N
     assert bases(disk.log_file(P)) == [0]
 
 
+def test_a_log_that_is_cut_where_it_begins_in_the_midst_of_a_batch_is_empty_from_there_on() -> None:
+    """It does not begin earlier than before: its follower takes the leader's whole batch then (KAFKA-6975)."""
+    disk = Disk()
+    log = UnifiedLog(P, disk, V2_4)
+    for values in (("a", "b"), ("c", "d", "e")):
+        log.append_as_leader(RecordBatch(values, -1, -1, size_bytes=20), 0)
+    log.update_high_watermark(5)
+    assert log.increment_log_start_offset(3)
+    log.truncate_to(3)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
+    disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 3})
+    again = UnifiedLog(P, disk, V2_4)
+    assert (again.log_start_offset, again.log_end_offset, again.batches) == (3, 3, [])
+
+
 # What is deleted
 
 ONE_EACH = {"segment_bytes": 14}
