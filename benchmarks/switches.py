@@ -29,7 +29,7 @@ OF_COORDINATORS: Final = {
     *("transaction_abortable_error", "producer_fenced_error", "transaction_begins_at_zero"),
     *("init_transactions_times_out", "end_transaction_times_out", "stable_offset_fetch"),
     *("member_id_required", "static_members_fenced", "static_leader_skips_assignment"),
-    *("syncs_expire", "offsets_kept_while_read"),
+    *("syncs_expire", "offsets_kept_while_read", "group_answers_wait_for_writes"),
 }
 """What is about transactions or groups, which `swarm-eos` alone has."""
 OF_DISKS: Final = {
