@@ -27,11 +27,11 @@ class LogEnds:
         _TAKES[name](self, *fields)
 
     def _raise(self, broker: int, partition: str, hw: int) -> None:
-        self.of(broker, partition).high_watermark = hw
+        self.of(broker, partition).raise_high_watermark(hw, 0)
 
     def _open(self, broker: int, partition: str, leo: int, hw: int) -> None:
         self._cut(broker, partition, leo)
-        self._raise(broker, partition, hw)
+        self.of(broker, partition).begin_with(hw, 0)
 
     def _truncate(self, broker: int, partition: str, _: int, end: int, __: str) -> None:
         self._cut(broker, partition, end)

@@ -185,6 +185,8 @@ class ReplicaState:
     the replica will begin with. Power loss takes nothing below ``flushed``. ``leader`` is the broker that the
     replica follows, ``isr`` the ISR as it knows it while it leads. ``removed`` are the records that it has lost,
     in the order in which it lost them. ``transactions`` are those that have begun in it, in order.
+    ``stable_offset`` is how far the high watermark has got since the log was opened or cut: a marker below it is committed,
+    also where the high watermark went back, as a follower's does that hears of its leader's.
     """
 
     broker: int
@@ -192,6 +194,7 @@ class ReplicaState:
     leo: int = 0
     log_start: int = 0
     high_watermark: int = 0
+    stable_offset: int = 0
     checkpointed_high_watermark: int = 0
     flushed: int = 0
     is_open: bool = False
@@ -212,14 +215,17 @@ class ReplicaState:
 
     @property
     def lso(self) -> int:
-        """The last stable offset: below it all transactions have ended, and their markers are committed."""
+        """The last stable offset: below it all transactions have ended, and their markers are committed.
+
+        A broker forgets a transaction once its high watermark has passed the marker (``ProducerStateManager.removeUnreplicatedTransactions``).
+        """
         return min(
             [
                 self.high_watermark,
                 *(
                     known.first_offset
                     for known in self.transactions
-                    if known.marker_offset is None or known.marker_offset >= self.high_watermark
+                    if known.marker_offset is None or known.marker_offset >= self.stable_offset
                 ),
             ]
         )
@@ -244,8 +250,14 @@ class ReplicaState:
     def raise_high_watermark(self, high_watermark: int, number: int) -> None:
         """Set it, and note which records it has passed."""
         self.high_watermark = high_watermark
+        self.stable_offset = max(high_watermark, self.stable_offset)
         if self.log:
             self.commit(number)
+
+    def begin_with(self, high_watermark: int, number: int) -> None:
+        """Have the high watermark of the checkpoint: a new process reads again which transactions have ended, and takes no marker above it for committed."""
+        self.stable_offset = 0
+        self.raise_high_watermark(high_watermark, number)
 
     def commit(self, number: int) -> None:
         """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
@@ -281,6 +293,8 @@ class ReplicaState:
         if cause == TRUNCATED:
             # What goes with power or disk goes from a log without a process: the watermark stays what it had.
             self.high_watermark = min(self.high_watermark, leo)
+        # What is left of the log is read again (``ProducerStateManager.truncateAndReload``).
+        self.stable_offset = min(self.high_watermark, leo)
         self.flushed = min(self.flushed, leo)
         self._committed = min(self._committed, kept)
 
@@ -493,7 +507,7 @@ class PartitionState:
         replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
         replica.forget_given_up()
         replica.transactions.clear()
-        replica.leo = replica.flushed = replica.high_watermark = event.offset
+        replica.leo = replica.flushed = replica.high_watermark = replica.stable_offset = event.offset
 
     def _cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
         cause, reason = (POWER_LOSS, "torn") if event.torn else (CORRUPTION, "bad CRC")
@@ -505,7 +519,7 @@ class PartitionState:
             replica.cut(event.leo, number, event.at_us, TRUNCATED, "not found again")
         replica.leo = event.leo
         replica.is_open = True
-        replica.raise_high_watermark(event.hw, number)
+        replica.begin_with(event.hw, number)
 
     def _flush(self, _: int, event: events.LogFlushed) -> None:
         self.replica(event.broker).flushed = event.offset

@@ -228,6 +228,24 @@ def test_a_transaction_is_open_until_its_marker_is_committed_and_again_when_that
     assert (replica.lso, replica.transactions) == (0, [])
 
 
+def test_a_marker_that_was_committed_stays_so_where_the_high_watermark_goes_back_and_not_in_a_new_process() -> (
+    None
+):
+    """A follower takes its high watermark from its leader, which may know less (``UnifiedLog.updateHighWatermark``)."""
+    went_back: list[TraceEvent] = [
+        append(1, 0, 0, "a"),
+        (1, "transaction_begun", 0, P, 7, 0, 0),
+        (2, "append", 0, P, 1, 0, 7, -1, ()),
+        (2, "transaction_marker", 0, P, 7, 0, 0, 1, True, 3),
+        (3, "hw", 0, P, 2),
+        (4, "hw", 0, P, 1),
+    ]
+    replica = replayed(*went_back).partitions[P].replicas[0]
+    assert (replica.high_watermark, replica.lso) == (1, 1)
+    replica = replayed(*went_back, (5, "recover", 0, P, 2, 1)).partitions[P].replicas[0]
+    assert (replica.high_watermark, replica.lso) == (1, 0)
+
+
 def test_the_last_stable_offsets_of_a_trace_are_those_of_the_logs() -> None:
     cluster = TransactionsCluster()
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))

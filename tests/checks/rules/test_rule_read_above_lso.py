@@ -1,0 +1,49 @@
+"""read-above-lso: what a broker may serve to a consumer with read_committed, by the markers in its log and its high watermark."""
+
+from typing import Any
+
+from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+OF_PRODUCER = {"partition": PARTITION, "producer_id": 7, "producer_epoch": 0, "first_offset": 0}
+
+
+def ended_transaction(*high_watermarks: int) -> RunBuilder:
+    """Broker 0 has a record at offset 0, and the marker of its transaction at 1."""
+    run = RunBuilder()
+    run.elect(0, 0, (0, 1))
+    run.append(0, "a")
+    run.event("transaction_begun", broker=0, **OF_PRODUCER)
+    run.append(0, "<commit>")
+    run.event("transaction_marker", broker=0, **OF_PRODUCER, offset=1, committed=True, coordinator_epoch=0)
+    for high_watermark in high_watermarks:
+        run.raise_hw(high_watermark, 0)
+    return run
+
+
+def served(run: RunBuilder) -> str:
+    """Broker 0 serves offset 0 to a consumer with read_committed."""
+    place: dict[str, Any] = {"broker": 0, "partition": PARTITION, "client": "consumer"}
+    run.event("served", **place, offset=0, end_offset=1, hw=1)
+    run.poll((0, "a"), isolation_level="read_committed")
+    return run.judge("read-above-lso").status
+
+
+def test_a_transaction_whose_marker_is_not_committed_is_above_the_last_stable_offset() -> None:
+    assert served(ended_transaction(1)) == "violated"
+
+
+def test_a_transaction_stays_readable_where_the_high_watermark_goes_back_below_its_marker() -> None:
+    """A follower that hears of its leader's high watermark, which is elected next: it has seen the marker committed."""
+    assert served(ended_transaction(2, 1)) == "held"
+
+
+def test_a_transaction_is_open_again_where_its_marker_was_cut_off() -> None:
+    run = ended_transaction(2)
+    run.truncate(0, 1)
+    assert served(run) == "violated"
+
+
+def test_a_broker_that_starts_anew_takes_no_marker_above_its_high_watermark_for_committed() -> None:
+    run = ended_transaction(2, 1)
+    run.event("recover", broker=0, partition=PARTITION, leo=2, hw=1)
+    assert served(run) == "violated"
