@@ -3,7 +3,7 @@
 They are found as in any history; what a run adds is the cause, where the trace has it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -62,15 +62,16 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     first, end = order.between(*details["offsets"])
     skipped = order.offsets[first:end]
     holes = compaction.holes(index, finding.partition, range(*details["offsets"]), until_us)
-    due = [
-        offset
+    owed = {
+        offset: [
+            value
+            for value in order.values_at[offset]
+            if not _is_left_out(index, details["process"], finding.partition, value)
+        ]
         for offset in skipped
         if offset not in holes
-        and not all(
-            _is_left_out(index, details["process"], finding.partition, value)
-            for value in order.values_at[offset]
-        )
-    ]
+    }
+    due = {offset: values for offset, values in owed.items() if values}
     if skipped and not due:
         return None
     left = [order.values_at[offset] for offset in due]
@@ -92,18 +93,22 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     return _by_fate(index, finding, due) or _by_loss(index, finding)
 
 
-def _by_fate(index: Index, finding: Finding, offsets: Sequence[int]) -> Finding | None:
-    """Explain what a consumer with read_committed passed over because the log has it as aborted, or as open: who decided so."""
+def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]]) -> Finding | None:
+    """Explain what a consumer with read_committed passed over because the log has it as aborted, or as open: who decided so.
+
+    Where another record stands by now, aborted or not, the one that was due was lost, and its transaction has decided nothing.
+    """
     consumer = index.evidence.consumers.get(dict(finding.details)["process"])
     if consumer is None or not consumer.read_committed:
         return None
     fates = index.fates(finding.partition)
+    offsets = [offset for offset in due if index.standing_at(finding.partition, offset) in due[offset]]
     if not offsets or any(offset not in fates or fates[offset].state == COMMITTED for offset in offsets):
         return None
-    value = index.standing_at(finding.partition, offsets[0])
-    if value is None:
-        return None
-    part = TransactionPart(finding.partition, offsets[0], value, fates[offsets[0]])
+    offset = offsets[0]
+    value = index.standing_at(finding.partition, offset)
+    assert value is not None, "nothing was due where it stands"
+    part = TransactionPart(finding.partition, offset, value, fates[offset])
     story = Story(index, finding.partition)
     return _explained(finding, story, explain_aborted(story, part))
 

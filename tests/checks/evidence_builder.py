@@ -4,6 +4,7 @@ Nothing here decides anything: a test says what each broker did, and the builder
 writes it down in all the places where rules look.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from harrow.checks.evidence import ConsumerSettings, Evidence, FinalLog, PartitionSettings, ProducerSettings
@@ -51,6 +52,8 @@ class RunBuilder:
         self.read_back: set[str] = set()
         self.consumers: dict[int, ConsumerSettings] = {}
         self.held_up: dict[str, int] = {}
+        self.in_transactions: set[str] = set()
+        """The values that logs have as parts of transactions, which the next marker ends."""
         self._open_sends: dict[str, int] = {}
 
     # Clients
@@ -280,7 +283,9 @@ class RunBuilder:
             partitions=dict.fromkeys(self.logs or (PARTITION,), self.settings),
             replicas={
                 partition: {
-                    broker: final_log(log, self.high_watermarks.get((partition, broker), 0))
+                    broker: final_log(
+                        log, self.high_watermarks.get((partition, broker), 0), self.in_transactions
+                    )
                     for broker, log in logs.items()
                 }
                 for partition, logs in self.logs.items()
@@ -297,7 +302,9 @@ class RunBuilder:
         return RULES[rule].judge(Index(evidence))
 
 
-def final_log(records: list[tuple[str, int]], high_watermark: int) -> FinalLog:
+def final_log(
+    records: list[tuple[str, int]], high_watermark: int, in_transactions: Collection[str] = ()
+) -> FinalLog:
     """Return a log of one batch for each (value, leader epoch)."""
     epochs: dict[int, int] = {}
     for offset, (_, epoch) in enumerate(records):
@@ -315,6 +322,7 @@ def final_log(records: list[tuple[str, int]], high_watermark: int) -> FinalLog:
                 base_sequence=-1,
                 values=() if value in MARKERS else (value,),
                 control_type=MARKERS.get(value),
+                is_transactional=value in in_transactions,
             )
             for offset, (value, epoch) in enumerate(records)
         ),

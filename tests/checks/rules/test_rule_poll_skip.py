@@ -2,7 +2,12 @@
 
 import pytest
 
+from harrow.campaigns.record.phrases import because
+from harrow.checks.finding import Finding
+from harrow.cluster_model.history import FAIL, OK
 from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+COMMITTED = "read_committed"
 
 
 @pytest.mark.parametrize("unclean", [True, False])
@@ -25,3 +30,48 @@ def test_a_place_may_be_passed_over_whose_record_an_unclean_leader_had_elsewhere
     result = run.judge("int-poll-skip")
     assert result.status == ("permitted" if unclean else "violated")
     assert {finding.value for finding in result.findings} == {"d"}
+
+
+def passed_over_aborted(run: RunBuilder, outcome: str) -> Finding:
+    """A transaction is aborted in the log, and a consumer goes over it from a to b; its application was told *outcome*."""
+    producer = run.producer()
+    run.in_transactions.add("aborted")
+    run.transaction(producer, outcome, "aborted")
+    for broker in (0, 1):
+        run.append(broker, "<abort>")
+    run.write(producer, "b", 0, 1)
+    run.poll((0, "a"), (3, "b"), isolation_level=COMMITTED)
+    (finding,) = run.judge("int-poll-skip").findings
+    return finding
+
+
+@pytest.mark.parametrize("with_power", [True, False])
+def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborted(
+    *, with_power: bool
+) -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "a", 0, 1)
+    run.write(producer, "lost", 0, 1)
+    run.poll((0, "a"), (1, "lost"), isolation_level=COMMITTED)
+    for broker in (1, 0):
+        if with_power:
+            run.lose_power(broker, 1)
+        else:
+            run.truncate(broker, 1)
+    run.elect(0, 1, (0, 1))
+    finding = passed_over_aborted(run, FAIL)
+    assert finding.permitted_by == ("log.flush.interval.messages" if with_power else None)
+    assert "is aborted" not in because(finding)
+
+
+def test_what_was_aborted_although_it_was_acked_was_passed_over() -> None:
+    run = RunBuilder()
+    run.elect(0, 0, (0, 1))
+    run.write(run.producer(), "a", 0, 1)
+    finding = passed_over_aborted(run, OK)
+    assert finding.permitted_by is None
+    assert "is aborted, although its application was told that its transaction is committed" in because(
+        finding
+    )
