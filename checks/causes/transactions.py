@@ -1,21 +1,29 @@
 """How transactions went: what their applications asked for, what coordinators wrote, and which markers logs got.
 
 What a transaction was promised is lost where a log lost the records that decided about it: those of `__transaction_state`, or
-markers. `lost_decision` says what permits that.
+markers. `lost_decision` says what permits that. Where it is known which decision an application was told otherwise about,
+`forgotten_commit` asks for that one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from harrow.checks import prevention as preventions
-from harrow.checks.causes.loss import Cause
-from harrow.checks.causes.story import Story
+from harrow.checks.causes.loss import Cause, explain_replaced
+from harrow.checks.causes.story import AFTER, Story
+from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import cause, link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
+from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.transaction_fates import TransactionFate
 from harrow.cluster_model import events
+from harrow.cluster_model.coordinators.coordinator_log import value_in
 from harrow.cluster_model.coordinators.internal_topics import partition_for
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
+    COMPLETE_COMMIT,
+    PREPARE_COMMIT,
+)
 from harrow.cluster_model.topology import TRANSACTION_STATE
 
 ENDS: Final = {True: "committed", False: "aborted"}
@@ -77,6 +85,14 @@ def log_lost_disk(*, place: events.PartitionName) -> str:
     return f"a replica of {place} lost its disk, or what was on it"
 
 
+@cause("commit-forgotten")
+def commit_forgotten(
+    *, transactional_id: events.Text, place: events.PartitionName, setting: events.Text
+) -> str:
+    """A coordinator did not know any more that it had committed, and its client was told so."""
+    return f"{place} has lost that the transaction of {transactional_id} is committed ({setting}), so that its coordinator knew nothing of it"
+
+
 def coordinator_partition(index: Index, transactional_id: str) -> str | None:
     """Return the partition whose leader coordinates a transactional id; None where the run does not tell how many there are."""
     count = sum(name.startswith(f"{TRANSACTION_STATE}-") for name in index.evidence.partitions)
@@ -109,6 +125,76 @@ def lost_decision(index: Index, partitions: Iterable[str], since: int) -> Cause 
             else:
                 return Cause((log_lost_disk.conclude(place=name),), DISK_FAILURE)
     return None
+
+
+def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> Cause | None:
+    """Return what permits an application to be told that its transaction is aborted although it is committed: the coordinator's log lost that.
+
+    A marker has committed the record at *offset*, and by the time the application was told, the leader of the coordinator's partition
+    had nothing that says so. What it had, it knew. A producer whose coordinator has lost its id can only abort (``TransactionManager.EndTxnHandler``).
+    """
+    index, until = story.index, story.index.position_at(until_us)
+    stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
+    if stored is None:
+        return None
+    found = (
+        (number, event)
+        for number, event in story.events(events.TransactionMarkerWritten)
+        if number > stored.number and event.producer_id == stored.producer_id and event.committed
+        if 0 <= event.first_offset <= offset < event.offset
+    )
+    line, marker = next(found, (0, None))
+    if marker is None:
+        return None
+    for transactional_id in transactional_ids(index, marker.producer_id):
+        place = coordinator_partition(index, transactional_id)
+        decided = () if place is None else _commits(index, place, transactional_id, marker)
+        decided = [entry for entry in decided if stored.number < entry.number <= until]
+        if place is None or not decided or _is_led_with(Story(index, place), decided, until):
+            continue
+        lost = explain_replaced(index, place, decided[0].value, decided[0].offset)
+        if lost.permitted_by is not None:
+            tell_states(story, marker.producer_id, stored.number, line + AFTER)
+            _tell_marked(story, line, marker)
+            forgotten = commit_forgotten.conclude(
+                transactional_id=transactional_id, place=place, setting=lost.permitted_by
+            )
+            return Cause((forgotten,), lost.permitted_by, lost.prevented_by)
+    return None
+
+
+def _commits(
+    index: Index, place: str, transactional_id: str, marker: events.TransactionMarkerWritten
+) -> Sequence[LogEntry]:
+    """Return the copies of what a coordinator wrote of the decision that a marker tells, in the order of storing."""
+    found = [
+        entry
+        for text, entries in index.partition(place).by_value.items()
+        if _is_commit(text, transactional_id, marker)
+        for entry in entries
+    ]
+    return sorted(found, key=lambda entry: entry.number)
+
+
+def _is_commit(text: str, transactional_id: str, marker: events.TransactionMarkerWritten) -> bool:
+    if not text.startswith(f"{transactional_id} {{"):
+        return False
+    known = value_in(text, transactional_id)
+    is_of_marker = (known["producer_id"], known["producer_epoch"]) == (
+        marker.producer_id,
+        marker.producer_epoch,
+    )
+    return is_of_marker and known["state"] in (PREPARE_COMMIT, COMPLETE_COMMIT)
+
+
+def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
+    """Return whether who leads at a line, in the latest epoch that has begun, has one of some records."""
+    led = [
+        (event.leader_epoch, event.broker)
+        for number, event in story.events(events.BecameLeader)
+        if number <= until
+    ]
+    return bool(led) and has_copy(copies, max(led)[1], until)
 
 
 def lost_marker(index: Index, partition: str, offset: int) -> Cause | None:
@@ -191,17 +277,18 @@ def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | No
     """Tell which marker decided about a record, and return its line; None where the trace has it not."""
     for number, event in story.index.events(events.TransactionMarkerWritten, partition=partition):
         if event.offset == fate.marker_offset and event.producer_id == fate.producer_id:
-            story.tell(
-                number,
-                transaction_marked(
-                    event.at_us,
-                    event.broker,
-                    place=partition,
-                    offset=event.offset,
-                    committed=event.committed,
-                    producer_id=event.producer_id,
-                ),
-                decides=True,
-            )
+            _tell_marked(story, number, event)
             return number
     return None
+
+
+def _tell_marked(story: Story, number: int, event: events.TransactionMarkerWritten) -> None:
+    marked = transaction_marked(
+        event.at_us,
+        event.broker,
+        place=event.partition,
+        offset=event.offset,
+        committed=event.committed,
+        producer_id=event.producer_id,
+    )
+    story.tell(number, marked, decides=True)

@@ -1,11 +1,14 @@
 """What transactions have aborted: who may read it, who may leave it out, and what is behind one that never ends."""
 
+import json
+
 import pytest
 
 from harrow.campaigns.record.phrases import because
-from harrow.cluster_model.history import FAIL, INFO, OK
-from tests.checks.evidence_builder import RunBuilder
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN
+from tests.checks.evidence_builder import PARTITION, RunBuilder
 
+STATE = "__transaction_state-0"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
@@ -36,6 +39,64 @@ def test_that_one_reads_committed_counts_whoever_else_has_read_it() -> None:
     (finding,) = run.judge("G1a").findings
     assert finding.permitted_by is None
     assert "of process 1" in because(finding)
+
+
+def committed_and_told_otherwise(fate: str, *, unclean: bool = False) -> RunBuilder:
+    """A transaction is committed and read; *fate* is that of what its coordinator wrote of it, before the application is told of an abort."""
+    run = RunBuilder(unclean_leader_election=unclean)
+    producer = run.producer()
+    for partition in (PARTITION, STATE):
+        run.elect(0, 0, (0, 1), partition=partition)
+    of_producer = {"producer_id": -1, "producer_epoch": 1}
+    sent = ((SEND, PARTITION, "a"),)
+    run.history.add(producer, INVOKE, TXN, sent, run.tick())
+    run.append(0, "a")
+    known = {"transactional_id": "app", "state": "PrepareCommit"}
+    decision = f"app {json.dumps({**of_producer, 'state': known['state']})}"
+    if fate != "never written":
+        run.append(0, decision, partition=STATE)
+    if fate not in ("never written", "not copied"):
+        run.replicate(1, decision, partition=STATE)
+    run.event("transaction_state", broker=0, **of_producer, **known, partitions=(PARTITION,))
+    run.append(0, "<commit>")
+    run.event(
+        "transaction_marker",
+        **{"broker": 0, "partition": PARTITION, **of_producer, "first_offset": 0, "offset": 1},
+        committed=True,
+        coordinator_epoch=0,
+    )
+    run.poll((0, "a"), isolation_level=COMMITTED)
+    for broker in {"lost by all": (1, 0), "lost by a follower": (1,)}.get(fate, ()):
+        run.lose_power(broker, 0, STATE)
+    for broker in (1, 0) if fate == "cut off" else ():
+        run.truncate(broker, 0, partition=STATE)
+    leader = 1 if fate == "not copied" else 0
+    run.elect(leader, 1, (leader,), unclean=fate == "not copied", partition=STATE)
+    run.history.add(producer, FAIL, TXN, sent, run.tick())
+    return run
+
+
+@pytest.mark.parametrize(
+    ("fate", "unclean", "permitted_by"),
+    [
+        ("lost by all", False, "log.flush.interval.messages"),
+        ("not copied", True, "unclean.leader.election.enable=true"),
+        ("not copied", False, None),
+        ("lost by a follower", False, None),
+        ("cut off", False, None),
+        ("kept", True, None),
+        ("never written", True, None),
+    ],
+)
+def test_a_committed_record_may_be_told_as_aborted_where_its_coordinator_has_lost_the_decision(
+    fate: str, permitted_by: str | None, *, unclean: bool
+) -> None:
+    """A producer whose id the coordinator does not know any more can only abort (``INVALID_PRODUCER_ID_MAPPING``)."""
+    (finding,) = committed_and_told_otherwise(fate, unclean=unclean).judge("G1a").findings
+    assert finding.permitted_by == permitted_by
+    assert (f"{STATE} has lost that the transaction of app is committed" in because(finding)) == (
+        permitted_by is not None
+    )
 
 
 def test_a_send_that_failed_without_a_transaction_is_for_nobody() -> None:
