@@ -15,7 +15,15 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.promise import CLOCK_SKEW
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
-from harrow.cluster_model.events import BecameLeader, DeleteRecordsObeyed, LeaderElected, LogStartRaised
+from harrow.cluster_model.events import (
+    BecameFollower,
+    BecameLeader,
+    DeleteRecordsObeyed,
+    LeaderElected,
+    LogStartedAnew,
+    LogStartRaised,
+    LogStartReverted,
+)
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.unified_log import (
     DELETE_RECORDS,
@@ -50,6 +58,8 @@ def deletion_of(
     other copies become.
     """
     copy = _decision(copies, last_held(index, partition, copies))
+    if copy is None:
+        copy = _decision_before_successor(index, partition, copies)
     removed = None if copy is None else copy.removed
     if copy is None or removed is None:
         return None
@@ -123,11 +133,38 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
             return None  # It was stored after a truncation, of which the checkpoint knows nothing.
         if removed.reason != LEADER_LOG_START:
             return copy
-        of_leader = [
-            other for other in copies if other.broker == removed.leader and end_of(other) < removed.number
-        ]
-        copy = max(of_leader, key=end_of, default=None)
+        copy = _last_before(copies, removed.leader, removed.number)
     return None
+
+
+def _decision_before_successor(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+    """Return the copy that had been deleted where a record came back, and not to the leader that was elected next.
+
+    A log begins earlier again when no checkpoint had its later start. A follower that had begun its own anew where that began has
+    nothing of before, and takes it from all others once it leads.
+    """
+    last, end, successor = last_leader_with(index, partition, copies)
+    if last is None or successor is None or end_of(last) < end:
+        return None
+    moves: Sequence[TraceLine[LogStartedAnew | LogStartReverted]]
+    moves = index.events(LogStartedAnew, LogStartReverted, partition=partition)
+    own = [(number, event) for number, event in moves if event.broker == successor and number < end]
+    if not own or not isinstance(own[-1][1], LogStartedAnew) or own[-1][1].offset <= last.offset:
+        return None
+    began, _ = own[-1]
+    followed = [
+        event.leader
+        for number, event in index.events(BecameFollower, partition=partition)
+        if event.broker == successor and number < began
+    ]
+    deleted = _last_before(copies, followed[-1], began) if followed else None
+    return _decision(copies, deleted)
+
+
+def _last_before(copies: Sequence[LogEntry], broker: int, line: int) -> LogEntry | None:
+    """Return the copy that a broker's log let go last before a line."""
+    gone = [copy for copy in copies if copy.broker == broker and end_of(copy) < line]
+    return max(gone, key=end_of, default=None)
 
 
 def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:

@@ -176,6 +176,40 @@ def test_who_was_elected_while_it_followed_a_deletion_has_it_from_its_leader() -
     assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
+def came_back(*, asked: int, begins_anew: bool) -> RunBuilder:
+    """Return a run in which broker 0 deletes m0, begins its log with m0 again, and is succeeded by broker 1, which had none of it."""
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.event("follower", broker=1, partition=P, leader_epoch=0, leader=0)
+    run.at(1)
+    run.write(producer, "m0", 0)
+    run.event("delete_records_obeyed", broker=0, partition=P, offset=asked)
+    expired(run, 0, DELETE_RECORDS)
+    if begins_anew:
+        run.event("log_started_anew", broker=1, partition=P, leo=0, offset=1)
+    run.stop(0)
+    run.event("log_start_reverted", broker=0, partition=P, from_offset=1, to_offset=0)
+    run.elect(1, 1, (1,))
+    expired(run, 0, LEADER_LOG_START)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("asked", "begins_anew", "wanted"),
+    [
+        (1, True, Deletion(DELETE_RECORDS, was_due=True)),
+        (0, True, Deletion(DELETE_RECORDS, was_due=False)),
+        # Who has nothing of it for another reason has not taken it from where the log began.
+        (1, False, None),
+    ],
+)
+def test_a_record_that_came_back_with_an_earlier_log_start_goes_with_who_began_where_it_had_been_deleted(
+    *, asked: int, begins_anew: bool, wanted: Deletion | None
+) -> None:
+    assert found(judged(came_back(asked=asked, begins_anew=begins_anew), {RETENTION_MS: -1})) == wanted
+
+
 @pytest.mark.parametrize(
     ("read", "retention_ms", "is_fine"), [(True, 1, True), (False, 1, False), (True, 60_000, False)]
 )
