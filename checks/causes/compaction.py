@@ -118,15 +118,26 @@ def _of_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
             yield from state.by_value.get(other, ())
 
 
-def is_superseded(index: Index, partition: str, value: Value) -> bool:
-    """Return whether a record is gone for a later one of its key, which can be read or went in its turn."""
+def is_superseded(index: Index, partition: str, value: Value, offset: int | None = None) -> bool:
+    """Return whether a record is gone for a later one of its key, which can be read or went in its turn.
+
+    Of one that was lost, sent again and acked at an *offset* that append counts as well: a log in which it stood before, and which
+    led in the meantime, takes nothing from it.
+    """
+    copies = index.partition(partition).by_value.get(str(value), ())
+    acked = [copy for copy in copies if copy.offset == offset]
+    return _is_superseded(index, partition, copies) or (
+        0 < len(acked) < len(copies) and _is_superseded(index, partition, acked)
+    )
+
+
+def _is_superseded(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
     state = index.partition(partition)
-    copies = state.by_value.get(str(value), ())
     taken = compaction_of(index, partition, copies)
     if taken is None:
         return False
     readable = index.readable(partition)
-    later = [entry for entry in _of_key(state, str(value)) if entry.offset > taken.copy.offset]
+    later = [entry for entry in _of_key(state, taken.copy.value) if entry.offset > taken.copy.offset]
     if any(entry.value in readable for entry in later):
         return True
     return any(

@@ -34,9 +34,9 @@ def find(index: Index) -> Iterable[Finding]:
             send = sends[place]
             if is_read_and_expired(index, partition, send.value, send.invoked_us):
                 continue
-            if compaction.is_superseded(index, partition, send.value) or compaction.is_read_and_expired(
-                index, partition, send.value
-            ):
+            if compaction.is_superseded(
+                index, partition, send.value, send.offset
+            ) or compaction.is_read_and_expired(index, partition, send.value):
                 continue
             story = Story(index, partition)
             aborted = aborted_parts(index, partition, send.value)

@@ -393,6 +393,39 @@ def test_an_older_append_of_a_value_stands_for_none_that_is_lost(*, cleaned_firs
     assert (finding.offset, finding.permitted_by) == (2, None)
 
 
+@pytest.mark.parametrize(("key", "is_lost"), [("a", False), ("b", True)])
+def test_a_record_that_was_sent_again_is_superseded_where_it_was_acked_though_a_log_led_in_which_it_stood_before(
+    key: str, *, is_lost: bool
+) -> None:
+    """m0 goes behind an unclean leader, is sent again, acked, and removed; broker 1, which has the m0 of before, leads for a while."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(1, 0, (1,))
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
+    run.send(producer, "m0")
+    run.append(1, "m0")
+    run.stop(1)
+    run.elect(0, 1, (0,), unclean=True)
+    keyed_at(run, producer, "x", "x", 0)
+    run.append(0, "m0")
+    run.raise_hw(2, 0)
+    run.acknowledge(0, 1, "m0")
+    run.ok(producer, "m0", 1)
+    keyed_at(run, producer, "m1", key, 0)
+    run.at(9)
+    cleaned(run, 0, 3, 1)
+    forget(run, 0, 1)
+    run.stop(0)
+    run.elect(1, 2, (1,), unclean=True)
+    run.stop(1)
+    run.elect(0, 3, (0,), unclean=True)
+    run.truncate(1, 0)
+    run.read_to_end(0)
+    index = judged(run)
+    assert is_superseded(index, P, "m0", 1) is not is_lost
+    assert [finding.value for finding in RULE.find(index)] == (["m0"] if is_lost else [])
+
+
 def test_an_ack_of_another_offset_than_that_of_the_record_breaks_the_promise_and_no_rule() -> None:
     run = RunBuilder()
     producer = run.producer()
