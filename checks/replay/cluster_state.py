@@ -143,8 +143,9 @@ class ClusterState:
 
     def _checkpoint(self, event: events.CheckpointWritten | events.CheckpointReverted) -> None:
         if event.kind == REPLICATION_OFFSET_CHECKPOINT:
+            number = self.number if isinstance(event, events.CheckpointWritten) else 0
             for partition, offset in event.offsets:
-                self.partition(partition).replica(event.broker).checkpointed_high_watermark = offset
+                self.partition(partition).replica(event.broker).checkpoint(offset, number)
 
     def _fail_log_dir(self, event: events.LogDirFailed) -> None:
         for name in event.partitions:

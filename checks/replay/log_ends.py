@@ -31,7 +31,7 @@ class LogEnds:
 
     def _open(self, broker: int, partition: str, leo: int, hw: int) -> None:
         self._cut(broker, partition, leo)
-        self.of(broker, partition).begin_with(hw, 0)
+        self.of(broker, partition).open(hw, 0)
 
     def _truncate(self, broker: int, partition: str, _: int, end: int, __: str) -> None:
         self._cut(broker, partition, end)

@@ -207,6 +207,9 @@ class ReplicaState:
     _committed: int = 0
     # What it has given up, by offset: until its segment is deleted it is on the disk still.
     _given_up: list[LogEntry] = field(default_factory=list)
+    # When its high watermark was checkpointed last, and what has been stored since below that.
+    _checkpointed: int = 0
+    _stored_since: list[LogEntry] = field(default_factory=list)
 
     @property
     def known_high_watermark(self) -> int:
@@ -247,17 +250,42 @@ class ReplicaState:
             for known in self.transactions
         )
 
+    def checkpoint(self, high_watermark: int, number: int) -> None:
+        """Note what the replica will begin with, and when that was written; 0 for an old file that a disk gave back."""
+        self.checkpointed_high_watermark = high_watermark
+        self._checkpointed = number
+
+    def open(self, high_watermark: int, number: int) -> None:
+        """Begin with the high watermark of the checkpoint, which has passed nothing that was stored after it was written.
+
+        A log that loses its end with its power, or is truncated, and is appended to again has other records below it. Which transactions
+        have ended is read again, and no marker above it is taken for committed.
+        """
+        self.is_open = True
+        self.high_watermark = self.stable_offset = high_watermark
+        passed = max(self._committed, bisect_left(self.log, high_watermark, key=_offset_of))
+        self._stored_since = []
+        for entry in self.log[self._committed : passed]:
+            if entry.number < self._checkpointed:
+                entry.committed = number
+            elif not entry.is_committed:
+                self._stored_since.append(entry)
+        self._committed = passed
+
     def raise_high_watermark(self, high_watermark: int, number: int) -> None:
         """Set it, and note which records it has passed."""
         self.high_watermark = high_watermark
         self.stable_offset = max(high_watermark, self.stable_offset)
+        self.commit_stored_since(number)
         if self.log:
             self.commit(number)
 
-    def begin_with(self, high_watermark: int, number: int) -> None:
-        """Have the high watermark of the checkpoint: a new process reads again which transactions have ended, and takes no marker above it for committed."""
-        self.stable_offset = 0
-        self.raise_high_watermark(high_watermark, number)
+    def commit_stored_since(self, number: int) -> None:
+        """Take the high watermark of the checkpoint for right: the replica leads, or a leader has told it one."""
+        for entry in self._stored_since:
+            if entry.removed is None and entry.offset < self.high_watermark:
+                entry.committed = number
+        self._stored_since = []
 
     def commit(self, number: int) -> None:
         """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
@@ -518,8 +546,7 @@ class PartitionState:
         if event.leo < replica.leo:
             replica.cut(event.leo, number, event.at_us, TRUNCATED, "not found again")
         replica.leo = event.leo
-        replica.is_open = True
-        replica.begin_with(event.hw, number)
+        replica.open(event.hw, number)
 
     def _flush(self, _: int, event: events.LogFlushed) -> None:
         self.replica(event.broker).flushed = event.offset
@@ -529,8 +556,9 @@ class PartitionState:
 
     # Leadership
 
-    def _lead(self, _: int, event: events.BecameLeader) -> None:
+    def _lead(self, number: int, event: events.BecameLeader) -> None:
         replica = self.replica(event.broker)
+        replica.commit_stored_since(number)
         replica.role, replica.leader, replica.leader_epoch = LEADER, event.broker, event.leader_epoch
         replica.isr = event.isr
 

@@ -1,5 +1,7 @@
 """Every copy of a record that ever was in a log, as the replay of the trace has it."""
 
+import pytest
+
 from harrow.checks.causes.story import Story
 from harrow.checks.index import Index
 from harrow.checks.replay.partition_state import POWER_LOSS, RETENTION, TRUNCATED, LogEntry, ReplicaState
@@ -85,6 +87,54 @@ def test_a_recovered_high_watermark_takes_nothing_back() -> None:
     copies = replay(run)
     assert copies.copies("m0")[0].is_committed
     assert not copies.copies("m1")[0].is_committed
+
+
+def reopened(offset: int) -> RunBuilder:
+    """Return a run in which broker 0 loses its power with m1, has m2 there instead, and opens its log with an old checkpoint."""
+    run = opened()
+    run.append(0, "m0", "m1")
+    run.raise_hw(2, 0)
+    kind = "replication-offset-checkpoint"
+    run.event("checkpoint", broker=0, kind=kind, offsets=(("t-0", offset),))
+    run.lose_power(0, 1)
+    run.append(0, "m2")
+    run.event("recover", broker=0, partition="t-0", leo=2, hw=offset)
+    return run
+
+
+def test_a_checkpoint_commits_nothing_that_was_stored_after_it() -> None:
+    run = reopened(2)
+    run.append(0, "m3")
+    copies = replay(run)
+    assert [copies.copies(f"m{n}")[0].is_committed for n in range(4)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("event", "is_committed"), [("checkpoint", True), ("checkpoint_reverted", False)])
+def test_a_checkpoint_commits_what_stood_there_when_it_was_written_and_not_when_a_disk_gave_it_back(
+    event: str, *, is_committed: bool
+) -> None:
+    run = opened()
+    run.append(0, "m0")
+    run.event(event, broker=0, kind="replication-offset-checkpoint", offsets=(("t-0", 1),))
+    run.event("recover", broker=0, partition="t-0", leo=1, hw=1)
+    assert replay(run).copies("m0")[0].is_committed is is_committed
+
+
+def test_a_high_watermark_that_a_leader_has_tells_what_is_committed_whatever_it_was_opened_with() -> None:
+    leads, is_told = reopened(2), reopened(2)
+    leads.elect(0, 1, (0,))
+    is_told.raise_hw(2, 0)
+    for run in (leads, is_told):
+        assert replay(run).copies("m2")[0].is_committed
+
+
+def test_what_was_truncated_since_a_log_was_opened_is_not_committed_by_what_a_leader_tells() -> None:
+    run = reopened(2)
+    run.truncate(0, 1)
+    run.append(0, "m3")
+    run.raise_hw(2, 0)
+    copies = replay(run)
+    assert [copies.copies(f"m{n}")[0].is_committed for n in (2, 3)] == [False, True]
 
 
 def test_a_copy_is_there_from_its_append_to_its_end() -> None:

@@ -133,6 +133,28 @@ def test_committed_by_a_leader_that_is_alone_and_reports_its_high_watermark_firs
     assert run.judge("lost-write").status == "violated"
 
 
+def test_acks_1_promises_nothing_of_what_only_an_old_checkpoint_has_as_committed() -> None:
+    """Broker 0 loses x with its power, appends m0 there, and opens its log with the high watermark that x had."""
+    run = RunBuilder()
+    producer = run.producer(acks="1")
+    run.elect(0, 0, (0, 1))
+    run.append(0, "x")
+    run.raise_hw(1, 0)
+    run.event("checkpoint", broker=0, kind="replication-offset-checkpoint", offsets=(("t-0", 1),))
+    run.lose_power(0, 0)
+    run.elect(0, 1, (0, 1))
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    run.acknowledge(0, 0, "m0")
+    run.ok(producer, "m0", 0)
+    run.elect(1, 2, (1,))
+    run.event("recover", broker=0, partition="t-0", leo=1, hw=1)
+    run.truncate(0, 0)
+    run.read_to_end(1)
+    result = run.judge("lost-write")
+    assert [(finding.value, finding.permitted_by) for finding in result.findings] == [("m0", "acks=1")]
+
+
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_the_leader_dies_before_its_follower_has_the_record(acks: str) -> None:
     run = RunBuilder()
