@@ -254,3 +254,12 @@ def retry_without_idempotence() -> str:
 def retry_not_recognised() -> str:
     """A retry was appended although the producer is idempotent."""
     return "the leader did not recognise the retry"
+
+
+@cause("renumbered-after-unclean-election")
+def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, before: RecordValue) -> str:
+    """A leader from outside the ISR did not have what a producer had sent before, and what followed was out of order."""
+    return (
+        f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, which {value} follows: "
+        f"the producer numbered {value} anew (KIP-360), and no leader recognises it by its new number"
+    )

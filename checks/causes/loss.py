@@ -110,7 +110,7 @@ def _cause(
         return by_policy
     # Where a copy was compacted, what went is the later record that stood for it there.
     held = standing_for(story.index, story.partition, group)
-    election = _unclean_election_without(story, held)
+    election = unclean_election_without(story, held)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
     if election is not None and story.settings.unclean_leader_election:
@@ -331,7 +331,7 @@ def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None
     return next(later, None)
 
 
-def _unclean_election_without(story: Story, group: Sequence[LogEntry]) -> LeaderElected | None:
+def unclean_election_without(story: Story, group: Sequence[LogEntry]) -> LeaderElected | None:
     """Return the first unclean election, in a later epoch, of a leader without the record.
 
     By its epoch, not its time: a leader that has not heard of the election goes on

@@ -1,27 +1,39 @@
 """duplicate: a record stands at two offsets of a partition."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes import catalogue, compaction
+from harrow.checks.causes import catalogue, compaction, links
 from harrow.checks.causes.links import seen
 from harrow.checks.causes.lives import tell_elections, tell_stops, tell_stored
-from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced
+from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced, unclean_election_without
 from harrow.checks.causes.requests import tell_client_stop, tell_retry, tell_sent
-from harrow.checks.causes.story import END, Story
+from harrow.checks.causes.story import AFTER, END, Story
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import IDEMPOTENCE, REPLICATION, SEQUENCES, TRANSACTIONS, by_behaviour
-from harrow.checks.replay.partition_state import LogEntry
+from harrow.checks.prevention import (
+    CLEAN_ELECTIONS,
+    IDEMPOTENCE,
+    REPLICATION,
+    SEQUENCES,
+    TRANSACTIONS,
+    by_behaviour,
+)
+from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.rule import Rule
 from harrow.checks.transaction_fates import ABORTED, TransactionFate, transaction_fates
+from harrow.cluster_model import events
+from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS
 
 _GAPS_TOLD: Final = 2
 _BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
+
+_Pair = tuple[LogEntry, LogEntry]
+"""Two appends of one record, one after the other."""
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -83,7 +95,7 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
             story.tell(END, seen.conclude(value=value, offset=offset))
     for earlier, later in told:
         _tell_between(story, sends, earlier, later)
-    cause = _cause(story, value, offsets, sends)
+    cause = _cause(story, value, offsets, sends, pairs if len(appended) == len(offsets) else [])
     return Finding(
         partition=partition,
         offset=offsets[1],
@@ -111,7 +123,9 @@ def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, 
         tell_client_stop(story, client, begin, end)
 
 
-def _cause(story: Story, value: Value, offsets: list[int], sends: Sequence[SendRecord]) -> Cause:
+def _cause(
+    story: Story, value: Value, offsets: list[int], sends: Sequence[SendRecord], pairs: Sequence[_Pair]
+) -> Cause:
     evidence = story.evidence
     if len(offsets) <= len(sends):
         conclusion = catalogue.resent_by_application.conclude(times=len(sends))
@@ -127,8 +141,10 @@ def _cause(story: Story, value: Value, offsets: list[int], sends: Sequence[SendR
         return Cause(
             (catalogue.by_excuse(excuse, forgot_producers=True),), excuse.setting, excuse.prevented_by
         )
-    return _cause_by_loss(story, value, offsets) or Cause(
-        (catalogue.retry_not_recognised.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS)
+    return (
+        _cause_by_loss(story, value, offsets)
+        or _cause_by_renumbering(story, pairs, sends)
+        or Cause((catalogue.retry_not_recognised.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS))
     )
 
 
@@ -151,6 +167,69 @@ def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | No
     if any(loss.permitted_by is None for loss in losses):
         return None
     return [tell_replaced(story, value, offset) for offset in gone][-1]
+
+
+def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
+    """Explain a record that its producer sent with other sequence numbers than before.
+
+    A leader without what the producer had sent before refuses what follows. To the producer that is a gap which stays, so it raises
+    its epoch and begins again at 0 (``TransactionManager.canRetry``), also with a batch that a leader has already
+    appended and not answered. Where an unclean election has taken what was before, that permits the second copy.
+    """
+    clients = {story.evidence.producers[send.process].name for send in sends}
+    causes = [_renumbered(story, earlier, later, clients) for earlier, later in pairs]
+    return None if None in causes or not causes else causes[-1]
+
+
+def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Collection[str]) -> Cause | None:
+    if earlier.producer_id != later.producer_id or earlier.sequence == later.sequence:
+        return None
+    before = _sent_before(story, earlier)
+    copies = [] if before is None else story.copies(before.value, before.offset)
+    group = [copy for copy in copies if before == copy]
+    election = unclean_election_without(story, group)
+    if before is None or election is None or not story.settings.unclean_leader_election:
+        return None
+    for number, failure in story.events(events.SendFailed):
+        if (
+            number < later.number
+            and failure.client in clients
+            and failure.error in FATAL_SEQUENCE_ERRORS
+            and earlier.value in failure.values
+            and election.at_us <= failure.at_us
+            and _lacked(story, group, number, failure)
+        ):
+            refused = links.refused(failure.at_us, failure.leader, value=earlier.value, error=failure.error)
+            story.tell(number, refused, decides=True)
+            elected_at = next(line.number for line in story.elections if line.event is election)
+            tell_elections(story, group, elected_at - AFTER, elected_at + AFTER)
+            conclusion = catalogue.renumbered_after_unclean_election.conclude(
+                leader=election.leader, value=earlier.value, before=before.value
+            )
+            return Cause((conclusion,), promise.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,))
+    return None
+
+
+def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
+    """Return what stood in a log of the same producer, next before a record's batch, when that was appended."""
+    for offset in range(copy.offset - 1, -1, -1):
+        for other in story.copies_at(offset):
+            is_of_producer = other.producer_id == copy.producer_id and other.batch != copy.batch
+            if is_of_producer and other.broker == copy.broker and other.is_there(copy.number):
+                return other
+    return None
+
+
+def _lacked(story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed) -> bool:
+    """Return whether a leader did not have a record when it refused what follows: it may have copied it since."""
+    refusal = story.last(
+        events.RequestRejected,
+        before=number,
+        broker=failure.leader,
+        sender=failure.client,
+        error=failure.error,
+    )
+    return not has_copy(group, failure.leader, number if refusal is None else refusal.number)
 
 
 RULE: Final = Rule(

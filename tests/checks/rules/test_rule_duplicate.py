@@ -1,5 +1,7 @@
 """duplicate: a record at two offsets, by a retry, by the application, or after a loss."""
 
+import pytest
+
 from harrow.campaigns.record.phrases import because, preventions
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
@@ -178,3 +180,85 @@ def test_violated_when_only_one_of_two_lost_copies_was_permitted_to_go() -> None
     run.read_to_end(1)
     (finding,) = run.judge("duplicate").findings
     assert (finding.value, finding.permitted_by) == ("m1", None)
+
+
+def stored(run: RunBuilder, broker: int, value: str, sequence: int, *, name: str = "append") -> None:
+    log = run.logs.setdefault("t-0", {0: [], 1: []})[broker]
+    epoch = run.epochs.get("t-0", 0) if name == "append" else 0
+    run.event(
+        name,
+        broker=broker,
+        partition="t-0",
+        base_offset=len(log),
+        leader_epoch=epoch,
+        producer_id=7,
+        base_sequence=sequence,
+        values=(value,),
+    )
+    log.append((value, epoch))
+
+
+def renumbered(
+    *,
+    sequence: int = 0,
+    error: str = "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    has_m0: bool = False,
+    copies_m0: bool = False,
+    unclean: bool = True,
+    refused_by: int = 1,
+) -> str | None:
+    """Return what permits that m1 stands twice: broker 0 has it, broker 1 leads for a while and refuses it, and broker 0 gets it again."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer(idempotence=True)
+    run.elect(0, 0, (0,))
+    run.send(producer, "m0")
+    stored(run, 0, "m0", 0)
+    if has_m0:
+        stored(run, 1, "m0", 0, name="replicate")
+    run.ok(producer, "m0", 0)
+    run.send(producer, "m1")
+    stored(run, 0, "m1", 1)
+    run.elect(1, 1, (1,), unclean=unclean)
+    run.elect(0, 2, (0,), unclean=unclean)
+    run.event("rejected", broker=refused_by, api="Produce", partition="t-0", sender="producer-0", error=error)
+    if copies_m0:
+        stored(run, 1, "m0", 0, name="replicate")
+    failed = {
+        "client": "producer-0",
+        "partition": "t-0",
+        "leader": refused_by,
+        "attempt": 1,
+        "values": ("m1",),
+    }
+    run.event("send_failed", **failed, error=error)
+    run.event("sent_again", client="producer-0", partition="t-0", leader=0, attempt=2, values=("m1",))
+    stored(run, 0, "m1", sequence)
+    run.ok(producer, "m1", 2)
+    run.read_to_end(0)
+    (finding,) = run.judge("duplicate").findings
+    assert finding.value == "m1"
+    return finding.permitted_by
+
+
+@pytest.mark.parametrize("copies_m0", [False, True])
+def test_permitted_when_a_producer_began_anew_because_an_unclean_leader_had_nothing_of_before(
+    *, copies_m0: bool
+) -> None:
+    """Whether that leader copies it before the producer hears of its answer or not."""
+    assert renumbered(copies_m0=copies_m0) == "unclean.leader.election.enable=true"
+
+
+def test_violated_when_a_retry_had_the_numbers_of_before() -> None:
+    assert renumbered(sequence=1) is None
+
+
+def test_violated_when_the_leader_that_refused_it_had_what_was_before_or_refused_it_for_something_else() -> (
+    None
+):
+    assert renumbered(has_m0=True) is None
+    assert renumbered(refused_by=0) is None
+    assert renumbered(error="NOT_LEADER_FOR_PARTITION") is None
+
+
+def test_violated_when_the_leader_that_had_nothing_of_before_was_elected_from_the_isr() -> None:
+    assert renumbered(unclean=False) is None
