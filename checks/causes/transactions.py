@@ -197,18 +197,19 @@ def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
     return bool(led) and has_copy(copies, max(led)[1], until)
 
 
-def lost_marker(index: Index, partition: str, offset: int) -> Cause | None:
+def lost_marker(index: Index, partition: str, offset: int, position: int = 0) -> Cause | None:
     """Return what permits a consumer to be elsewhere than behind what it read at *offset*: a marker stood there, and is gone.
 
-    The consumer had gone past the marker, which is no record of any client, so the gap begins before the last record that it has read.
+    The consumer had gone past the marker, which is no record of any client, so the gap begins before the last record that it has read. Where
+    it is known to have been at a *position*, it had gone past all before that, aborted records as well.
     """
     markers: dict[int, int] = {}
     for number, event in index.events(events.TransactionMarkerWritten, partition=partition):
         markers.setdefault(event.offset, number)
     log = index.last_log(partition)
     place = offset + 1
-    while place in markers:
-        if place >= len(log) or log[place] is not None:
+    while place in markers or place < position:
+        if place in markers and (place >= len(log) or log[place] is not None):
             return lost_decision(index, (partition,), markers[place])
         place += 1
     return None

@@ -188,7 +188,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         skipped_at = index.orders.of(finding.partition).first_offset(skipped)
         cause = explain_replaced(index, finding.partition, skipped, skipped_at or 0)
     if cause.permitted_by is None:
-        cause = lost_marker(index, finding.partition, offset) or cause
+        cause = lost_marker(index, finding.partition, offset, _position_of(index, finding)) or cause
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
         # Nothing has become of the record before the gap: what is told is of those in it, and behind it.
@@ -196,6 +196,19 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         for skipped in details.get("skipped", ())[:1] if cause.permitted_by is None else ():
             tell_place(story, index.orders.of(finding.partition).first_offset(skipped) or 0, skipped)
     return _explained(finding, story, cause)
+
+
+def _position_of(index: Index, finding: Finding) -> int:
+    """Return where a consumer was, 0 if that is not known: its position was reset from there once it had read the first of two records."""
+    details = dict(finding.details)
+    client = index.evidence.process_names[details["process"]]
+    times = [link.at_us for link in finding.chain if link.at_us is not None]
+    positions = [
+        event.position
+        for _, event in index.events(OffsetReset, partition=finding.partition)
+        if event.client == client and min(times) <= event.at_us <= max(times)
+    ]
+    return max(positions, default=0)
 
 
 def _by_other_log(index: Index, finding: Finding) -> Cause | None:
