@@ -153,6 +153,7 @@ REPLICATION: Final = (
     "isr_write_conditional",
     "reelected_leader_forgets_positions",
     "isr_change_survives_known_state",
+    "reverted_epochs_recovered",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",
     "diverging_fetch_uncounted",

@@ -779,6 +779,15 @@ class Behaviours:
         latest=False,
         safe=True,
     )
+    reverted_epochs_recovered: bool = _switch(
+        "A broker that opens a log puts the epochs of what is below the first entry of its epoch cache into it again. No release does: where "
+        "leader-epoch-checkpoint had a later log start already and log-start-offset-checkpoint did not, a leader says of older epochs that "
+        "they end at the later start, and a follower keeps what it should truncate.",
+        "LogLoader.load, LogSegment.recover, LeaderEpochFileCache.endOffsetFor",
+        meaning="a log that begins earlier again has the leader epochs of that",
+        latest=False,
+        safe=True,
+    )
     isr_lag_counts_messages: bool = _switch(
         "A follower leaves the ISR when it is more than replica.lag.max.messages behind, however quickly it catches up, or when it has sent no "
         "fetch for replica.lag.time.max.ms, which is how often a leader looks. Since 0.9 it leaves when it has not been caught up for that time. Up to "

@@ -22,6 +22,10 @@ class LeaderEpochCache:
         """Return the highest epoch, `UNDEFINED_EPOCH` when there is none."""
         return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
 
+    def start_offset(self, log_end_offset: int) -> int:
+        """Return where the first epoch starts, the LEO when there is none."""
+        return self.entries[0][1] if self.entries else log_end_offset
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that *epoch* starts at *start_offset*; entries that contradict it are dropped.
 
@@ -71,6 +75,13 @@ class LeaderEpochCache:
         if gone and entries[gone - 1][1] != start_offset:
             entries[gone - 1] = (entries[gone - 1][0], start_offset)
         del entries[: max(gone - 1, 0)]
+
+    def prepend(self, below: "LeaderEpochCache") -> None:
+        """Put entries that start below the first one before it; an epoch that both have starts where it does in *below*."""
+        entries = self.entries
+        while entries and entries[0][0] <= below.latest_epoch():
+            del entries[0]
+        entries[:0] = below.entries
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the entries that start at or after *end_offset*."""

@@ -3,7 +3,7 @@
 After ``UnifiedLog.scala``, ``Log.scala`` before 3.0. LEO, the log end offset, is the offset of the next record.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -86,11 +86,29 @@ class UnifiedLog:
         if behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
+        if behaviours.reverted_epochs_recovered:
+            self._recover_reverted_epochs()
         self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
         if behaviours.hw_limited_to_log_end:
             self.update_high_watermark(self.high_watermark)
+
+    def _recover_reverted_epochs(self) -> None:
+        """Note again where the epochs begin of what is below the first entry.
+
+        DeleteRecords raises the log start within a segment. ``leader-epoch-checkpoint`` has that at once, ``log-start-offset-checkpoint`` a
+        minute later: a broker that is killed in between begins its log where it did, with batches whose epochs have no entry.
+        """
+        end_offset = self.epochs.start_offset(self.log_end_offset)
+        if self.log_start_offset >= end_offset:
+            return
+        file = self._file
+        begin, end = file.place_at(self.log_start_offset), bisect_left(file.base_offsets, end_offset)
+        below = LeaderEpochCache()
+        for batch in file.batches[begin:end]:
+            below.assign(batch.leader_epoch, max(batch.base_offset, self.log_start_offset))
+        self.epochs.prepend(below)
 
     @property
     def flushed_offset(self) -> int:

@@ -115,6 +115,7 @@ IN_EVERY_RELEASE = [
 IN_NO_RELEASE = [
     "reelected_leader_forgets_positions",
     "isr_change_survives_known_state",
+    "reverted_epochs_recovered",
     "unknown_producer_begins_at_zero",
 ]
 

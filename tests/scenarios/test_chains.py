@@ -78,6 +78,18 @@ def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[Wanted, ...
     )
 
 
+def m2_where_m1_is() -> tuple[Wanted, ...]:
+    """Return how two records of reverted-log-start came to the same offset, both committed."""
+    return (
+        ("appended", 0, "m1 at offset 1 (epoch 0)"),
+        ("elected", 1, "without m1 (epoch 1)"),
+        ("appended", 1, "m2 at offset 1 (epoch 1)"),
+        ("copied", 2, "m2"),
+        ("retention-deleted", 1, "deleted its log below offset 2 (DeleteRecords), with m2"),
+        ("not-truncated", 0, "it still has m1"),
+    )
+
+
 def lost_with_only_disk(record: str) -> tuple[Wanted, ...]:
     """Return the chain of a record that one disk had."""
     return (
@@ -547,6 +559,30 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("isr_change_survives_known_state=true",),
     ),
+    ("reverted-log-start[base]", "lost-write", "m1"): (
+        (
+            ("appended", 0, "m1 at offset 1 (epoch 0)"),
+            ("stopped", 0, "crashed, the only one with m1"),
+            ("elected", 1, "without m1 (epoch 1)"),
+            ("acked", 0, "although brokers 1 and 2 of the ISR"),
+            ("stopped", 0, "crashed, the only one with m1"),
+            ("elected", None, "without m1"),
+            ("not-truncated", 0, "it still has m1"),
+            ("conclusion", None, "m1 was committed"),
+        ),
+        ("reverted_epochs_recovered=true",),
+    ),
+    ("reverted-log-start[base]", "inconsistent-offsets", "m1"): (
+        (*m2_where_m1_is(), ("conclusion", None, "offset 1 is m1 (broker 0's log, acked) and m2")),
+        ("reverted_epochs_recovered=true",),
+    ),
+    ("reverted-log-start[base]", "log-divergence", None): (
+        (
+            *m2_where_m1_is(),
+            ("conclusion", None, "offset 1 is m1 (epoch 0) on broker 0 and m2 (epoch 1) on brokers 1 and 2"),
+        ),
+        ("reverted_epochs_recovered=true",),
+    ),
     ("rack-outage[base]", "lost-write", "m0"): (
         all_lost_power("m0", 0, 0, 1),
         (FLUSHING,),
@@ -715,7 +751,7 @@ def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
             finding = found[key]
             missing = first_missing(links, finding.chain)
             assert missing is None, f"seed {seed}, {key}: {missing} is not in its place in {because(finding)}"
-            assert len(finding.chain) <= 13
+            assert len(finding.chain) <= 18
             named = list(preventions(finding))
             assert len(named) == len(prevented), named
             assert all(map(str.startswith, named, prevented)), named

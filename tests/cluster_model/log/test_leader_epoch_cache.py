@@ -53,6 +53,22 @@ def test_end_offset_for_a_requested_epoch(
     assert cache.end_offset_for(requested, leo) == answer
 
 
+@pytest.mark.parametrize(
+    ("below", "entries", "together"),
+    [
+        ([(0, 0), (1, 3)], [(2, 5)], [(0, 0), (1, 3), (2, 5)]),
+        ([(0, 0), (1, 3)], [(1, 5), (2, 7)], [(0, 0), (1, 3), (2, 7)]),  # the first entry was cut
+        ([(0, 0), (1, 3)], [], [(0, 0), (1, 3)]),
+        ([], [(1, 5)], [(1, 5)]),
+        ([(0, 0), (3, 3)], [(1, 5), (4, 7)], [(0, 0), (3, 3), (4, 7)]),  # batches know better
+    ],
+)
+def test_entries_below_the_first_come_before_it(below: Entries, entries: Entries, together: Entries) -> None:
+    cache = cache_of(*entries)
+    cache.prepend(cache_of(*below))
+    assert cache.entries == together
+
+
 def test_before_kafka_7415_nothing_is_answered_for_an_epoch_before_the_first() -> None:
     cache = cache_of((5, 11), (6, 12))
     assert cache.end_offset_for(4, 20, answers_below_first=False) == (-1, -1)

@@ -408,6 +408,66 @@ def test_a_log_start_that_no_checkpoint_has_is_lost_with_the_process_and_the_tra
     assert host.named("log_start_reverted") == []
 
 
+def deleted_below(offset: int, *, checkpointed: bool = False) -> Disk:
+    """Return the disk of a broker that was killed before it had checkpointed that records below an offset were deleted.
+
+    Its batches have the offsets 0, 1 to 3, 4, 5 and 6, and the epochs 0, 1, 1, 2 and 2.
+    """
+    disk = Disk()
+    log = UnifiedLog(P, disk, V2_4)
+    for values, epoch in (("a", 0), ("bcd", 1), ("e", 1), ("f", 2), ("g", 2)):
+        log.append_as_leader(RecordBatch(tuple(values), size_bytes=len(values)), epoch)
+    log.update_high_watermark(7)
+    assert log.epochs.entries == WHOLE
+    assert log.increment_log_start_offset(offset)
+    if checkpointed:
+        disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: offset})
+    return disk
+
+
+WHOLE = [(0, 0), (1, 1), (2, 5)]
+RECOVERED = replace(V2_4, reverted_epochs_recovered=True)
+
+
+@pytest.mark.parametrize(
+    ("offset", "left"),
+    [
+        (1, [(1, 1), (2, 5)]),
+        (3, [(1, 3), (2, 5)]),
+        (4, [(1, 4), (2, 5)]),
+        (5, [(2, 5)]),
+        (6, [(2, 6)]),
+        (7, []),
+    ],
+)
+def test_a_log_that_begins_earlier_again_lacks_the_epochs_of_that_unless_they_are_recovered(
+    offset: int, left: list[tuple[int, int]]
+) -> None:
+    as_released = UnifiedLog(P, deleted_below(offset), V2_4)
+    assert (as_released.log_start_offset, as_released.epochs.entries) == (0, left)
+    disk = deleted_below(offset)
+    recovered = UnifiedLog(P, disk, RECOVERED)
+    assert (recovered.log_start_offset, recovered.epochs.entries) == (0, WHOLE)
+    assert disk.epoch_checkpoint(P) == WHOLE
+
+
+def test_a_follower_is_told_where_an_epoch_ends_that_a_log_begins_with_again() -> None:
+    answers = [
+        UnifiedLog(P, deleted_below(5), behaviours).epochs.end_offset_for(0, 7)
+        for behaviours in (V2_4, RECOVERED)
+    ]
+    assert answers == [(0, 5), (0, 1)]
+
+
+@pytest.mark.parametrize("offset", range(1, 7))
+def test_a_log_start_that_a_checkpoint_has_leaves_nothing_to_recover(offset: int) -> None:
+    as_released = UnifiedLog(P, deleted_below(offset, checkpointed=True), V2_4)
+    recovered = UnifiedLog(P, deleted_below(offset, checkpointed=True), RECOVERED)
+    assert recovered.log_start_offset == offset
+    assert recovered.epochs.entries == as_released.epochs.entries
+    assert recovered.epochs.entries[0][1] == offset
+
+
 def test_a_log_that_its_checkpoint_has_begin_after_its_end_says_so_before_it_is_open() -> None:
     _, _, disk = started_at(3)
     disk.log_file(P).flushed_offset = 2
