@@ -2,7 +2,7 @@
 
 What a transaction was promised is lost where a log lost the records that decided about it: those of `__transaction_state`, or
 markers. `lost_decision` says what permits that. Where it is known which decision an application was told otherwise about,
-`forgotten_commit` asks for that one.
+`forgotten_commit` and `lost_abort` ask for that one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +25,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
     PREPARE_COMMIT,
 )
 from harrow.cluster_model.topology import TRANSACTION_STATE
+from harrow.cluster_model.trace import TraceLine
 
 ENDS: Final = {True: "committed", False: "aborted"}
 
@@ -135,17 +136,10 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
     """
     index, until = story.index, story.index.position_at(until_us)
     stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
-    if stored is None:
+    committing = None if stored is None else _committing(story, stored)
+    if stored is None or committing is None:
         return None
-    found = (
-        (number, event)
-        for number, event in story.events(events.TransactionMarkerWritten)
-        if number > stored.number and event.producer_id == stored.producer_id and event.committed
-        if 0 <= event.first_offset <= offset < event.offset
-    )
-    line, marker = next(found, (0, None))
-    if marker is None:
-        return None
+    line, marker = committing
     for transactional_id in transactional_ids(index, marker.producer_id):
         place = coordinator_partition(index, transactional_id)
         decided = () if place is None else _commits(index, place, transactional_id, marker)
@@ -161,6 +155,58 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
             )
             return Cause((forgotten,), lost.permitted_by, lost.prevented_by)
     return None
+
+
+def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
+    """Return what permits that an aborted record is committed with a later transaction of its producer: the marker between is gone.
+
+    A leader had marked the transaction as aborted, and the one that wrote the marker of the later one had nothing of that: its log has one
+    transaction that goes on.
+    """
+    stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
+    committing = None if stored is None else _committing(story, stored)
+    if stored is None or committing is None:
+        return None
+    line, marker = committing
+    aborts = [
+        (number, event)
+        for number, event in story.events(events.TransactionMarkerWritten)
+        if stored.number < number < line and event.producer_id == stored.producer_id and not event.committed
+    ]
+    if not aborts or any(
+        event.broker == marker.broker and not _is_cut(story, event, number, line) for number, event in aborts
+    ):
+        return None
+    aborted_at, aborted = aborts[0]
+    lost = lost_decision(story.index, (story.partition,), aborted_at)
+    if lost is not None:
+        _tell_marked(story, aborted_at, aborted)
+        _tell_marked(story, line, marker)
+    return lost
+
+
+def _is_cut(story: Story, marker: events.TransactionMarkerWritten, begin: int, end: int) -> bool:
+    """Return whether a broker's log has lost a marker between two lines."""
+    losses: Sequence[
+        TraceLine[events.LogTruncated | events.UnflushedLost | events.CorruptionCut | events.LogLost]
+    ]
+    losses = story.events(events.LogTruncated, events.UnflushedLost, events.CorruptionCut, events.LogLost)
+    for number, loss in losses:
+        left = loss.to_offset if isinstance(loss, events.LogTruncated) else loss.from_offset
+        if begin < number < end and loss.broker == marker.broker and left <= marker.offset:
+            return True
+    return False
+
+
+def _committing(story: Story, stored: LogEntry) -> tuple[int, events.TransactionMarkerWritten] | None:
+    """Return the first marker, with its line, that has committed a record."""
+    found = (
+        (number, event)
+        for number, event in story.events(events.TransactionMarkerWritten)
+        if number > stored.number and event.producer_id == stored.producer_id and event.committed
+        if 0 <= event.first_offset <= stored.offset < event.offset
+    )
+    return next(found, None)
 
 
 def _commits(

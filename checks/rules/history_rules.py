@@ -16,7 +16,7 @@ from harrow.checks.causes.links import led_without, out_of_range, out_of_range_a
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import Story
-from harrow.checks.causes.transactions import forgotten_commit, lost_marker
+from harrow.checks.causes.transactions import forgotten_commit, lost_abort, lost_marker
 from harrow.checks.finding import Finding
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.records import Pair, Value
@@ -150,17 +150,18 @@ def _by_isolation(index: Index, finding: Finding) -> Finding | None:
     poll = polled_pair(index.history, read.position, (read.offset, finding.value))
     told = replace(finding, chain=(*finding.chain[:-1], poll))
     if read.is_read_committed:
-        return _by_forgotten_commit(index, told, read.offset)
+        return _by_lost_end(index, told, read.offset)
     return replace(told, permitted_by=promises.READ_UNCOMMITTED, prevented_by=(COMMITTED_READS,))
 
 
-def _by_forgotten_commit(index: Index, finding: Finding, offset: int) -> Finding:
-    """Permit a committed record to be told as aborted where its coordinator's log has lost, permittedly, what had been decided."""
+def _by_lost_end(index: Index, finding: Finding, offset: int) -> Finding:
+    """Permit a committed record to be told as aborted where what had been decided is lost, permittedly: of the coordinator's log, or of its own."""
     assert finding.value is not None, "an aborted read of nothing"
     story = Story(index, finding.partition)
     ended = [send.completed_us for send in index.sends_of(finding.partition, finding.value)]
     until_us = max((at_us for at_us in ended if at_us is not None), default=0)
     why = forgotten_commit(story, finding.value, offset, until_us)
+    why = why or lost_abort(story, finding.value, offset)
     return finding if why is None else _explained(finding, story, why)
 
 
@@ -404,10 +405,10 @@ _POLLED_IN_ORDER: Final = Promise(
 _POLLED_IN_ORDER_AT_ONCE: Final = Promise(
     promised_by=(promises.OFFSETS_IN_ORDER,), permissions=promises.BY_CUT_LOG
 )
-_BY_FORGOTTEN_COMMIT: Final = tuple(
+_BY_LOST_END: Final = tuple(
     Permission(
         setting=permission.setting,
-        when="when the log of its coordinator loses that the transaction was committed",
+        when="when the log of its coordinator loses that the transaction was committed, or its own the marker that it was aborted",
         prevented_by=permission.prevented_by,
     )
     for permission in promises.BY_LOST_DECISION
@@ -426,7 +427,7 @@ HISTORY_RULES: Final = (
         promises.G1A,
         Promise(
             promised_by=(promises.DEFINITE_ERROR, promises.READ_COMMITTED),
-            permissions=(*promises.BY_ISOLATION[:1], *_BY_FORGOTTEN_COMMIT),
+            permissions=(*promises.BY_ISOLATION[:1], *_BY_LOST_END),
             releases="for transactions since 0.11 (KIP-98)",
         ),
         "read although the send had failed",

@@ -99,6 +99,39 @@ def test_a_committed_record_may_be_told_as_aborted_where_its_coordinator_has_los
     )
 
 
+@pytest.mark.parametrize(
+    ("unclean", "cut", "permitted_by"),
+    [
+        (True, True, "unclean.leader.election.enable=true"),
+        (True, False, None),
+        (False, True, None),
+    ],
+)
+def test_an_aborted_record_may_be_committed_with_the_next_transaction_where_the_marker_between_is_lost(
+    permitted_by: str | None, *, unclean: bool, cut: bool
+) -> None:
+    """Broker 0 has the record alone, broker 1 marks it as aborted; broker 0 leads again, and its log has one transaction that goes on."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer(idempotence=True)
+    run.elect(0, 0, (0, 1))
+    sent = ((SEND, PARTITION, "a"),)
+    run.history.add(producer, INVOKE, TXN, sent, run.tick())
+    run.append(0, "a")
+    run.history.add(producer, FAIL, TXN, sent, run.tick())
+    run.elect(1, 1, (1,))
+    of_producer = {"producer_id": -1, "producer_epoch": 0}
+    place = {"partition": PARTITION, **of_producer, "coordinator_epoch": 0}
+    for broker in (1,) if cut else (1, 0):
+        run.append(broker, "<abort>")
+        run.event("transaction_marker", broker=broker, committed=False, first_offset=-1, offset=1, **place)
+    run.elect(0, 2, (0,), unclean=unclean)
+    run.append(0, "b", "<commit>")
+    run.event("transaction_marker", broker=0, committed=True, first_offset=0, offset=2, **place)
+    run.poll((0, "a"), (1, "b"), isolation_level=COMMITTED)
+    (finding,) = run.judge("G1a").findings
+    assert finding.permitted_by == permitted_by
+
+
 def test_a_send_that_failed_without_a_transaction_is_for_nobody() -> None:
     run = RunBuilder()
     producer = run.producer()

@@ -1,5 +1,7 @@
 """nonmonotonic-poll in a run: a consumer that a leader sends back, and what permits it."""
 
+import pytest
+
 from harrow.campaigns.record.phrases import because, preventions
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
@@ -137,3 +139,33 @@ def test_what_a_consumer_was_told_before_the_record_was_written_sends_nobody_bac
     run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
     run.read_to_end(0)
     assert run.judge("nonmonotonic-poll").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("position", "unclean", "permitted_by"),
+    [(3, True, "unclean.leader.election.enable=true"), (3, False, None), (1, True, None)],
+)
+def test_a_consumer_may_be_sent_back_that_had_gone_past_a_marker_behind_an_aborted_record(
+    position: int, permitted_by: str | None, *, unclean: bool
+) -> None:
+    """It has read a at offset 0, and nothing of b at 1, which was aborted; broker 1 has no marker of that."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "a", 0, 1)
+    run.append(0, "b")
+    run.replicate(1, "b")
+    run.append(0, "<abort>")
+    ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": 0}
+    place = {"broker": 0, "partition": PARTITION, "first_offset": 1, "offset": 2}
+    run.event("transaction_marker", committed=False, **place, **ids)
+    reader = run.history.new_process("consumer")
+    run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.elect(1, 1, (1,), unclean=unclean)
+    reset = {"client": "consumer", "partition": PARTITION, "offset": 0, "policy": "earliest"}
+    run.event("offset_reset", position=position, **reset)
+    run.append(1, "c")
+    run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.read_to_end(1)
+    (finding, *_) = run.judge("nonmonotonic-poll").findings
+    assert finding.permitted_by == permitted_by
