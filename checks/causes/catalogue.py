@@ -263,3 +263,12 @@ def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, b
         f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, which {value} follows: "
         f"the producer numbered {value} anew (KIP-360), and no leader recognises it by its new number"
     )
+
+
+@cause("renumbered-after-giving-up")
+def renumbered_after_giving_up(*, value: RecordValue, before: RecordValue, setting: Text) -> str:
+    """A producer went on without a record that was still on its way, and what followed was out of order."""
+    return (
+        f"the producer gave up {before} ({setting}), which {value} follows, while it was still on its way: it numbered {value} anew "
+        f"(KIP-360), and no leader recognises it by its new number"
+    )

@@ -28,6 +28,7 @@ from harrow.checks.rule import Rule
 from harrow.checks.transaction_fates import ABORTED, TransactionFate, transaction_fates
 from harrow.cluster_model import events
 from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS
+from harrow.cluster_model.history import INFO
 
 _GAPS_TOLD: Final = 2
 _BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
@@ -174,7 +175,8 @@ def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[
 
     A leader without what the producer had sent before refuses what follows. To the producer that is a gap which stays, so it raises
     its epoch and begins again at 0 (``TransactionManager.canRetry``), also with a batch that a leader has already
-    appended and not answered. Where an unclean election has taken what was before, that permits the second copy.
+    appended and not answered, or has still to append. Where an unclean election has taken what was before, or the producer had given it
+    up while it was still on its way, that permits the second copy.
     """
     clients = {story.evidence.producers[send.process].name for send in sends}
     causes = [_renumbered(story, earlier, later, clients) for earlier, later in pairs]
@@ -182,31 +184,47 @@ def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[
 
 
 def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Collection[str]) -> Cause | None:
-    if earlier.producer_id != later.producer_id or earlier.sequence == later.sequence:
-        return None
     before = _sent_before(story, earlier)
-    copies = [] if before is None else story.copies(before.value, before.offset)
-    group = [copy for copy in copies if before == copy]
-    election = unclean_election_without(story, group)
-    if before is None or election is None or not story.settings.unclean_leader_election:
+    if earlier.producer_id != later.producer_id or earlier.sequence == later.sequence or before is None:
         return None
+    group = [copy for copy in story.copies(before.value, before.offset) if before == copy]
     for number, failure in story.events(events.SendFailed):
         if (
             number < later.number
             and failure.client in clients
             and failure.error in FATAL_SEQUENCE_ERRORS
             and earlier.value in failure.values
-            and election.at_us <= failure.at_us
             and _lacked(story, group, number, failure)
         ):
-            refused = links.refused(failure.at_us, failure.leader, value=earlier.value, error=failure.error)
-            story.tell(number, refused, decides=True)
-            elected_at = next(line.number for line in story.elections if line.event is election)
-            tell_elections(story, group, elected_at - AFTER, elected_at + AFTER)
-            conclusion = catalogue.renumbered_after_unclean_election.conclude(
-                leader=election.leader, value=earlier.value, before=before.value
+            cause = _why_lacked(story, group, earlier.value, failure)
+            if cause is not None:
+                refused = links.refused(
+                    failure.at_us, failure.leader, value=earlier.value, error=failure.error
+                )
+                story.tell(number, refused, decides=True)
+                return cause
+    return None
+
+
+def _why_lacked(
+    story: Story, group: Sequence[LogEntry], value: Value, failure: events.SendFailed
+) -> Cause | None:
+    """Return what permits that a leader did not have what a producer had sent before a record that it refused."""
+    before = group[0].value
+    election = unclean_election_without(story, group)
+    if election is not None and story.settings.unclean_leader_election and election.at_us <= failure.at_us:
+        elected_at = next(line.number for line in story.elections if line.event is election)
+        tell_elections(story, group, elected_at - AFTER, elected_at + AFTER)
+        conclusion = catalogue.renumbered_after_unclean_election.conclude(
+            leader=election.leader, value=value, before=before
+        )
+        return Cause((conclusion,), promise.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,))
+    for send in story.index.sends_of(story.partition, before):
+        if send.outcome == INFO and send.completed_us is not None and send.completed_us <= failure.at_us:
+            given_up = catalogue.renumbered_after_giving_up.conclude(
+                value=value, before=before, setting=promise.DELIVERY_TIMEOUT
             )
-            return Cause((conclusion,), promise.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,))
+            return Cause((given_up,), promise.DELIVERY_TIMEOUT)
     return None
 
 
@@ -238,7 +256,7 @@ RULE: Final = Rule(
         "A record stands at two or more offsets of a partition, in one replica's log or as consumers read it. "
         "A record that the application itself sent again counts, with that as its cause. A copy that was aborted with its transaction does not."
     ),
-    source="Jepsen's Kafka workload (duplicate); KIP-98; ProducerStateManager.scala.",
+    source="Jepsen's Kafka workload (duplicate); KIP-98; ProducerStateManager.scala; KafkaProducer (what to do when a record expires).",
     promise=Promise(
         promised_by=(promise.IDEMPOTENT,),
         permissions=(
@@ -255,6 +273,10 @@ RULE: Final = Rule(
             promise.BY_UNCLEAN_ELECTION,
             *promise.BY_POWER_LOSSES,
             *promise.BY_DISK_FAILURES,
+            Permission(
+                setting=promise.DELIVERY_TIMEOUT,
+                when="when a record before it was given up that was still on its way",
+            ),
         ),
         releases="since 0.11 (KIP-98)",
         to_producer=promise.single_copy,

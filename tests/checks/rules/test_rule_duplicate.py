@@ -262,3 +262,31 @@ def test_violated_when_the_leader_that_refused_it_had_what_was_before_or_refused
 
 def test_violated_when_the_leader_that_had_nothing_of_before_was_elected_from_the_isr() -> None:
     assert renumbered(unclean=False) is None
+
+
+@pytest.mark.parametrize(("given_up", "permitted_by"), [(True, "delivery.timeout.ms"), (False, None)])
+def test_a_producer_may_number_anew_what_follows_a_record_that_it_has_given_up_on_its_way(
+    permitted_by: str | None, *, given_up: bool
+) -> None:
+    """m1 overtakes m0, which its producer has given up by then; after that the leader gets m0, m1 as it was sent first, and m1 once more."""
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.elect(0, 0, (0,))
+    run.send(producer, "m0")
+    run.send(producer, "m1")
+    if given_up:
+        run.unknown(producer, "m0")
+    error = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    run.event("rejected", broker=0, api="Produce", partition="t-0", sender="producer-0", error=error)
+    to_leader = {"client": "producer-0", "partition": "t-0", "leader": 0, "values": ("m1",)}
+    run.event("send_failed", **to_leader, attempt=1, error=error)
+    run.event("sent_again", **to_leader, attempt=2)
+    stored(run, 0, "m0", 0)
+    stored(run, 0, "m1", 1)
+    stored(run, 0, "m1", 0)
+    if not given_up:
+        run.ok(producer, "m0", 0)
+    run.ok(producer, "m1", 2)
+    run.read_to_end(0)
+    (finding,) = run.judge("duplicate").findings
+    assert (finding.value, finding.permitted_by) == ("m1", permitted_by)
