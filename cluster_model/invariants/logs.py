@@ -128,8 +128,10 @@ class ProducerStateMatchesLog:
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
         if replica.file.compacts:
             return  # Of what compaction has removed before a replica read it that one knows nothing.
-        # Of what retention has deleted a leader that began anew knows nothing (KAFKA-7190), and takes it once more.
-        is_next = len(known) < 2 or first == known[-2][1] + 1 or known[-2][2] < log.log_start_offset
+        # Of what retention has deleted a leader that began anew knows nothing (KAFKA-7190), and takes it once more. A follower that has
+        # something else there still goes on where its leader's log begins.
+        begin = max(log.log_start_offset, replica.partition.deleted_below)
+        is_next = len(known) < 2 or first == known[-2][1] + 1 or known[-2][2] < begin
         if not is_next:
             details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
@@ -155,7 +157,7 @@ class ProducerStateMatchesLog:
         if log is None or not log.producers.entries or replica.file.compacts:
             return
         _forget_what_is_cut(replica)
-        begin = replica.file.segments[0].base_offset
+        begin = max(replica.file.segments[0].base_offset, replica.partition.deleted_below)
         for producer_id, entry in log.producers.entries.items():
             # Of what retention has deleted the memory is all that there is (KAFKA-7190).
             known = [batch for batch in entry.batches if batch[2] >= begin]
@@ -203,7 +205,9 @@ def _forget_what_is_cut(replica: WatchedReplica) -> None:
     """Have ``last_batches`` say where the last batches are now that the log may be shorter."""
     file, known = replica.file, replica.last_batches
     if known:
-        cut = {producer_id for producer_id, offset in known.items() if offset >= file.log_end_offset}
+        # A batch goes as a whole, also where the log ends in its midst.
+        last = file.base_offsets[-1] if file.base_offsets else -1
+        cut = {producer_id for producer_id, offset in known.items() if offset > last}
     else:
         cut = {batch.producer_id for batch in file.batches} - {NO_PRODUCER_ID}
     for batch in reversed(file.batches):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harrow.cluster_model.events import BecameFollower, BrokerStopped, CheckpointWritten
+from harrow.cluster_model.events import BecameFollower, BrokerStopped, CheckpointWritten, LogStartRaised
 from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT
 from harrow.cluster_model.release import Behaviours
@@ -115,6 +115,25 @@ class TestProducerStateMatchesLog:
         watched.truncate(1, 20)
         watched.restart(1)
         assert watched.broken == []
+
+    def test_a_batch_goes_as_a_whole_where_the_log_is_cut_in_its_midst(self, watched: Watched) -> None:
+        for sequence in range(3):
+            self.send(watched, 2 * sequence, "a", "b")
+        watched.truncate(1, 5)
+        assert watched.logs[1].log_end_offset == 5
+        assert watched.broken == []
+
+    @pytest.mark.parametrize(("deleted_below", "names"), [(3, []), (2, ["producer-state-matches-log"])])
+    def test_a_follower_goes_on_where_its_leaders_log_begins(
+        self, watched: Watched, deleted_below: int, names: list[str]
+    ) -> None:
+        """It has the batches of before, which its leader has deleted, and more of that."""
+        for sequence in range(3):
+            self.send(watched, 2 * sequence, "a", "b")
+        watched.emit(LogStartRaised, 0, T, deleted_below, "retention.ms", 0)
+        watched.truncate(1, 5)
+        self.send(watched, 8, "c")
+        assert watched.names() == names
 
     def test_a_control_batch_has_no_sequence_number(self, watched: Watched) -> None:
         for sequence, control_type in enumerate((COMMIT, ABORT)):
