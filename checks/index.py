@@ -40,6 +40,7 @@ from harrow.cluster_model.events import (
     Event,
     HighWatermarkSet,
     LogLost,
+    LogOpened,
     LogTruncated,
     MetadataLogLost,
     UnflushedLost,
@@ -304,7 +305,7 @@ class Index:
         committed: dict[str, int] = {}
         passed: dict[tuple[str, int], int] = {}
         found: dict[str, None] = {}
-        for _, event in self.raw_events(HighWatermarkSet, BecameLeader, LogTruncated):
+        for _, event in self.raw_events(HighWatermarkSet, BecameLeader, LogTruncated, LogOpened):
             if event[1] == BecameLeader.name:
                 led = BecameLeader(event[0], *event[2:])
                 if led.start_offset < committed.get(led.partition, 0):
@@ -313,6 +314,9 @@ class Index:
                 cut = LogTruncated(event[0], *event[2:])
                 if cut.to_offset < passed.get((cut.partition, cut.broker), 0):
                     found[cut.partition] = None
+            elif event[1] == LogOpened.name:
+                opened = LogOpened(event[0], *event[2:])
+                passed[opened.partition, opened.broker] = opened.hw
             else:
                 raised = HighWatermarkSet(event[0], *event[2:])
                 committed[raised.partition] = max(raised.hw, committed.get(raised.partition, 0))

@@ -212,7 +212,7 @@ TRANSACTIONAL: Final = (
 """Those that have a transaction take effect in all its partitions or in none, and once only."""
 
 COMMITS: Final = ("commits_fenced", "group_answers_wait_for_writes")
-"""Those that keep members of the past from committing for their group, and coordinators of the past from telling where it is."""
+"""Those that keep members of the past from committing for their group, and coordinators of the past from telling members where it is."""
 
 _SWITCHES: Final = switch_docs()
 

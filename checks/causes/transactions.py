@@ -18,7 +18,7 @@ from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.transaction_fates import TransactionFate
 from harrow.cluster_model import events
-from harrow.cluster_model.coordinators.coordinator_log import value_in
+from harrow.cluster_model.coordinators.coordinator_log import record_value
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
     COMPLETE_COMMIT,
@@ -100,8 +100,10 @@ def coordinator_partition(index: Index, transactional_id: str) -> str | None:
     return f"{TRANSACTION_STATE}-{partition_for(transactional_id, count)}" if count else None
 
 
-def lost_decision(index: Index, partitions: Iterable[str], since: int) -> Cause | None:
-    """Return what permits that logs of these partitions do not have what they were told after a line of the trace."""
+def lost_decision(
+    index: Index, partitions: Iterable[str], since: int, until: int | None = None
+) -> Cause | None:
+    """Return what permits that logs of these partitions do not have what they were told after a line of the trace, and *until* another one."""
     for name in dict.fromkeys(partitions):
         excuse = index.excuse(name, None)
         if excuse is not None:
@@ -110,7 +112,7 @@ def lost_decision(index: Index, partitions: Iterable[str], since: int) -> Cause 
         for number, event in index.events(
             events.LeaderElected, events.UnflushedLost, events.CorruptionCut, events.LogLost, partition=name
         ):
-            if number < since:
+            if number < since or (until is not None and number > until):
                 continue
             if isinstance(event, events.LeaderElected):
                 if event.unclean and settings is not None and settings.unclean_leader_election:
@@ -135,11 +137,10 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
     had nothing that says so. What it had, it knew. A producer whose coordinator has lost its id can only abort (``TransactionManager.EndTxnHandler``).
     """
     index, until = story.index, story.index.position_at(until_us)
-    stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
-    committing = None if stored is None else _committing(story, stored)
-    if stored is None or committing is None:
+    found = _committed_with(story, value, offset)
+    if found is None:
         return None
-    line, marker = committing
+    stored, line, marker = found
     for transactional_id in transactional_ids(index, marker.producer_id):
         place = coordinator_partition(index, transactional_id)
         decided = () if place is None else _commits(index, place, transactional_id, marker)
@@ -163,11 +164,10 @@ def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
     A leader had marked the transaction as aborted, and the one that wrote the marker of the later one had nothing of that: its log has one
     transaction that goes on.
     """
-    stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
-    committing = None if stored is None else _committing(story, stored)
-    if stored is None or committing is None:
+    found = _committed_with(story, value, offset)
+    if found is None:
         return None
-    line, marker = committing
+    stored, line, marker = found
     aborts = [
         (number, event)
         for number, event in story.events(events.TransactionMarkerWritten)
@@ -178,7 +178,7 @@ def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
     ):
         return None
     aborted_at, aborted = aborts[0]
-    lost = lost_decision(story.index, (story.partition,), aborted_at)
+    lost = lost_decision(story.index, (story.partition,), aborted_at, line)
     if lost is not None:
         _tell_marked(story, aborted_at, aborted)
         _tell_marked(story, line, marker)
@@ -198,13 +198,18 @@ def _is_cut(story: Story, marker: events.TransactionMarkerWritten, begin: int, e
     return False
 
 
-def _committing(story: Story, stored: LogEntry) -> tuple[int, events.TransactionMarkerWritten] | None:
-    """Return the first marker, with its line, that has committed a record."""
+def _committed_with(
+    story: Story, value: Value, offset: int
+) -> tuple[LogEntry, int, events.TransactionMarkerWritten] | None:
+    """Return a record as its leader appended it, and the first marker that has committed it, with its line."""
+    stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
+    if stored is None:
+        return None
     found = (
-        (number, event)
+        (stored, number, event)
         for number, event in story.events(events.TransactionMarkerWritten)
         if number > stored.number and event.producer_id == stored.producer_id and event.committed
-        if 0 <= event.first_offset <= stored.offset < event.offset
+        if 0 <= event.first_offset <= offset < event.offset
     )
     return next(found, None)
 
@@ -225,7 +230,7 @@ def _commits(
 def _is_commit(text: str, transactional_id: str, marker: events.TransactionMarkerWritten) -> bool:
     if not text.startswith(f"{transactional_id} {{"):
         return False
-    known = value_in(text, transactional_id)
+    known = record_value(text, transactional_id)
     is_of_marker = (known["producer_id"], known["producer_epoch"]) == (
         marker.producer_id,
         marker.producer_epoch,
@@ -243,8 +248,8 @@ def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
     return bool(led) and has_copy(copies, max(led)[1], until)
 
 
-def lost_marker(index: Index, partition: str, offset: int, position: int = 0) -> Cause | None:
-    """Return what permits a consumer to be elsewhere than behind what it read at *offset*: a marker stood there, and is gone.
+def lost_marker(index: Index, partition: str, offset: int, until_us: int, position: int = 0) -> Cause | None:
+    """Return what permits a consumer to be elsewhere, by a time, than behind what it read at *offset*: a marker stood there, and is gone.
 
     The consumer had gone past the marker, which is no record of any client, so the gap begins before the last record that it has read. Where
     it is known to have been at a *position*, it had gone past all before that, aborted records as well.
@@ -256,7 +261,7 @@ def lost_marker(index: Index, partition: str, offset: int, position: int = 0) ->
     place = offset + 1
     while place in markers or place < position:
         if place in markers and (place >= len(log) or log[place] is not None):
-            return lost_decision(index, (partition,), markers[place])
+            return lost_decision(index, (partition,), markers[place], index.position_at(until_us))
         place += 1
     return None
 

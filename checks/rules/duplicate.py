@@ -179,13 +179,17 @@ def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[
     up while it was still on its way, that permits the second copy.
     """
     clients = {story.evidence.producers[send.process].name for send in sends}
-    causes = [_renumbered(story, earlier, later, clients) for earlier, later in pairs]
-    return None if None in causes or not causes else causes[-1]
+    if any(_renumbered(Story(story.index, story.partition), *pair, clients) is None for pair in pairs):
+        return None
+    causes = [_renumbered(story, *pair, clients) for pair in pairs]
+    return causes[-1] if causes else None
 
 
 def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Collection[str]) -> Cause | None:
+    if earlier.producer_id != later.producer_id or earlier.sequence == later.sequence:
+        return None
     before = _sent_before(story, earlier)
-    if earlier.producer_id != later.producer_id or earlier.sequence == later.sequence or before is None:
+    if before is None:
         return None
     group = [copy for copy in story.copies(before.value, before.offset) if before == copy]
     for number, failure in story.events(events.SendFailed):
@@ -196,7 +200,7 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
             and earlier.value in failure.values
             and _lacked(story, group, number, failure)
         ):
-            cause = _why_lacked(story, group, earlier.value, failure)
+            cause = _why_lacked(story, group, number, failure, earlier.value)
             if cause is not None:
                 refused = links.refused(
                     failure.at_us, failure.leader, value=earlier.value, error=failure.error
@@ -207,7 +211,7 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
 
 
 def _why_lacked(
-    story: Story, group: Sequence[LogEntry], value: Value, failure: events.SendFailed
+    story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed, value: Value
 ) -> Cause | None:
     """Return what permits that a leader did not have what a producer had sent before a record that it refused."""
     before = group[0].value
@@ -219,7 +223,8 @@ def _why_lacked(
             leader=election.leader, value=value, before=before
         )
         return Cause((conclusion,), promise.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,))
-    for send in story.index.sends_of(story.partition, before):
+    was_committed = any(0 < copy.committed < number for copy in group)
+    for send in () if was_committed else story.index.sends_of(story.partition, before):
         if send.outcome == INFO and send.completed_us is not None and send.completed_us <= failure.at_us:
             given_up = catalogue.renumbered_after_giving_up.conclude(
                 value=value, before=before, setting=promise.DELIVERY_TIMEOUT

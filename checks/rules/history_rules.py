@@ -96,7 +96,8 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
 def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]]) -> Finding | None:
     """Explain what a consumer with read_committed passed over because the log has it as aborted, or as open: who decided so.
 
-    Where another record stands by now, aborted or not, the one that was due was lost, and its transaction has decided nothing.
+    Where another record stands by now, aborted or not, the one that was due was lost, and its transaction has decided nothing. Beside
+    such a one who decided may only accuse: what permits the loss is another question.
     """
     consumer = index.evidence.consumers.get(dict(finding.details)["process"])
     if consumer is None or not consumer.read_committed:
@@ -110,7 +111,9 @@ def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]])
     assert value is not None, "nothing was due where it stands"
     part = TransactionPart(finding.partition, offset, value, fates[offset])
     story = Story(index, finding.partition)
-    return _explained(finding, story, explain_aborted(story, part))
+    explained = _explained(finding, story, explain_aborted(story, part))
+    is_mixed = explained.permitted_by is not None and len(offsets) < len(due)
+    return None if is_mixed else explained
 
 
 def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
@@ -189,7 +192,9 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         skipped_at = index.orders.of(finding.partition).first_offset(skipped)
         cause = explain_replaced(index, finding.partition, skipped, skipped_at or 0)
     if cause.permitted_by is None:
-        cause = lost_marker(index, finding.partition, offset, _position_of(index, finding)) or cause
+        until_us = max(link.at_us for link in finding.chain if link.at_us is not None)
+        position = _position_of(index, finding)
+        cause = lost_marker(index, finding.partition, offset, until_us, position) or cause
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
         # Nothing has become of the record before the gap: what is told is of those in it, and behind it.
@@ -408,7 +413,7 @@ _POLLED_IN_ORDER_AT_ONCE: Final = Promise(
 _BY_LOST_END: Final = tuple(
     Permission(
         setting=permission.setting,
-        when="when the log of its coordinator loses that the transaction was committed, or its own the marker that it was aborted",
+        when="when the log of its coordinator loses that the transaction was committed, or the log of the partition the marker that aborted it",
         prevented_by=permission.prevented_by,
     )
     for permission in promises.BY_LOST_DECISION

@@ -187,7 +187,7 @@ def _given_again(story: Story, offset: int, claim: _Claim, claims: list[_Claim])
     stored = story.copies(claim.value, offset)
     return min(
         (
-            copy.number
+            max(copy.number, stored[0].number)
             for other in claims
             if other is not claim and stored
             for copy in story.copies(other.value, offset)

@@ -278,7 +278,7 @@ def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
     if commit.generation == known.generation:
         return True
     since = commit.owned_since
-    is_taken = since is not None and since <= commit.generation
+    is_taken = since is not None and since <= min(commit.generation, known.generation)
     return is_taken and not preventions.lacks(index.evidence, "commits_by_assignment_epoch")
 
 

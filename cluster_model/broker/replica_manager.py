@@ -405,16 +405,22 @@ class ReplicaManager:
             self._fetch_watchers.check(name)
 
     def when_committed(self, name: str, timeout_us: int, on_complete: Callable[[str], None]) -> None:
-        """Say when the high watermark has passed all that a log has by now, or why not: another broker leads, or the time is over."""
+        """Say when the high watermark has passed all that a log has by now, or why not: another broker leads, or the time is over.
+
+        How many are in the ISR does not matter, as it does to who appends with acks=all (``CoordinatorRuntime``).
+        """
         partition = self.partitions.get(name)
         if partition is None:
             on_complete(self._error_without_replica(name))
             return
+
+        def completed(acks: dict[str, PendingAck]) -> None:
+            error = acks[name].error
+            on_complete(errors.NONE if error == errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
+
         waits = {name: PendingAck(errors.NONE, NO_OFFSET, partition.log.log_end_offset)}
         deadline_us = self._host.clock.now_us + timeout_us
-        delayed = DelayedProduce(
-            lambda acks: on_complete(acks[name].error), deadline_us, waits, self.partitions, _complete_append
-        )
+        delayed = DelayedProduce(completed, deadline_us, waits, self.partitions, _complete_append)
         if not delayed.try_complete():
             self._produce_purgatory.watch(delayed, [name])
             OperationTimer(self._host).watch(delayed)

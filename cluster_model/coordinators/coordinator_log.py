@@ -87,10 +87,10 @@ def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
         return
     for key, value, is_tombstone in zip(batch.keyed.keys, batch.values, batch.keyed.tombstones, strict=True):
         assert key is not None, "a coordinator's record without a key"
-        yield CoordinatorRecord(key, None if is_tombstone else value_in(value, key))
+        yield CoordinatorRecord(key, None if is_tombstone else record_value(value, key))
 
 
-def value_in(text: str, key: str) -> Any:
+def record_value(text: str, key: str) -> Any:
     """Return what a record's text, which begins with its key, says of that."""
     return json.loads(text[len(key) + 1 :])
 

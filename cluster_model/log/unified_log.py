@@ -79,6 +79,7 @@ class UnifiedLog:
         if self.log_start_offset > self._file.log_end_offset:
             # The checkpoint knows better (``Log.loadSegments``): what is there is from before.
             self._file.start_anew_at(self.log_start_offset)
+        is_reverted = self.log_start_offset < self._file.log_start_offset
         self._file.log_start_offset = self.log_start_offset
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
@@ -86,7 +87,7 @@ class UnifiedLog:
         if behaviours.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        if behaviours.reverted_epochs_recovered:
+        if is_reverted and behaviours.reverted_epochs_recovered:
             self._recover_reverted_epochs()
         self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)

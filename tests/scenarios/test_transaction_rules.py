@@ -377,10 +377,12 @@ def test_a_consumer_may_go_back_from_behind_a_marker_that_went_with_power() -> N
     lost = (trace[-1][0], UnflushedLost.name, marker.broker, name, offset, offset + 1)
     assert line < len(trace)
     index = Index(with_trace(without_end(sound(), name, offset), [*trace, lost]))
-    cause = lost_marker(index, name, offset - 1)
+    until_us = trace[-1][0] + 1
+    cause = lost_marker(index, name, offset - 1, until_us)
     assert cause is not None
     assert cause.permitted_by == "log.flush.interval.messages"
     # Without a loss nothing permits that it is gone, where it still stands nothing is to explain, and of what is farther on it says nothing.
-    assert lost_marker(Index(without_end(sound(), name, offset)), name, offset - 1) is None
-    assert lost_marker(Index(with_trace(sound(), [*trace, lost])), name, offset - 1) is None
-    assert lost_marker(index, name, offset - 2) is None
+    assert lost_marker(Index(without_end(sound(), name, offset)), name, offset - 1, until_us) is None
+    assert lost_marker(Index(with_trace(sound(), [*trace, lost])), name, offset - 1, until_us) is None
+    assert lost_marker(index, name, offset - 2, until_us) is None
+    assert lost_marker(index, name, offset - 1, until_us - 1) is None

@@ -665,6 +665,10 @@ class GroupCoordinator:
         else:
             answer(errors.NONE)
 
+    def _is_on_its_way(self, error: str) -> bool:
+        """Return whether what was written counts although its client waits no longer: from 4.0 on it is in memory, and answers wait for the log."""
+        return error == errors.REQUEST_TIMED_OUT and self._behaviours.group_answers_wait_for_writes
+
     def _answer_when_stored(self, group: Group, said: str, answer: Callable[[str], None]) -> None:
         """Answer with an error, or none, once all is committed on which that may rest (`_when_stored`)."""
         self._when_stored(
@@ -881,7 +885,7 @@ class GroupCoordinator:
                 group.in_flight[name] -= 1
                 if not group.in_flight[name]:
                     del group.in_flight[name]
-                if error == errors.NONE:
+                if error == errors.NONE or self._is_on_its_way(error):
                     group.take_offset(name, committed[name])
             if error == errors.NONE and self._is_here(group):
                 pairs = tuple(offsets.items())
@@ -971,7 +975,7 @@ class GroupCoordinator:
         pending.update(committed)
 
         def stored(error: str) -> None:
-            if error != errors.NONE:
+            if error != errors.NONE and not self._is_on_its_way(error):
                 kept = group.pending_offsets.get(request.producer_id, {})
                 for name, offset in committed.items():
                     if kept.get(name) is offset:

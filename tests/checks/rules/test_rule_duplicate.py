@@ -290,3 +290,29 @@ def test_a_producer_may_number_anew_what_follows_a_record_that_it_has_given_up_o
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings
     assert (finding.value, finding.permitted_by) == ("m1", permitted_by)
+
+
+def test_what_was_committed_is_not_on_its_way_any_more_though_its_producer_has_given_it_up() -> None:
+    """Broker 1 cuts m0 off, which was committed, and is elected: it refuses m1 for a flaw."""
+    run = RunBuilder()
+    producer = run.producer(idempotence=True)
+    run.elect(0, 0, (0, 1))
+    run.send(producer, "m0")
+    stored(run, 0, "m0", 0)
+    stored(run, 1, "m0", 0, name="replicate")
+    run.raise_hw(1, 0, 1)
+    run.send(producer, "m1")
+    stored(run, 0, "m1", 1)
+    run.unknown(producer, "m0")
+    run.truncate(1, 0)
+    run.elect(1, 1, (1,))
+    error = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    run.event("rejected", broker=1, api="Produce", partition="t-0", sender="producer-0", error=error)
+    to_leader = {"client": "producer-0", "partition": "t-0", "leader": 1, "values": ("m1",)}
+    run.event("send_failed", **to_leader, attempt=1, error=error)
+    run.elect(0, 2, (0,))
+    stored(run, 0, "m1", 0)
+    run.ok(producer, "m1", 2)
+    run.read_to_end(0)
+    (finding,) = run.judge("duplicate").findings
+    assert finding.permitted_by is None

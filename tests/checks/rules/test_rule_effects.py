@@ -403,15 +403,16 @@ def test_a_commit_in_an_epoch_that_its_member_has_left_may_set_nobody_on() -> No
 
 
 @pytest.mark.parametrize(
-    ("release", "given", "said", "permitted_by"),
+    ("release", "given", "commits", "permitted_by"),
     [
-        ("4.3", 2, 3, "commitAsync()"),
-        ("4.3", 4, 3, None),
-        ("4.0", 2, 3, None),
+        ("4.3", 2, (5, 3), "commitAsync()"),
+        ("4.3", 4, (5, 3), None),
+        ("4.3", 4, (3, 5), None),  # what came before was of another assignment
+        ("4.0", 2, (5, 3), None),
     ],
 )
 def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
-    release: str, given: int, said: int, permitted_by: str | None
+    release: str, given: int, commits: tuple[int, int], permitted_by: str | None
 ) -> None:
     """From 4.3 on it is taken after later ones of the same member, as within one generation (KIP-1251)."""
     app = ApplicationRun("at_least_once")
@@ -427,7 +428,7 @@ def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
             assigned=(SOURCE,),
             revoking=(),
         )
-    for position, generation in ((9, 5), (7, said)):
+    for position, generation in zip((9, 7), commits, strict=True):
         app.run.event(
             "offsets_committed",
             broker=0,
@@ -463,3 +464,23 @@ def test_a_coordinators_log_may_be_as_long_as_what_was_committed_and_yet_another
     app.write("app:1(a)")
     (finding,) = app.judge("doubled-effect").findings
     assert finding.permitted_by == setting
+
+
+def test_a_follower_that_has_forgotten_how_far_it_was_loses_nothing_that_was_committed() -> None:
+    """It opens its log with the high watermark of an old checkpoint, cuts off what is above, and gets that again."""
+    app = ApplicationRun()
+    offsets = "__consumer_offsets-0"
+    app.run.elect(0, 0, (0, 1), partition=offsets)
+    for broker in (0, 1):
+        app.run.append(broker, "x", "y", partition=offsets)
+    app.run.raise_hw(2, 0, 1, partition=offsets)
+    app.run.high_watermarks[offsets, 1] = 1
+    app.run.lose_power(1, 2, partition=offsets)
+    app.run.truncate(1, 1, partition=offsets)
+    app.run.replicate(1, "y", partition=offsets)
+    app.input("a")
+    app.poll((0, "a"))
+    app.write("app:0(a)")
+    app.write("app:1(a)")
+    (finding,) = app.judge("doubled-effect").findings
+    assert finding.permitted_by is None

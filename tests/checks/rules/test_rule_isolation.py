@@ -128,6 +128,7 @@ def test_an_aborted_record_may_be_committed_with_the_next_transaction_where_the_
     run.append(0, "b", "<commit>")
     run.event("transaction_marker", broker=0, committed=True, first_offset=0, offset=2, **place)
     run.poll((0, "a"), (1, "b"), isolation_level=COMMITTED)
+    run.elect(1, 3, (0, 1), unclean=True)  # That comes too late to have done it.
     (finding,) = run.judge("G1a").findings
     assert finding.permitted_by == permitted_by
 

@@ -166,6 +166,7 @@ def test_a_consumer_may_be_sent_back_that_had_gone_past_a_marker_behind_an_abort
     run.event("offset_reset", position=position, **reset)
     run.append(1, "c")
     run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.elect(1, 2, (0, 1), unclean=True)  # That comes too late to have done it.
     run.read_to_end(1)
     (finding, *_) = run.judge("nonmonotonic-poll").findings
     assert finding.permitted_by == permitted_by

@@ -75,3 +75,26 @@ def test_what_was_aborted_although_it_was_acked_was_passed_over() -> None:
     assert "is aborted, although its application was told that its transaction is committed" in because(
         finding
     )
+
+
+def test_who_aborted_one_record_speaks_for_no_other_that_a_flaw_has_lost() -> None:
+    """The transaction is permitted to be lost with its log, and "lost" before it was cut off by both brokers."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "a", 0, 1)
+    run.write(producer, "lost", 0, 1)
+    run.poll((0, "a"), (1, "lost"), isolation_level=COMMITTED)
+    for broker in (1, 0):
+        run.truncate(broker, 1)
+    run.elect(0, 1, (0, 1))
+    run.append(0, "other")
+    run.replicate(1, "other", epoch=1)
+    run.in_transactions.add("aborted")
+    run.transaction(producer, OK, "aborted")
+    for broker in (0, 1):
+        run.append(broker, "<abort>")
+    run.write(producer, "b", 0, 1)
+    run.poll((0, "a"), (4, "b"), isolation_level=COMMITTED)
+    run.elect(1, 2, (0, 1), unclean=True)
+    assert run.judge("int-poll-skip").status == "violated"

@@ -468,6 +468,12 @@ def test_a_log_start_that_a_checkpoint_has_leaves_nothing_to_recover(offset: int
     assert recovered.epochs.entries[0][1] == offset
 
 
+def test_epochs_that_are_gone_for_another_reason_are_not_recovered() -> None:
+    disk = deleted_below(1, checkpointed=True)
+    disk.epoch_checkpoint(P).clear()
+    assert UnifiedLog(P, disk, RECOVERED).epochs.entries == []
+
+
 def test_a_log_that_its_checkpoint_has_begin_after_its_end_says_so_before_it_is_open() -> None:
     _, _, disk = started_at(3)
     disk.log_file(P).flushed_offset = 2

@@ -477,3 +477,32 @@ def test_since_4_0_a_member_is_answered_when_what_was_written_before_is_committe
         app.cluster.resume_broker(broker)
     app.wait(1)
     assert [answer.error for answer in answers] == [errors.NONE]
+
+
+def test_a_coordinator_answers_although_its_isr_is_too_small_for_acks_all() -> None:
+    app = Application("4.0", min_insync_replicas=2)
+    member = app.member()
+    app.wait(2)
+    for broker in range(3):
+        if broker != app.coordinator:
+            app.cluster.crash_broker(broker, power_loss=False)
+    beat = HeartbeatRequest("g", member.generation, member.member, NO_INSTANCE)
+    for _ in range(5):
+        app.wait(3)
+        assert app.ask(beat).error == errors.NONE
+    assert app.cluster.brokers[app.coordinator].replicas.partitions[PARTITION].isr == (app.coordinator,)
+    assert app.committed(require_stable=True) == (errors.NONE, -1)
+
+
+def test_since_4_0_a_commit_counts_that_was_stored_after_its_client_had_waited_in_vain() -> None:
+    app = Application("4.0")
+    member = app.member()
+    followers = [broker for broker in range(3) if broker != app.coordinator]
+    for broker in followers:
+        app.cluster.pause_broker(broker)
+    commit = OffsetCommitRequest("g", member.generation, member.member, NO_INSTANCE, {"t-0": 7})
+    assert app.ask(commit, seconds=5.1).partitions["t-0"] == errors.REQUEST_TIMED_OUT
+    for broker in followers:
+        app.cluster.resume_broker(broker)
+    app.wait(1)
+    assert app.committed(require_stable=True) == (errors.NONE, 7)
