@@ -29,6 +29,7 @@ from harrow.checks.transaction_fates import ABORTED, TransactionFate, transactio
 from harrow.cluster_model import events
 from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS
 from harrow.cluster_model.history import INFO
+from harrow.cluster_model.settings import DELIVERY_TIMEOUT
 
 _GAPS_TOLD: Final = 2
 _BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
@@ -227,9 +228,9 @@ def _why_lacked(
     for send in () if was_committed else story.index.sends_of(story.partition, before):
         if send.outcome == INFO and send.completed_us is not None and send.completed_us <= failure.at_us:
             given_up = catalogue.renumbered_after_giving_up.conclude(
-                value=value, before=before, setting=promise.DELIVERY_TIMEOUT
+                value=value, before=before, setting=DELIVERY_TIMEOUT
             )
-            return Cause((given_up,), promise.DELIVERY_TIMEOUT)
+            return Cause((given_up,), DELIVERY_TIMEOUT)
     return None
 
 
@@ -279,7 +280,7 @@ RULE: Final = Rule(
             *promise.BY_POWER_LOSSES,
             *promise.BY_DISK_FAILURES,
             Permission(
-                setting=promise.DELIVERY_TIMEOUT,
+                setting=DELIVERY_TIMEOUT,
                 when="when a record before it was given up that was still on its way",
             ),
         ),
