@@ -1,6 +1,7 @@
 """What harrow knows by name, for `harrow list` and `harrow explain`; each kind is read from the room that owns it."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import count, pairwise
@@ -51,6 +52,8 @@ _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STAT
 _IN_A_CAMPAIGN: Final = "in a campaign"
 _OF_KRAFT: Final = "In KRaft"
 """How the text of a switch begins that is about KRaft alone."""
+_OF_COORDINATORS: Final = re.compile(r"(?i)\b(groups?|transactions?|coordinators?)\b|rebalance")
+"""Of what the text of a switch speaks that is about groups or transactions."""
 
 Terms = Mapping[str, str]
 """Terms, each with what it means."""
@@ -340,9 +343,10 @@ def _behaviours() -> Iterator[CatalogueEntry]:
 
 
 def _swarm_for(name: str, doc: str) -> str:
-    """Return the swarm that goes by a switch: that of its mutants, and that in KRaft for what is about KRaft alone."""
+    """Return the swarm that goes by a switch: that of its mutants, and that in KRaft, or with groups and transactions, for what is about these alone."""
     of_mutants = (mutant.swarm for mutant in MUTANTS.values() if mutant.switch == name)
-    return next(of_mutants, "swarm-kraft" if doc.startswith(_OF_KRAFT) else "swarm")
+    of_kraft = "swarm-kraft" if doc.startswith(_OF_KRAFT) else "swarm"
+    return next(of_mutants, "swarm-eos" if _OF_COORDINATORS.search(doc) else of_kraft)
 
 
 def _mutants() -> Iterator[CatalogueEntry]:

@@ -79,6 +79,19 @@ def test_what_the_source_breaks_into_lines_is_one_paragraph(harrow: Harrow) -> N
     assert (entry["about"].count("\n"), len(entry["about"]) > 120) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("switch", "swarm"),
+    [
+        ("failed_fetch_leaves_follower", "swarm"),
+        ("kraft_elects_uncleanly", "swarm-kraft"),
+        ("group_answers_wait_for_writes", "swarm-eos"),
+        ("transaction_begins_at_zero", "swarm-eos"),
+    ],
+)
+def test_a_behaviour_is_tried_in_the_swarm_that_goes_by_it(harrow: Harrow, switch: str, swarm: str) -> None:
+    assert f"harrow run {swarm} --set behaviours.{switch}=" in harrow("explain", switch).stdout
+
+
 def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:
     told = harrow("explain", "unclean.leader.election.enable").stdout
     assert "true, false since 0.11" in told
