@@ -154,9 +154,7 @@ def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | N
     the latest of them has put there, but for what it has alone.
     """
     number, event = broken
-    histories = [
-        stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True) if stored
-    ]
+    histories = [stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True)]
     if event.invariant == invariants.ISR_HOLDS_COMMITTED:
         histories = [stored for stored in histories if set(stored) != {event.broker}][:1] or histories[:1]
     for stored in histories or [{}]:

@@ -348,6 +348,19 @@ def test_what_a_coordinator_of_the_past_tells_late_sets_nobody_back(coordinator:
     assert app.judge("offset-regression").status == status
 
 
+def reconciled(app: ApplicationRun, member: str, epoch: int, *owned: str) -> None:
+    """Have the coordinator say what a member owns in an epoch."""
+    place = {"broker": 0, "group": "g", "member": member, "epoch": epoch}
+    app.run.event("member_reconciled", **place, state="STABLE", assigned=owned, revoking=())
+
+
+def committed_by(app: ApplicationRun, member: str, generation: int, position: int) -> None:
+    """Have the coordinator take a commit of the input."""
+    offsets = ((SOURCE, position),)
+    place = {"broker": 0, "group": "g", "member": member, "generation": generation}
+    app.run.event("offsets_committed", **place, present=2, offsets=offsets)
+
+
 def commits_of_two_members(
     owner: str, *, epoch: int = 3, epochs: tuple[int, int] = (3, 3), generation: int = 3
 ) -> RuleResult:
@@ -357,27 +370,9 @@ def commits_of_two_members(
     """
     app = ApplicationRun("at_least_once")
     for member, present in zip(("first", "second"), epochs, strict=True):
-        app.run.event(
-            "member_reconciled",
-            broker=0,
-            group="g",
-            member=member,
-            epoch=present,
-            state="STABLE",
-            assigned=(SOURCE,) if member == owner else (),
-            revoking=(),
-        )
+        reconciled(app, member, present, *((SOURCE,) if member == owner else ()))
     for member, position, said in (("first", 9, epoch), ("second", 7, generation)):
-        committed = ((SOURCE, position),)
-        app.run.event(
-            "offsets_committed",
-            broker=0,
-            group="g",
-            member=member,
-            generation=said,
-            present=2,
-            offsets=committed,
-        )
+        committed_by(app, member, said, position)
     return app.judge("offset-regression")
 
 
@@ -418,26 +413,9 @@ def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
     app = ApplicationRun("at_least_once")
     app.run.release = release
     for epoch in (given, 5):
-        app.run.event(
-            "member_reconciled",
-            broker=0,
-            group="g",
-            member="first",
-            epoch=epoch,
-            state="STABLE",
-            assigned=(SOURCE,),
-            revoking=(),
-        )
+        reconciled(app, "first", epoch, SOURCE)
     for position, generation in zip((9, 7), commits, strict=True):
-        app.run.event(
-            "offsets_committed",
-            broker=0,
-            group="g",
-            member="first",
-            generation=generation,
-            present=5,
-            offsets=((SOURCE, position),),
-        )
+        committed_by(app, "first", generation, position)
     (finding,) = app.judge("offset-regression").findings
     assert finding.permitted_by == permitted_by
 

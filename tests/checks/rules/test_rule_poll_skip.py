@@ -32,24 +32,8 @@ def test_a_place_may_be_passed_over_whose_record_an_unclean_leader_had_elsewhere
     assert {finding.value for finding in result.findings} == {"d"}
 
 
-def passed_over_aborted(run: RunBuilder, outcome: str) -> Finding:
-    """A transaction is aborted in the log, and a consumer goes over it from a to b; its application was told *outcome*."""
-    producer = run.producer()
-    run.in_transactions.add("aborted")
-    run.transaction(producer, outcome, "aborted")
-    for broker in (0, 1):
-        run.append(broker, "<abort>")
-    run.write(producer, "b", 0, 1)
-    run.poll((0, "a"), (3, "b"), isolation_level=COMMITTED)
-    (finding,) = run.judge("int-poll-skip").findings
-    return finding
-
-
-@pytest.mark.parametrize("with_power", [True, False])
-def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborted(
-    *, with_power: bool
-) -> None:
-    run = RunBuilder()
+def lose_after_a(run: RunBuilder, *, with_power: bool) -> None:
+    """Both brokers lose what stands behind a, which a consumer has read: with their power, or by a flaw."""
     producer = run.producer()
     run.elect(0, 0, (0, 1))
     run.write(producer, "a", 0, 1)
@@ -61,6 +45,31 @@ def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborte
         else:
             run.truncate(broker, 1)
     run.elect(0, 1, (0, 1))
+
+
+def pass_over_aborted(run: RunBuilder, outcome: str, b_at: int) -> None:
+    """A transaction is aborted in the log, and a consumer goes over it from a to b; its application was told *outcome*."""
+    producer = run.producer()
+    run.in_transactions.add("aborted")
+    run.transaction(producer, outcome, "aborted")
+    for broker in (0, 1):
+        run.append(broker, "<abort>")
+    run.write(producer, "b", 0, 1)
+    run.poll((0, "a"), (b_at, "b"), isolation_level=COMMITTED)
+
+
+def passed_over_aborted(run: RunBuilder, outcome: str) -> Finding:
+    pass_over_aborted(run, outcome, 3)
+    (finding,) = run.judge("int-poll-skip").findings
+    return finding
+
+
+@pytest.mark.parametrize("with_power", [True, False])
+def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborted(
+    *, with_power: bool
+) -> None:
+    run = RunBuilder()
+    lose_after_a(run, with_power=with_power)
     finding = passed_over_aborted(run, FAIL)
     assert finding.permitted_by == ("log.flush.interval.messages" if with_power else None)
     assert "is aborted" not in because(finding)
@@ -80,21 +89,9 @@ def test_what_was_aborted_although_it_was_acked_was_passed_over() -> None:
 def test_who_aborted_one_record_speaks_for_no_other_that_a_flaw_has_lost() -> None:
     """The transaction is permitted to be lost with its log, and "lost" before it was cut off by both brokers."""
     run = RunBuilder(unclean_leader_election=True)
-    producer = run.producer()
-    run.elect(0, 0, (0, 1))
-    run.write(producer, "a", 0, 1)
-    run.write(producer, "lost", 0, 1)
-    run.poll((0, "a"), (1, "lost"), isolation_level=COMMITTED)
-    for broker in (1, 0):
-        run.truncate(broker, 1)
-    run.elect(0, 1, (0, 1))
+    lose_after_a(run, with_power=False)
     run.append(0, "other")
     run.replicate(1, "other", epoch=1)
-    run.in_transactions.add("aborted")
-    run.transaction(producer, OK, "aborted")
-    for broker in (0, 1):
-        run.append(broker, "<abort>")
-    run.write(producer, "b", 0, 1)
-    run.poll((0, "a"), (4, "b"), isolation_level=COMMITTED)
+    pass_over_aborted(run, OK, 4)
     run.elect(1, 2, (0, 1), unclean=True)
     assert run.judge("int-poll-skip").status == "violated"
