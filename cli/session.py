@@ -13,6 +13,7 @@ from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.record.json_text import json_document
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, message_console, say
+from harrow.cli.extras import advice_on
 from harrow.cli.render.problem import show_problems
 from harrow.cli.requests.request import Request
 
@@ -46,6 +47,11 @@ def exit_code_of(command: str, request: Request) -> int:
     except KeyboardInterrupt:
         say(messages, "interrupted: there is no result")
         return exit_code.INTERRUPTED
+    except ImportError as error:
+        advice = advice_on(error)
+        if advice is None:
+            raise
+        say(messages, advice, style="red")
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -3,13 +3,13 @@
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 from harrow.cli.console import say
+from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.session import Refusal
 
@@ -43,14 +43,15 @@ def real_brokers(
 
     Raises:
         FileError: the file of a cluster has mistakes.
-        Refusal: the brokers cannot be had, may not be touched, or harrow's extra `live` is not installed.
+        Refusal: the brokers cannot be had, or may not be touched.
+        ModuleNotFoundError: harrow's extra `live` is not installed.
         typer.BadParameter: it names nothing that can be run on.
 
     """
     if not is_cluster_file(target):
         yield started_brokers(target, kafka_home, messages, quiet=quiet)
         return
-    need_live()
+    need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
     from harrow.live_cluster.user_cluster.journal import JournalError
@@ -79,19 +80,6 @@ def is_cluster_file(target: str) -> bool:
     return target.endswith(_FILES) or (not target.startswith(_KAFKA) and Path(target).is_file())
 
 
-def need_live() -> None:
-    """See whether what real brokers need is installed.
-
-    Raises:
-        Refusal: it is not.
-
-    """
-    try:
-        import_module("harrow.live_cluster.live_run")
-    except ModuleNotFoundError as error:
-        raise Refusal(f"{error.name} is not installed: pip install 'kafka-harrow[live]'") from error
-
-
 def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) -> None:
     from harrow.live_cluster.user_cluster.cluster_file import words_of
     from harrow.live_cluster.user_cluster.users_brokers import missing_consent
@@ -111,7 +99,8 @@ def started_brokers(
     """Return the brokers that a target names, with Kafka in place to start them.
 
     Raises:
-        Refusal: there is no Java or no Kafka, or harrow's extra `live` is not installed.
+        Refusal: there is no Java or no Kafka.
+        ModuleNotFoundError: harrow's extra `live` is not installed.
         typer.BadParameter: it names nothing that can be started.
 
     """
@@ -120,7 +109,7 @@ def started_brokers(
             f"{target!r} is no target: give model, or a release such as kafka:2.4.1, or the file of a cluster",
             param_hint="--target",
         )
-    need_live()
+    need("live")
     from harrow.live_cluster.getting.java import JavaError, find_java
     from harrow.live_cluster.getting.kafka_cache import CacheError, default_cache
     from harrow.live_cluster.getting.kafka_release import ReleaseError, release_of

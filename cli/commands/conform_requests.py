@@ -16,11 +16,12 @@ from harrow.campaigns.version import VERSION
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import is_cluster_file, started_brokers
 from harrow.cli.console import message_console, say, show
+from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
-from harrow.cli.session import Refusal, data, write_json
+from harrow.cli.session import data, write_json
 from harrow.live_cluster.conformity import AGREED, DIFFERS
 from harrow.live_cluster.errors import LiveError
 
@@ -42,20 +43,17 @@ def requests_session(request: ConformRequest) -> int:
             param_hint="--target",
         )
     messages = message_console(no_color=request.no_color)
+    need("hypothesis")
+    need("live")
     brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
-    try:
-        from harrow.live_cluster.single_requests.measure import (
-            SETTINGS,
-            Measure,
-            measure,
-            measure_coordinators,
-            real_coordinator_settings,
-        )
-    except ModuleNotFoundError as error:
-        raise Refusal(
-            f"{error.name} is not installed: pip install 'kafka-harrow[hypothesis,live]'"
-        ) from error
     from harrow.live_cluster.single_requests.coordinators.real_coordinator import RealCoordinators
+    from harrow.live_cluster.single_requests.measure import (
+        SETTINGS,
+        Measure,
+        measure,
+        measure_coordinators,
+        real_coordinator_settings,
+    )
     from harrow.live_cluster.single_requests.real_broker import RealBrokers
 
     progress = ProgressLine(messages, total=request.requests, enabled=not request.quiet)

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import need_live
 from harrow.cli.console import message_console, say
+from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.heal import HealRequest
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def session(request: HealRequest) -> int:
     """Heal what is asked for, and return the exit code."""
-    need_live()
+    need("live")
     from harrow.live_cluster.user_cluster.journal import journals, state_folder
 
     messages = message_console(no_color=request.no_color)

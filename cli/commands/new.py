@@ -8,9 +8,9 @@ import typer
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.template import new_campaign
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import need_live
 from harrow.cli.completion import SUFFIXES
 from harrow.cli.console import message_console, say
+from harrow.cli.extras import need
 from harrow.cli.requests.new import NewRequest
 from harrow.cli.session import Refusal, write_new
 
@@ -30,7 +30,7 @@ def session(request: NewRequest) -> int:
 
 def _about(cluster: Path, name: str) -> str:
     """Return a campaign about a cluster of the user's."""
-    need_live()
+    need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
     from harrow.live_cluster.user_cluster.users_brokers import (

@@ -4,7 +4,6 @@ import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,7 +49,6 @@ def session(request: RunRequest) -> int:
             raise typer.BadParameter("has no meaning with Hypothesis", param_hint="--target")
         limits = {"--max-failures": request.failures_max, "--max-time": request.time_max_s}
         _refuse({"--seeds": request.seeds, **limits, "--watch": request.watch or None}, "with Hypothesis")
-        _need_hypothesis()
         from harrow.cli.commands import run_hypothesis
 
         return run_hypothesis.session(request)
@@ -64,16 +62,6 @@ def _refuse(options: Mapping[str, object], when: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise typer.BadParameter(f"has no meaning {when}", param_hint=option)
-
-
-def _need_hypothesis() -> None:
-    try:
-        found = find_spec("hypothesis")
-    except ValueError:  # Something has taken it out of `sys.modules`.
-        found = None
-    if found is None:
-        message = "Hypothesis is not installed: pip install 'kafka-harrow[hypothesis]'"
-        raise typer.BadParameter(message, param_hint="--engine")
 
 
 def _run_all(request: RunRequest) -> int:

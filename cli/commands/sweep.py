@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import select, tell_notes
 from harrow.cli.commands.run_tally import exit_code_of
 from harrow.cli.console import message_console, say
+from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import SweepEngine, need_terminal, parse_time_s
 from harrow.cli.progress import ProgressLine
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
     from harrow.campaigns.sweep.sweep_report import SweepReport
 
-_NEEDED: Final = ("pyarrow", "duckdb")
 _LOG: Final = "spark.log"
 _SPARK_ROWS_MIN: Final = 1_000_000
 """Below this, DuckDB is done before Spark SQL has warmed up."""
@@ -38,8 +37,7 @@ _SPARK_ROWS_MIN: Final = 1_000_000
 def session(request: SweepRequest) -> int:
     """Run what was asked for, print the report, and return the exit code."""
     _check(request)
-    if missing := [name for name in _NEEDED if find_spec(name) is None]:
-        raise Refusal(f"a sweep needs {' and '.join(missing)}: pip install 'kafka-harrow[sweep]'")
+    need("sweep")
     from harrow.campaigns.sweep.engine import EngineError
     from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 

@@ -11,9 +11,9 @@ from harrow.campaigns.language.library_index import library_names
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import counted
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import need_live
 from harrow.cli.commands.run_selection import Selection, select
 from harrow.cli.console import data_console, show
+from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.layout import DIM, columns, indented
 from harrow.cli.requests.target import TargetRequest
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def session(request: TargetRequest) -> int:
     """Look at the cluster, print what was seen, and return the exit code."""
-    need_live()
+    need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.user_cluster.cluster_file import cluster_file_schema, load_cluster_file
     from harrow.live_cluster.user_cluster.users_brokers import settings_of_brokers, surveyed

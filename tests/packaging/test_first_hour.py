@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harrow.cli.extras import EXTRAS
 from tests.cli.docs_exceptions import NOT_RUN, SMALLER, TYPED
 from tests.cli.docs_pages import Command, difference, read_page
 from tests.packaging.distributions import VirtualEnvironment
@@ -57,3 +58,16 @@ def test_a_newcomer_gets_what_the_page_shows(
     assert not wrong, "\n\n".join(wrong)
     assert sum(command.text not in NOT_RUN for command in page.commands) > 5
     assert list(home.iterdir()) == []
+
+
+def test_installed_without_extras_a_sweep_says_what_to_install(
+    wheel: Path, environment: VirtualEnvironment, tmp_path: Path
+) -> None:
+    environment.install(wheel)
+    for module in (module for modules in EXTRAS.values() for module in modules):
+        (environment.home / "dependencies" / module).unlink(missing_ok=True)
+    words = ("harrow", "sweep", "swarm", "--seeds", "0..5")
+    ended = environment.run(*words, folder=tmp_path, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.endswith(" is not installed: pip install 'kafka-harrow[sweep]'\n")
+    assert ended.stderr.count("\n") == 1

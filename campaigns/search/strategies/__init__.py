@@ -11,7 +11,8 @@ except ModuleNotFoundError as _error:
     if _error.name != "hypothesis":
         raise
     raise ImportError(
-        "harrow.campaigns.search.strategies needs Hypothesis: pip install 'kafka-harrow[hypothesis]'"
+        "harrow.campaigns.search.strategies needs Hypothesis: pip install 'kafka-harrow[hypothesis]'",
+        name=_error.name,
     ) from None
 
 from harrow.campaigns.search.strategies.clusters import clusters, settings

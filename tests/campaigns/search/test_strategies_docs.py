@@ -44,14 +44,6 @@ def test_the_strategies_say_in_a_line_what_they_need() -> None:
     )
 
 
-def test_the_command_line_says_what_it_needs() -> None:
-    arguments = ["harrow", "run", "swarm", "--engine", "hypothesis"]
-    ended = _python(f"{WITHOUT}\nsys.argv = {arguments!r}\nfrom harrow.cli.main import main\nmain()")
-    assert ended.returncode == 2
-    assert "Hypothesis is not installed" in " ".join(ended.stderr.split())
-    assert "Traceback" not in ended.stderr
-
-
 def test_a_run_without_it_needs_nothing() -> None:
     arguments = ["harrow", "run", "ack-lost", "--no-results"]
     ended = _python(f"{WITHOUT}\nsys.argv = {arguments!r}\nfrom harrow.cli.main import main\nmain()")

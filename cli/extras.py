@@ -1,0 +1,32 @@
+"""The libraries that harrow works without, and the extra that installs each."""
+
+from importlib.util import find_spec
+from typing import Final
+
+EXTRAS: Final = {
+    "hypothesis": ("hypothesis",),
+    "sweep": ("duckdb", "pyarrow"),
+    "spark": ("pandas", "pyspark"),
+    "connect": ("grpc",),
+    "live": ("confluent_kafka", "kafka", "kazoo"),
+}
+"""The modules that each extra of pyproject.toml adds."""
+
+
+def need(extra: str) -> None:
+    """Look for the modules of an extra before any work that would be lost without them.
+
+    Raises:
+        ModuleNotFoundError: one is missing. A session that raises it ends with `advice_on`.
+
+    """
+    for module in EXTRAS[extra]:
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+
+def advice_on(error: ImportError) -> str | None:
+    """Return what to install for a failed import; None if no extra would help."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    return None if extra is None else f"{module} is not installed: pip install 'kafka-harrow[{extra}]'"

@@ -1,0 +1,154 @@
+"""Each command where harrow is installed without its extras."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from harrow.cli.extras import EXTRAS
+from harrow.cli.requests import COMMANDS
+from tests.patience import PATIENCE_S
+from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
+
+WITHOUT = """
+import sys
+
+HIDDEN = sys.argv.pop(1).split(",")
+
+class Hiding:
+    def __init__(self, finder):
+        self._finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else self._finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Hiding, sys.meta_path)
+from harrow.cli.__main__ import main
+main()
+"""
+ALL = tuple(module for modules in EXTRAS.values() for module in modules)
+
+CAMPAIGN = """
+name: calm
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: producer-0}]}
+script:
+  - do: {send: m0}
+  - when: {acked: m0}
+"""
+HISTORY = '{"process": 0, "type": "invoke", "f": "send", "value": [["send", "t-0", "m0"]]}\n'
+
+
+def without(*arguments: str, folder: Path, hidden: tuple[str, ...] = ALL) -> tuple[int, str]:
+    """Run the command where none of the *hidden* modules can be imported; return its exit code and messages."""
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT, ",".join(hidden), *arguments],
+        cwd=folder,
+        env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "HARROW_CACHE": str(folder / "cache")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return ended.returncode, ended.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "calm.yaml").write_text(CAMPAIGN, encoding="utf-8")
+    (tmp_path / "cluster.yaml").write_text('bootstrap: "127.0.0.1:1"\n', encoding="utf-8")
+    (tmp_path / "history.jsonl").write_text(HISTORY, encoding="utf-8")
+    (tmp_path / "corpus").mkdir()
+    return tmp_path
+
+
+NEEDS = {
+    "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
+    "sweep --report swept": "sweep",
+    "run calm.yaml --engine hypothesis": "hypothesis",
+    "run calm.yaml --target kafka:2.4.1": "live",
+    "run calm.yaml --target cluster.yaml": "live",
+    "conform calm.yaml --target kafka:2.4.1": "live",
+    "conform calm.yaml --target cluster.yaml": "live",
+    "conform --requests 3 --target kafka:2.4.1": "hypothesis",
+    "target check cluster.yaml": "live",
+    "heal": "live",
+    "new mine --from cluster.yaml": "live",
+}
+
+
+@pytest.mark.parametrize(("command", "extra"), NEEDS.items())
+def test_a_command_without_its_extra_says_in_one_line_what_to_install(
+    folder: Path, command: str, extra: str
+) -> None:
+    code, said = without(*command.split(), folder=folder)
+    assert code == 2
+    assert said.count("\n") == 1
+    assert said.endswith(f" is not installed: pip install 'kafka-harrow[{extra}]'\n")
+    assert not (folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "module"), [(extra, module) for extra in ("sweep", "live") for module in EXTRAS[extra]]
+)
+def test_each_module_of_an_extra_is_missed_before_any_work(folder: Path, extra: str, module: str) -> None:
+    command = next(command for command, needed in NEEDS.items() if needed == extra)
+    code, said = without(*command.split(), folder=folder, hidden=(module,))
+    advice = f"harrow: {module} is not installed: pip install 'kafka-harrow[{extra}]'\n"
+    assert (code, said) == (2, advice)
+
+
+WORKS = (
+    "run calm.yaml",
+    "run calm.yaml --seeds 0..3",
+    "shrink calm.yaml --seed 0",
+    "replay results/latest",
+    "diff results/latest",
+    "trace results/latest",
+    "trace results/latest --format html",
+    "regress corpus",
+    "check history.jsonl",
+    "validate calm.yaml",
+    "list faults",
+    "explain acks",
+    "new mine",
+    "schema",
+    "kafka list",
+    "clean --keep 1",
+)
+
+
+def test_every_other_command_works_without_any_extra(folder: Path) -> None:
+    for command in WORKS:
+        code, said = without(*command.split(), folder=folder)
+        assert code in {0, 1, 3} or "nothing to shrink" in said, (command, said)
+        assert "internal error" not in said
+        assert "is not installed" not in said
+
+
+def test_every_command_is_tried_without_extras() -> None:
+    assert {command.split()[0] for command in (*NEEDS, *WORKS)} == set(COMMANDS)
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    """A library that pyproject.toml adds to an extra, and `EXTRAS` does not, would be an internal error."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brings: dict[str, set[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            brings.setdefault(distribution.lower(), set()).add(module)
+    for extra, requirements in project["optional-dependencies"].items():
+        if extra == "test":
+            continue
+        for requirement in requirements:
+            name = requirement.partition(">")[0].partition("<")[0]
+            if name.startswith("kafka-harrow["):
+                continue
+            distribution = name.partition("[")[0]
+            # pyspark[connect] is pyspark with gRPC.
+            expected = {"grpc"} if name == "pyspark[connect]" else brings[distribution]
+            assert expected & set(EXTRAS[extra]), (extra, requirement)
