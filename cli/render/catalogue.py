@@ -13,6 +13,7 @@ from harrow.campaigns.language.units import value_text
 from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
+from harrow.cli.extras import advice_on
 from harrow.cli.options import Kind
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model import settings
@@ -82,10 +83,18 @@ def entries(kind: Kind) -> list[CatalogueEntry]:
 
 
 def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
-    """Return entries with what each target can do of those that are faults; it takes asking the targets."""
+    """Return entries with what each target can do of those that are faults.
+
+    Real brokers answer that, so without the libraries of the extra `live` faults stay without that column.
+    """
     if not any(entry.kind == _FAULT for entry in found):
         return found
-    from harrow.live_cluster.fault_reach import targets_of
+    try:
+        from harrow.live_cluster.fault_reach import targets_of
+    except ImportError as error:
+        if advice_on(error) is None:
+            raise
+        return found
 
     def with_own(entry: CatalogueEntry) -> CatalogueEntry:
         if entry.kind != _FAULT:
