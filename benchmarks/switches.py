@@ -21,23 +21,6 @@ from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
 
 SEEDS: Final = 100_000
 REPAIRED: Final = {name: switch["safe"] for name, switch in switch_docs().items() if switch["is_repair"]}
-OF_KRAFT: Final = "In KRaft"
-"""What is about KRaft alone begins like this, and is tried on a profile that has it."""
-OF_COORDINATORS: Final = {
-    *(mutant.switch for mutant in MUTANTS.values() if mutant.of_coordinators),
-    *("transaction_verification", "transactional_commits_verified"),
-    *("transaction_abortable_error", "producer_fenced_error", "transaction_begins_at_zero"),
-    *("init_transactions_times_out", "end_transaction_times_out", "stable_offset_fetch"),
-    *("member_id_required", "static_members_fenced", "static_leader_skips_assignment"),
-    *("syncs_expire", "offsets_kept_while_read", "group_answers_wait_for_writes"),
-}
-"""What is about transactions or groups, which `swarm-eos` alone has."""
-OF_DISKS: Final = {
-    *("log_dir_failure_survived", "log_dir_failure_reported", "cleaner_retains_last_batch"),
-    *("shutdown_awaits_controller", "shutting_down_leader_is_offline", "shutdown_request_preempted"),
-    "min_isr_limited_to_replicas",
-}
-"""What is about disks, small topics or brokers that are stopped in good order, which `swarm-disks` alone has."""
 AS_BEFORE: Final[dict[str, dict[str, Any]]] = {
     "transaction_verification": {"transactions_v2": False},
     "transactional_commits_verified": {"transactions_v2": False},
@@ -61,12 +44,13 @@ def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
 
 def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     """Return the swarm as of a release, with KRaft where the switch is about that."""
-    is_of_kraft = switch_docs()[name]["doc"].startswith(OF_KRAFT) or "zookeeper" not in release.modes
+    subject = switch_docs()[name]["of"]
+    is_of_kraft = subject.in_kraft or "zookeeper" not in release.modes
     metadata: Any = "kraft" if is_of_kraft else "zookeeper"
     plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
-    if name in OF_DISKS:
-        plan = library_plan("swarm-disks", "kraft" if metadata == "kraft" else None)
-    if name in OF_COORDINATORS:
+    if subject.campaign == "swarm-disks":
+        plan = library_plan("swarm-disks", "kraft" if is_of_kraft else None)
+    if subject.is_of_coordinators:
         plan, metadata = library_plan("swarm-eos"), release.metadata
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 

@@ -9,6 +9,7 @@ from harrow.cluster_model.release import (
     LEADER_EPOCH,
     NO_TRUNCATION,
     RELEASES,
+    switch_docs,
 )
 
 
@@ -19,8 +20,7 @@ class Mutant:
     ``doc`` says what goes wrong and what comes of it, ``source`` where Kafka had it or what keeps
     it from having it. ``noticed_by`` names the rules that notice it; none where only a campaign's
     script does, for it takes an expectation to tell the flaw from what Kafka may do. ``kafka`` is the release whose
-    profile gets the flaw, where the default one has it already, or has nothing that it concerns. One that is ``of_coordinators``
-    is about transactions or groups.
+    profile gets the flaw, where the default one has it already, or has nothing that it concerns.
     """
 
     name: str
@@ -30,12 +30,11 @@ class Mutant:
     source: str
     noticed_by: tuple[str, ...] = ()
     kafka: str = DEFAULT_RELEASE
-    of_coordinators: bool = False
 
     @property
     def swarm(self) -> str:
         """The campaign of the library whose random runs meet the flaw."""
-        if self.of_coordinators:
+        if switch_docs()[self.switch]["of"].is_of_coordinators:
             return "swarm-eos"
         return "swarm" if RELEASES[self.kafka].metadata == "zookeeper" else "swarm-kraft"
 
@@ -490,7 +489,6 @@ _MUTANTS: Final = (
     # Groups
     Mutant(
         name="old-generation-commit-accepted",
-        of_coordinators=True,
         switch="commits_fenced",
         doc=(
             "The coordinator of a group takes commits of who is no member any more: one that was taken for dead sets the group "
@@ -501,7 +499,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="partition-given-before-revoked",
-        of_coordinators=True,
         switch="partitions_released_first",
         kafka="4.3",
         doc=(
@@ -513,7 +510,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="stale-epoch-commit-accepted",
-        of_coordinators=True,
         switch="member_epochs_fence_commits",
         kafka="4.3",
         doc=(
@@ -525,7 +521,6 @@ _MUTANTS: Final = (
     # Transactions
     Mutant(
         name="zombie-producer-accepted",
-        of_coordinators=True,
         switch="transactional_epoch_checked",
         kafka="4.3",
         doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
@@ -543,7 +538,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="lso-is-hw",
-        of_coordinators=True,
         switch="lso_below_open_transactions",
         kafka="4.3",
         doc="Consumers with read_committed get what no transaction has committed yet.",
@@ -552,7 +546,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="marker-to-one-partition",
-        of_coordinators=True,
         switch="markers_to_all_partitions",
         kafka="4.3",
         doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
@@ -561,7 +554,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="coordinator-forgets-prepare-commit",
-        of_coordinators=True,
         switch="prepared_commit_finished",
         kafka="4.3",
         doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
@@ -570,7 +562,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="next-transaction-unverified",
-        of_coordinators=True,
         switch="next_transaction_verified",
         kafka="4.3",
         doc="What a producer sends after a commit, and before a partition has the marker of that, goes with it, be it aborted.",
@@ -579,7 +570,6 @@ _MUTANTS: Final = (
     ),
     Mutant(
         name="delayed-end-txn",
-        of_coordinators=True,
         switch="transactions_v2",
         kafka="4.3",
         doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",

@@ -35,16 +35,65 @@ DEFAULT_RELEASE: Final = "2.4"
 Version = tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What switches are about, and the campaign of the library to try them with.
+
+    Runs of the first ``seeds`` seeds of that campaign (of all its variants, or of one ``variant``) read every switch of the subject, unless the
+    switch says otherwise (``is_met``). ``in_kraft`` is True for what only KRaft has.
+    """
+
+    name: str
+    campaign: str
+    variant: str | None = None
+    seeds: int = 1
+    in_kraft: bool = False
+
+    @property
+    def is_of_coordinators(self) -> bool:
+        """Whether it needs groups or transactions."""
+        return self in (GROUPS, STATIC_MEMBERS, TRANSACTIONS, TRANSACTIONS_V1)
+
+
+REPLICATION: Final = Subject(name="replication", campaign="swarm", seeds=20)
+TRUNCATION: Final = Subject(
+    name="followers that have parted from their leader", campaign="swarm-kraft", seeds=20
+)
+CLIENTS: Final = Subject(name="producers and consumers", campaign="swarm", seeds=20)
+UNKNOWN_PRODUCERS: Final = Subject(
+    name="producers of which a log has nothing", campaign="swarm-disks", seeds=20
+)
+ZOOKEEPER: Final = Subject(name="the control plane in ZooKeeper", campaign="swarm", seeds=20)
+KRAFT: Final = Subject(name="the control plane in KRaft", campaign="swarm-kraft", seeds=20, in_kraft=True)
+DISKS: Final = Subject(name="logs and their disks", campaign="swarm-disks", seeds=20)
+KRAFT_DISKS: Final = Subject(
+    name="disks with KRaft", campaign="swarm-disks", variant="kraft", seeds=20, in_kraft=True
+)
+SHUTDOWN: Final = Subject(name="controlled shutdown", campaign="swarm-disks", seeds=20)
+PREFERRED: Final = Subject(name="preferred leaders", campaign="swarm-disks", seeds=20)
+SMALL_TOPICS: Final = Subject(name="topics with few replicas", campaign="swarm-disks", seeds=20)
+DELETED_RECORDS: Final = Subject(name="DeleteRecords", campaign="delete-records")
+FOLLOWER_FETCHING: Final = Subject(name="consumers of followers", campaign="follower-fetch")
+QUOTAS: Final = Subject(name="quotas", campaign="starved-consumer")
+GROUPS: Final = Subject(name="consumer groups", campaign="swarm-eos", seeds=20)
+STATIC_MEMBERS: Final = Subject(name="static members of groups", campaign="rebalance")
+TRANSACTIONS: Final = Subject(name="transactions", campaign="swarm-eos", seeds=20)
+TRANSACTIONS_V1: Final = Subject(name="transactions before 4.0", campaign="standard-eos", seeds=20)
+
+
 class Switch(TypedDict):
     """What a switch does and where that stands.
 
-    ``before`` has what releases before others had, oldest first, ``latest`` what all have since. ``meaning``
+    ``of`` is its subject. ``is_met`` is False where no run of the subject's campaign reads it, but only tests and single
+    requests do. ``before`` has what releases before others had, oldest first, ``latest`` what all have since. ``meaning``
     says in a few words what holds at the ``safe`` value. One that ``is_repair`` has to have that value, or a promise
     may be broken; others only change how a promise is kept.
     """
 
     doc: str
     source: str
+    of: Subject
+    is_met: bool
     choices: tuple[Any, ...]
     meaning: str
     safe: Any
@@ -72,16 +121,20 @@ def _switch(
     doc: str,
     source: str,
     *,
+    of: Subject,
     meaning: str,
     latest: Any = True,
     choices: tuple[Any, ...] = (False, True),
     safe: Any = None,
     before: tuple[tuple[str, Any], ...] = (),
     is_repair: bool = True,
+    is_met: bool = True,
 ) -> Any:
     switch = Switch(
         doc=doc,
         source=source,
+        of=of,
+        is_met=is_met,
         choices=choices,
         meaning=meaning,
         safe=latest if safe is None else safe,
@@ -101,6 +154,7 @@ class Behaviours:
         "leader epoch as the leader answers it; or the same with the answered epoch taken into account. "
         "`none` is a mutant that never truncates.",
         "KIP-101, KIP-279, AbstractFetcherThread.scala",
+        of=REPLICATION,
         latest=ANSWERED_EPOCH,
         choices=(HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, NO_TRUNCATION),
         meaning="a follower truncates to where its leader epoch ends (KIP-101, KIP-279)",
@@ -111,6 +165,7 @@ class Behaviours:
         "that has other records there answers where that epoch ends with it, in place of data and high watermark, and does not "
         "count the fetch. Before, each new follower asked OffsetsForLeaderEpoch first.",
         "KIP-595, Partition.readRecords, AbstractFetcherThread.truncateOnFetchResponse",
+        of=TRUNCATION,
         meaning="a leader answers a fetch that has parted from its log with where it did (KIP-595)",
         before=(("2.7", False),),
         is_repair=False,
@@ -118,6 +173,7 @@ class Behaviours:
     diverging_fetch_uncounted: bool = _switch(
         "A leader that answers a fetch with where the logs part does not take that fetch's offset for the follower's LEO. Off is a mutant.",
         "KIP-595, Partition.fetchRecords (DivergingEpoch)",
+        of=TRUNCATION,
         meaning="a fetch that has parted from the leader's log does not count (KIP-595)",
     )
     out_of_range_follower: str = _switch(
@@ -125,6 +181,7 @@ class Behaviours:
         "truncates, as it does where that is true; its broker shuts down; or its broker hangs in its shutdown, which waits for "
         "the very thread that has asked for it.",
         "KAFKA-7414, ReplicaFetcherThread.handleOffsetOutOfRange",
+        of=TRUNCATION,
         latest=TRUNCATES,
         choices=(TRUNCATES, SHUTS_DOWN, HANGS),
         meaning="a follower that is ahead of its leader truncates (KAFKA-7414)",
@@ -133,12 +190,14 @@ class Behaviours:
     epoch_entry_on_election: bool = _switch(
         "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
         "KAFKA-7415, Partition.makeLeader",
+        of=REPLICATION,
         meaning="a new leader notes its epoch at once (KAFKA-7415)",
         before=(("2.0.1", False),),
     )
     epoch_below_first_answered: bool = _switch(
         "An epoch request below the first leader epoch of a log is answered with where that begins; before, with nothing.",
         "KAFKA-7415, LeaderEpochFileCache.endOffsetFor",
+        of=REPLICATION,
         meaning="a leader answers for epochs before its first (KAFKA-7415)",
         before=(("2.0.1", False),),
     )
@@ -146,6 +205,7 @@ class Behaviours:
         "A truncation to the log's end drops an epoch that has an entry there but no records. Without that, "
         "a follower whose last epoch is such a one asks its leader for ever and never fetches.",
         "KAFKA-10706, Log.truncateTo",
+        of=REPLICATION,
         meaning="a follower drops a last epoch that has no records (KAFKA-10706)",
         before=(("2.6.1", False),),
     )
@@ -153,6 +213,7 @@ class Behaviours:
         "A follower joins the ISR only when it has reached the start of the leader's epoch, not just the "
         "leader's high watermark, which lags after an election.",
         "KAFKA-7128, Partition.maybeExpandIsr",
+        of=REPLICATION,
         meaning="a follower joins the ISR only at the start of the leader's epoch",
         before=(("2.0.1", False),),
     )
@@ -160,6 +221,7 @@ class Behaviours:
         "Fetch and OffsetsForLeaderEpoch carry the current leader epoch; a mismatch is FENCED_LEADER_EPOCH "
         "or UNKNOWN_LEADER_EPOCH.",
         "KIP-320",
+        of=REPLICATION,
         meaning="fetches carry the leader epoch (KIP-320)",
         before=(("2.1", False),),
     )
@@ -167,6 +229,7 @@ class Behaviours:
         "A follower's fetch that is out of range, or fenced, leaves what the leader knows of it. Before, the leader forgot how far it was and "
         "when it had fetched.",
         "KAFKA-8400, ReplicaManager.updateFollowerLogReadResults",
+        of=REPLICATION,
         meaning="a fetch that fails leaves what is known of its follower (KAFKA-8400)",
         before=(("2.4", False),),
     )
@@ -174,6 +237,7 @@ class Behaviours:
         "A new leader does not tell consumers where a partition ends (OFFSET_NOT_AVAILABLE) before its high watermark has "
         "reached the start of its epoch. Before, the end might be below what was told by its predecessor.",
         "KIP-207, Partition.fetchOffsetForTimestamp",
+        of=CLIENTS,
         meaning="a new leader tells no end offset below the one that was told before (KIP-207)",
         before=(("2.2", False),),
     )
@@ -181,6 +245,7 @@ class Behaviours:
         "Brokers keep a limited number of fetch sessions by id and epoch: a fetch says only what has changed since the one "
         "before, and an unknown session or a repeated request is refused. Before, each fetch named every partition.",
         "KIP-227, FetchSession.scala",
+        of=REPLICATION,
         meaning="fetches are incremental, in sessions that a broker may forget (KIP-227)",
         before=(("1.1", False),),
     )
@@ -188,6 +253,7 @@ class Behaviours:
         "An incremental fetch is held to the leader epoch of its partitions. Before, a session forgot it, so that only a "
         "full fetch could be refused for its epoch.",
         "KAFKA-9338, CachedPartition.reqData",
+        of=REPLICATION,
         meaning="an incremental fetch is held to its leader epoch (KAFKA-9338)",
         before=(("2.5", False),),
     )
@@ -195,6 +261,7 @@ class Behaviours:
         "A follower serves consumers that know of racks (from the version of Fetch on that names one), up to its own high watermark. Before, "
         "a leader alone did.",
         "KIP-392 (KAFKA-8443), ReplicaManager.fetchMessages (fetchOnlyFromLeader)",
+        of=FOLLOWER_FETCHING,
         meaning="consumers may fetch from followers (KIP-392)",
         before=(("2.4", False),),
         is_repair=False,
@@ -204,6 +271,7 @@ class Behaviours:
         "`replica.selector.class` is set, so that consumers of followers see sooner what is committed; or always, as 2.4.0 and 2.4.1 do, for the "
         "half of fetches more than before.",
         "KIP-392, KAFKA-9731, KAFKA-9952, DelayedFetch.tryComplete",
+        of=REPLICATION,
         meaning="a follower hears of a high watermark with the next data, or when its fetch expires (KAFKA-9952)",
         latest=NEVER,
         choices=(NEVER, WITH_SELECTOR, ALWAYS),
@@ -214,6 +282,7 @@ class Behaviours:
         "A leader alone says which replica a consumer is to read from. Before, a follower that had led said so too, going by how far the others "
         "had been when it did.",
         "KAFKA-13778, ReplicaManager.findPreferredReadReplica",
+        of=FOLLOWER_FETCHING,
         meaning="a leader alone selects the replica that a consumer reads from (KAFKA-13778)",
         before=(("2.5", True), ("3.3", False)),
         is_repair=False,
@@ -221,6 +290,7 @@ class Behaviours:
     read_replica_in_isr: bool = _switch(
         "A leader has a consumer read from a member of the ISR. Before, from any replica that had what it asked for, be it ever so slow.",
         "KAFKA-14372, ReplicaManager.findPreferredReadReplica",
+        of=FOLLOWER_FETCHING,
         meaning="a consumer is sent to a replica in the ISR alone (KAFKA-14372)",
         before=(("3.4", False),),
         is_repair=False,
@@ -228,6 +298,7 @@ class Behaviours:
     read_replica_answered_at_once: bool = _switch(
         "A leader tells a consumer at once which replica to read from. Before, it had the fetch wait for fetch.max.wait.ms first.",
         "KAFKA-13767, ReplicaManager.fetchMessages",
+        of=FOLLOWER_FETCHING,
         meaning="a consumer is told at once which replica to read from (KAFKA-13767)",
         before=(("3.2", False),),
         is_repair=False,
@@ -236,6 +307,7 @@ class Behaviours:
         "A consumer's fetch that waits at a follower is answered when the follower's high watermark has passed something. Before, when its time "
         "was over.",
         "KAFKA-14334, ReplicaFetcherThread.completeDelayedFetchRequests",
+        of=FOLLOWER_FETCHING,
         meaning="a follower answers a consumer that waits when its high watermark rises (KAFKA-14334)",
         before=(("3.4", False),),
         is_repair=False,
@@ -244,6 +316,7 @@ class Behaviours:
         "A consumer whose fetch from a follower fails goes back to the leader. Before, it did so if its position was out of range there, the "
         "broker was missing in its metadata, or there was another leader; and after metadata.max.age.ms in any case.",
         "KAFKA-14379, Fetcher.requestMetadataUpdate",
+        of=FOLLOWER_FETCHING,
         meaning="a consumer leaves a follower that fails it (KAFKA-14379)",
         before=(("3.4", False),),
         is_repair=False,
@@ -252,6 +325,7 @@ class Behaviours:
         "Control requests carry the broker's epoch, and the controller notices a broker that bounced "
         "between two looks at /brokers/ids.",
         "KIP-380 (KAFKA-7235), KAFKA-1120",
+        of=ZOOKEEPER,
         meaning="control requests carry the broker's epoch (KIP-380)",
         before=(("2.2", False),),
     )
@@ -259,6 +333,7 @@ class Behaviours:
         "A starting broker handles no request before it is registered in ZooKeeper, so none that was meant "
         "for its earlier life while its death was not known.",
         "KAFKA-6772, KafkaServer.startup (SocketServer.startProcessors)",
+        of=ZOOKEEPER,
         meaning="a starting broker obeys nothing before it is registered",
         before=(("2.0", False),),
     )
@@ -266,6 +341,7 @@ class Behaviours:
         "A starting broker opens its sockets when it is unfenced, with ZooKeeper when it is registered. Before, connections were accepted at once, and "
         "requests waited for that.",
         "KAFKA-14658, SocketServer.scala (Acceptor.start)",
+        of=CLIENTS,
         meaning="no client can connect to a starting broker before it is ready (KAFKA-14658)",
         before=(("3.5", False),),
         is_repair=False,
@@ -273,6 +349,7 @@ class Behaviours:
     controller_writes_fenced: bool = _switch(
         "The controller's writes to ZooKeeper are conditional on the version of /controller_epoch.",
         "KAFKA-6082",
+        of=ZOOKEEPER,
         meaning="only the present controller writes to ZooKeeper (KAFKA-6082)",
         before=(("2.1", False),),
     )
@@ -280,6 +357,7 @@ class Behaviours:
         "A new controller takes the replicas of brokers that are not alive out of the ISRs. Before, a broker "
         "that died while there was no controller stayed in them until its leader noticed.",
         "KAFKA-3143, ReplicaStateMachine.startup",
+        of=ZOOKEEPER,
         meaning="a new controller takes dead replicas out of the ISRs",
         before=(("2.3", False),),
     )
@@ -287,13 +365,16 @@ class Behaviours:
         "A broker that stops asks again later while there is no controller. Before, it gave up at once "
         "(ZkUtils.getController threw).",
         "KafkaServer.controlledShutdown",
+        of=SHUTDOWN,
         meaning="a broker that stops waits for a controller",
         before=(("1.1", False),),
+        is_met=False,
     )
     log_dir_failure_survived: bool = _switch(
         "A broker with several log directories goes on when one fails, without the replicas there, and the controller elects others. Before, "
         "any error of a disk ended the broker.",
         "KIP-112, ReplicaManager.handleLogDirFailure",
+        of=DISKS,
         meaning="a broker survives the failure of one of several log directories (KIP-112)",
         before=(("1.0", False),),
     )
@@ -301,6 +382,7 @@ class Behaviours:
         "Retention deletes no segment that reaches above the replica's high watermark. Before, a log could begin above what "
         "was committed.",
         "KAFKA-5634, Log.deletableSegments",
+        of=DISKS,
         meaning="retention deletes what is committed alone (KAFKA-5634)",
         before=(("0.11", False),),
     )
@@ -308,6 +390,7 @@ class Behaviours:
         "A follower's log begins where its leader's does, as a fetch tells it. Before, each replica began where its own retention "
         "had it begin.",
         "KIP-107, ReplicaFetcherThread.processPartitionData",
+        of=REPLICATION,
         meaning="a follower's log begins where its leader's does (KIP-107)",
         before=(("0.11", False),),
         is_repair=False,
@@ -316,40 +399,47 @@ class Behaviours:
         "A follower that has no records, and is to begin in the middle of a batch, begins with that batch: so a leader's log may begin that "
         "an administrator has shortened. Before, its fetcher failed.",
         "KAFKA-6975, Partition.appendRecordsToFollowerOrFutureReplica",
+        of=DELETED_RECORDS,
         meaning="a follower may begin in the middle of a batch (KAFKA-6975)",
         before=(("1.0", False),),
     )
     deleted_records_end_at_offset: bool = _switch(
         "DeleteRecords takes what is below the offset that it names, and nothing else.",
         "KIP-107, Partition.deleteRecordsOnLeader",
+        of=DELETED_RECORDS,
         meaning="DeleteRecords takes what is below its offset alone",
     )
     retention_spares_recent: bool = _switch(
         "retention.ms deletes a segment when its latest record is older than that.",
         "KIP-33, Log.deleteRetentionMsBreachedSegments",
+        of=DISKS,
         meaning="retention.ms deletes what is older alone",
     )
     cleaner_waits_for_hw: bool = _switch(
         "Compaction leaves alone what is above the replica's high watermark. Before, what was not committed took the place of what "
         "was: if the later record was cut off, a replica that had compacted its log had neither.",
         "KAFKA-13194, LogCleanerManager.cleanableOffsets",
+        of=DISKS,
         meaning="compaction goes by what is committed alone (KAFKA-13194)",
         before=(("3.1", False),),
     )
     cleaner_keeps_latest: bool = _switch(
         "Compaction keeps the latest record of each key. Off is a mutant: it keeps the earliest.",
         "Cleaner.shouldRetainRecord",
+        of=DISKS,
         meaning="compaction keeps the latest record of each key",
     )
     cleaner_retains_tombstones: bool = _switch(
         "Compaction keeps a tombstone for delete.retention.ms, for readers that have seen what it deletes. Off is a mutant.",
         "Cleaner.shouldRetainRecord (delete.retention.ms)",
+        of=DISKS,
         meaning="compaction keeps tombstones for delete.retention.ms",
     )
     tombstones_have_horizon: bool = _switch(
         "A tombstone may go delete.retention.ms after it was first cleaned, which its batch notes. Before, that went by when its "
         "segment was last written to and the last one that was clean: a tombstone might stay much longer.",
         "KIP-534 (KAFKA-8522), RecordBatch.deleteHorizonMs",
+        of=DISKS,
         meaning="a tombstone goes delete.retention.ms after it was first cleaned (KIP-534)",
         before=(("3.1", False),),
         is_repair=False,
@@ -358,13 +448,16 @@ class Behaviours:
         "Compaction keeps the last batch of what it cleans, be it empty. Before, the end of a log that was cut back to there might be "
         "forgotten, and its offsets be given away again, when its broker came back.",
         "KAFKA-17076, Cleaner.cleanInto",
+        of=DISKS,
         meaning="compaction keeps the last batch of what it cleans (KAFKA-17076)",
         before=(("4.0", False),),
+        is_met=False,
     )
     shutting_down_leader_is_offline: bool = _switch(
         "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
         "elections a replica outside the ISR is elected although the leader is still alive.",
         "KIP-112, KafkaController.onReplicasBecomeOffline",
+        of=SHUTDOWN,
         meaning="a leader in controlled shutdown counts as gone when some broker fails",
         before=(("1.0", False),),
     )
@@ -372,6 +465,7 @@ class Behaviours:
         "A controller whose session expires refuses the controlled shutdowns that wait in its queue. Before, it "
         "forgot them, and the broker that had asked waited for the socket's timeout.",
         "KAFKA-5692, KafkaController.preemptControlledShutdown",
+        of=SHUTDOWN,
         meaning="a controller that is deposed refuses the shutdowns that it has not begun",
         before=(("2.2", False),),
     )
@@ -379,6 +473,7 @@ class Behaviours:
         "A consumer that joins a group without a member id is given one first, and is a member when it joins with it. Before, each "
         "attempt made another member, which was never heard of again if its answer was lost.",
         "KIP-394, GroupCoordinator.doNewMemberJoinGroup",
+        of=GROUPS,
         meaning="a consumer gets a member id before it joins a group (KIP-394)",
         before=(("2.2", False),),
         is_repair=False,
@@ -387,6 +482,7 @@ class Behaviours:
         "A member with a group.instance.id keeps its partitions while it restarts, for as long as its session lasts; of two with "
         "the same id the former is fenced.",
         "KIP-345, GroupCoordinator.updateStaticMemberAndRebalance",
+        of=STATIC_MEMBERS,
         meaning="static members (KIP-345)",
         before=(("2.3", False),),
         is_repair=False,
@@ -395,6 +491,7 @@ class Behaviours:
         "When a static member that comes back makes its group rebalance: never, also where the leader assigns to its former life and so "
         "nothing to it; while the leader assigns; then, and where the group would choose another assignor.",
         "KAFKA-9801, KAFKA-10284, GroupCoordinator.updateStaticMemberAndRebalance",
+        of=STATIC_MEMBERS,
         choices=(NEVER, WHILE_COMPLETING, WITH_OTHER_PROTOCOL),
         meaning="a static member that comes back while its group rebalances joins again (KAFKA-9801)",
         before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
@@ -406,6 +503,7 @@ class Behaviours:
         "group.instance.id with it. Before, it got no answer; neither did the leader of a group to which a static member has come back "
         "without its assignor.",
         "GroupCoordinator.doJoinGroup, MemberMetadata.metadata, JoinGroupRequest.getErrorResponse, SyncGroupRequest.getErrorResponse",
+        of=GROUPS,
         meaning="a request on which a coordinator fails is answered",
         before=(("2.5", False),),
         is_repair=False,
@@ -414,21 +512,26 @@ class Behaviours:
         "A member that names a group.instance.id which its group does not know is refused (UNKNOWN_MEMBER_ID), whatever it asks. "
         "Before, only when it joined.",
         "GroupCoordinator.validateCurrentMember (5dae3648abd)",
+        of=STATIC_MEMBERS,
         meaning="a group.instance.id that is not known is refused",
         before=(("3.0", False),),
         is_repair=False,
+        is_met=False,
     )
     heartbeats_while_syncing: bool = _switch(
         "A member that waits for its partitions may send heartbeats. Before, they were answered REBALANCE_IN_PROGRESS.",
         "KAFKA-10134, GroupCoordinator.handleHeartbeat (CompletingRebalance)",
+        of=GROUPS,
         meaning="heartbeats count while the leader of a group assigns",
         before=(("2.6.1", False),),
         is_repair=False,
+        is_met=False,
     )
     static_leader_skips_assignment: bool = _switch(
         "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
         "told that its former life led, and the group had no member that looked for new partitions.",
         "KIP-814, JoinGroupResponse.SkipAssignment",
+        of=STATIC_MEMBERS,
         meaning="a static leader that comes back goes on leading (KIP-814)",
         before=(("3.2", False),),
         is_repair=False,
@@ -437,6 +540,7 @@ class Behaviours:
         "A member that has joined and does not ask for its partitions is removed after the rebalance timeout. Before, the others "
         "waited for as long as it sent heartbeats.",
         "KAFKA-12890, GroupCoordinator.onExpirePendingSync",
+        of=GROUPS,
         meaning="a member that does not sync is removed (KAFKA-12890)",
         before=(("2.8", False),),
         is_repair=False,
@@ -444,11 +548,13 @@ class Behaviours:
     commits_fenced: bool = _switch(
         "The coordinator of a group refuses a commit of a consumer that is no member, or is of another generation. Off is a mutant.",
         "GroupCoordinator.validateOffsetCommit",
+        of=GROUPS,
         meaning="a group takes commits of members of its present generation alone",
     )
     consumer_group_protocol: bool = _switch(
         "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
         "KIP-848, GroupVersion, ConsumerGroupHeartbeat",
+        of=GROUPS,
         meaning="groups whose coordinator assigns (KIP-848)",
         before=(("4.0", False),),
         is_repair=False,
@@ -457,6 +563,7 @@ class Behaviours:
         "With KIP-848 a new group and its assignment of nothing are of epoch 1, and the first member is in epoch 2. Before, all began at 0, "
         "and the first member was in epoch 1.",
         "KAFKA-20268, ModernGroup",
+        of=GROUPS,
         meaning="the first member of a group is in epoch 2 (KAFKA-20268)",
         before=(("4.3", False),),
         is_repair=False,
@@ -465,6 +572,7 @@ class Behaviours:
         "With KIP-848 a member gives up what it does not subscribe to any more with the heartbeat that says so. Before, with the next target "
         "assignment.",
         "KAFKA-19431, CurrentAssignmentBuilder.updateCurrentAssignment",
+        of=GROUPS,
         meaning="what a member has follows its subscription at once (KAFKA-19431)",
         before=(("4.2", False),),
         is_repair=False,
@@ -473,6 +581,7 @@ class Behaviours:
         "Where as many members of a group vote for one assignor as for another, the group has that which comes first in a hash table of "
         "Java: range before roundrobin. Before, in one of Scala: roundrobin before range.",
         "GroupMetadata.selectProtocol, ClassicGroup.selectProtocol",
+        of=GROUPS,
         meaning="a tie between assignors goes to range rather than roundrobin",
         before=(("4.0", False),),
         is_repair=False,
@@ -481,17 +590,20 @@ class Behaviours:
         "With KIP-848 a member is given a partition once no member owns it: its former owner has said that it has revoked it, or is gone. "
         "Off is a mutant.",
         "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
+        of=GROUPS,
         meaning="a partition is revoked before another member gets it (KIP-848)",
     )
     member_epochs_fence_commits: bool = _switch(
         "With KIP-848 a group's coordinator refuses a commit of a consumer that is no member, or whose member epoch is stale. Off is a mutant.",
         "KIP-848, ConsumerGroup.validateOffsetCommit",
+        of=GROUPS,
         meaning="a commit with a stale member epoch is refused (KIP-848)",
     )
     commits_by_assignment_epoch: bool = _switch(
         "With KIP-848 a commit in an older member epoch is taken of partitions that the member was given in that epoch or before, and owns "
         "still. Before, it was refused while the answer with the new epoch was under way.",
         "KIP-1251 (KAFKA-20066), ConsumerGroup.createAssignmentEpochValidator",
+        of=GROUPS,
         meaning="a commit is fenced by the epoch in which the partition was assigned (KIP-1251)",
         before=(("4.3", False),),
         is_repair=False,
@@ -500,6 +612,7 @@ class Behaviours:
         "With KIP-848 a member that was fenced joins again at once, in epoch 0. Before, it was fenced again until its session was over: its "
         "coordinator had it in another epoch.",
         "KAFKA-19233, GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
+        of=GROUPS,
         meaning="a fenced member may join again (KAFKA-19233)",
         before=(("4.2", False),),
         is_repair=False,
@@ -508,6 +621,7 @@ class Behaviours:
         "A group's coordinator answers a heartbeat, who leaves and who asks for stable offsets when all that it has written of their partition "
         "is committed, on which the answer may rest. Before, it answered from memory, also one that had been replaced and did not know it.",
         "KIP-848, CoordinatorRuntime.CoordinatorWriteEvent, GroupCoordinatorService.fetchOffsets",
+        of=GROUPS,
         meaning="a group's coordinator answers when what it has written is committed (KIP-848)",
         before=(("4.0", False),),
         is_repair=False,
@@ -516,22 +630,27 @@ class Behaviours:
         "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
         "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",
         "KIP-848, OffsetMetadataManager.validateOffsetCommit, validateTransactionalOffsetCommit",
+        of=GROUPS,
         meaning="a commit for a group that is not known is refused as such",
         before=(("4.0", False),),
         is_repair=False,
+        is_met=False,
     )
     offsets_kept_while_read: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty, and of a group with members those of topics that none of "
         "them reads, so long after they were committed. Before, all of them did that.",
         "KIP-211, GroupMetadata.removeExpiredOffsets",
+        of=GROUPS,
         meaning="offsets of a group with members do not expire (KIP-211)",
         before=(("2.1", False),),
         is_repair=False,
+        is_met=False,
     )
     stable_offset_fetch: bool = _switch(
         "A consumer that asks where its group is waits for commits that are under way, of transactions too (UNSTABLE_OFFSET_COMMIT). "
         "Before, it began with what had been committed before.",
         "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
+        of=GROUPS,
         meaning="a consumer that asks for committed offsets waits for open transactions (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
@@ -540,6 +659,7 @@ class Behaviours:
         "A producer that commits offsets of a group in a transaction says as which member of which generation. Before, the coordinator of "
         "the group took them from anybody, from a member too that had been taken for dead.",
         "KIP-447, TransactionManager.sendOffsetsToTransaction (TxnOffsetCommit v3)",
+        of=TRANSACTIONS,
         meaning="transactions commit offsets of current members of a group alone (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
@@ -547,22 +667,26 @@ class Behaviours:
     controller_epoch_fencing: bool = _switch(
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
         "ReplicaManager.becomeLeaderOrFollower",
+        of=ZOOKEEPER,
         meaning="brokers refuse a controller of an older epoch",
     )
     leader_epoch_fencing: bool = _switch(
         "Brokers ignore a LeaderAndIsr whose leader epoch is not newer than their own.",
         "ReplicaManager.becomeLeaderOrFollower",
+        of=REPLICATION,
         meaning="brokers refuse a leader epoch that is not newer than their own",
     )
     idempotence: bool = _switch(
         "The idempotent producer exists.",
         "KIP-98",
+        of=CLIENTS,
         meaning="the idempotent producer (KIP-98)",
         before=(("0.11", False),),
     )
     producer_batches_retained: int = _switch(
         "How many batches of a producer a partition remembers to recognise duplicates; 0: no producer state.",
         "KAFKA-5494, ProducerStateManager.scala",
+        of=CLIENTS,
         latest=5,
         choices=(0, 1, 5),
         meaning="a leader remembers the last batches of a producer (KIP-98, KAFKA-5494)",
@@ -571,11 +695,13 @@ class Behaviours:
     sequence_check: bool = _switch(
         "A leader refuses a batch whose sequence number does not follow the last one.",
         "KIP-98, ProducerAppendInfo.checkSequence",
+        of=CLIENTS,
         meaning="a leader refuses a sequence number out of order (KIP-98)",
     )
     idempotent_in_flight_max: int = _switch(
         "The most requests in flight that an idempotent producer may be configured with.",
         "KAFKA-5494",
+        of=CLIENTS,
         latest=5,
         choices=(1, 5),
         meaning="a leader recognises as many batches as may be in flight (KAFKA-5494)",
@@ -584,6 +710,7 @@ class Behaviours:
     unknown_producer_id_error: bool = _switch(
         "A batch of a producer of which the log has nothing is UNKNOWN_PRODUCER_ID unless its sequence is 0.",
         "KAFKA-5793, ProducerAppendInfo.checkSequence",
+        of=UNKNOWN_PRODUCERS,
         meaning="a leader tells a producer that it remembers nothing of it (KAFKA-5793)",
         before=(("1.0", False),),
     )
@@ -591,6 +718,7 @@ class Behaviours:
         "The first batch of a producer of which the log has nothing may have any sequence number: its records may have been "
         "deleted. Before, it was refused unless its sequence number was 0.",
         "KIP-360 (KAFKA-8710), ProducerAppendInfo.checkSequence",
+        of=UNKNOWN_PRODUCERS,
         meaning="a producer of which a leader remembers nothing goes on (KIP-360)",
         before=(("2.5", False),),
     )
@@ -599,6 +727,7 @@ class Behaviours:
         "begin anywhere. Otherwise a batch overtakes the producer's first one, which a former leader has refused: that is never "
         "taken, or after those behind it.",
         "KAFKA-15591 (KAFKA-19880), ProducerAppendInfo.checkSequence",
+        of=UNKNOWN_PRODUCERS,
         meaning="the first batch in an empty log begins at sequence 0 (KAFKA-15591)",
         before=(("2.5", True), ("4.5", False)),
     )
@@ -607,14 +736,17 @@ class Behaviours:
         "No release does that where the producer may begin anywhere: there a batch overtakes the producer's first one also where it could "
         "not in an empty log (`empty_log_begins_at_zero`).",
         "KAFKA-14359, ProducerAppendInfo.checkSequence",
+        of=UNKNOWN_PRODUCERS,
         meaning="the first batch of a producer in a log begins at sequence 0, also behind those of others (KAFKA-14359)",
         latest=False,
         safe=True,
+        is_met=False,
     )
     producer_bumps_epoch: bool = _switch(
         "An idempotent producer that has a gap in its sequences raises its epoch, and goes on with the batches of that partition from "
         "sequence 0. Before, it failed the batch, and began again in every partition with a new producer id.",
         "KIP-360 (KAFKA-8710), TransactionManager.bumpIdempotentProducerEpoch",
+        of=CLIENTS,
         meaning="a producer with a gap in its sequences goes on in another epoch (KIP-360)",
         before=(("2.5", False),),
         is_repair=False,
@@ -624,6 +756,7 @@ class Behaviours:
         "nothing of it; the client waits as long. Before, the answer itself was kept back: a client whose request.timeout.ms was over "
         "sent again what the broker had long appended.",
         "KIP-219 (KAFKA-6028), ClientQuotaManager.throttle, ClusterConnectionStates.throttle",
+        of=QUOTAS,
         meaning="a client that exceeds its quota is answered at once, and waits (KIP-219)",
         before=(("2.0", False),),
         is_repair=False,
@@ -632,6 +765,7 @@ class Behaviours:
         "A consumer gets no more at once than its quota allows in a window. Before, an answer that was larger was never sent: it exceeded "
         "the quota each time.",
         "KAFKA-9677, KafkaApis.handleFetchRequest (getMaxValueInQuotaWindow)",
+        of=QUOTAS,
         meaning="a consumer gets no more at once than its quota allows (KAFKA-9677)",
         before=(("2.5", False),),
         is_repair=False,
@@ -640,6 +774,7 @@ class Behaviours:
         "The rate that a quota is compared with forgets a sample when nothing has been recorded to it for a whole window. Before, when it had "
         "begun a whole window ago, so that the rate jumped.",
         "SampledStat.purgeObsoleteSamples (lastEventMs)",
+        of=QUOTAS,
         meaning="a quota's window keeps a sample that overlaps it",
         before=(("3.8", False),),
         is_repair=False,
@@ -647,6 +782,7 @@ class Behaviours:
     init_transactions_times_out: bool = _switch(
         "initTransactions ends with a TimeoutException after max.block.ms. Before, it waited for its coordinator for ever.",
         "KAFKA-6446, KafkaProducer.initTransactions",
+        of=TRANSACTIONS,
         meaning="initTransactions does not wait for ever (KAFKA-6446)",
         before=(("2.0", False),),
         is_repair=False,
@@ -655,6 +791,7 @@ class Behaviours:
         "commitTransaction and abortTransaction end with a TimeoutException after max.block.ms, and may be called again. Before, they "
         "waited for the coordinator for ever.",
         "KAFKA-7763, KafkaProducer.commitTransaction",
+        of=TRANSACTIONS,
         meaning="ending a transaction does not take for ever (KAFKA-7763)",
         before=(("2.3", False),),
         is_repair=False,
@@ -662,6 +799,7 @@ class Behaviours:
     delivery_timeout: bool = _switch(
         "delivery.timeout.ms bounds the time from send to report, retries included.",
         "KIP-91",
+        of=CLIENTS,
         meaning="a send is reported within delivery.timeout.ms (KIP-91)",
         before=(("2.1", False),),
     )
@@ -669,6 +807,7 @@ class Behaviours:
         "When a connection is lost, the oldest of the requests in flight fails first. A producer without "
         "idempotence puts each back to the front of its queue, and so turns their order round.",
         "InFlightRequests.clearAll",
+        of=CLIENTS,
         meaning="requests that were lost with a connection keep their order",
         safe=False,
         before=(("2.0", False),),
@@ -677,6 +816,7 @@ class Behaviours:
         "A broker that does not lead a partition names the leader when it refuses a produce or a fetch, and a client goes there at once; a "
         "batch does not wait for its backoff when it has another leader. Before, clients asked for metadata first.",
         "KIP-951 (KAFKA-15868), KAFKA-15415, KafkaApis.getCurrentLeader, Metadata.updatePartitionLeadership",
+        of=CLIENTS,
         meaning="a client is told of a new leader by the former one (KIP-951)",
         before=(("3.7", False),),
         is_repair=False,
@@ -684,65 +824,77 @@ class Behaviours:
     sticky_partitioner: bool = _switch(
         "Records without a key stay with one partition until its batch is sent; before, round robin.",
         "KIP-480",
+        of=CLIENTS,
         meaning="records without a key fill one partition's batch after the other (KIP-480)",
         before=(("2.4", False),),
     )
     hw_counts_whole_isr: bool = _switch(
         "The leader's high watermark waits for every replica in the ISR. Off is a mutant.",
         "Partition.maybeIncrementLeaderHW",
+        of=REPLICATION,
         meaning="the high watermark waits for the whole ISR",
     )
     ack_waits_for_hw: bool = _switch(
         "acks=all is answered when the high watermark has passed the batch. Off is a mutant.",
         "Partition.checkEnoughReplicasReachOffset",
+        of=REPLICATION,
         meaning="acks=all is answered when the high watermark has passed the record",
     )
     consumer_limited_by_hw: bool = _switch(
         "Consumers read below the high watermark only. Off is a mutant.",
         "ReplicaManager.readFromLocalLog",
+        of=CLIENTS,
         meaning="consumers read below the high watermark only",
     )
     follower_limited_by_hw: bool = _switch(
         "A follower serves consumers below its own high watermark only. Off is a mutant: it serves them up to the end of its log.",
         "KIP-392, Partition.readRecords (FetchHighWatermark)",
+        of=FOLLOWER_FETCHING,
         meaning="a follower serves consumers below its own high watermark only (KIP-392)",
     )
     hw_never_falls: bool = _switch(
         "The leader's high watermark never falls, not even while it does not know its followers' LEOs. Off is a mutant.",
         "Partition.maybeIncrementLeaderHW",
+        of=REPLICATION,
         meaning="a leader's high watermark never falls",
     )
     hw_limited_to_log_end: bool = _switch(
         "A log that is opened cuts its checkpointed high watermark to its LEO: power loss may have taken what the "
         "checkpoint knew of. Off is a mutant.",
         "Partition.getOrCreateReplica, Log.updateHighWatermark",
+        of=REPLICATION,
         meaning="a log is opened with a high watermark that is in it",
     )
     recovery_point_follows_flush: bool = _switch(
         "The recovery point that is checkpointed is what has been flushed. Off is a mutant: it is the LEO.",
         "LogManager.checkpointLogRecoveryOffsets, Log.flush",
+        of=REPLICATION,
         meaning="a recovery point is what has been flushed",
     )
     shutdown_flushes_logs: bool = _switch(
         "A broker that stops in good order flushes its logs before it says so in the clean shutdown file. Off is a mutant.",
         "LogManager.shutdown",
+        of=SHUTDOWN,
         meaning="a broker that has stopped in good order has flushed its logs",
     )
     epoch_cache_follows_log: bool = _switch(
         "The epoch cache is cut where its log was cut: by a truncation, and by what a log that is opened has lost. "
         "Off is a mutant.",
         "KIP-101, Log.truncateTo, Log.loadSegments",
+        of=REPLICATION,
         meaning="the epoch cache is cut where the log is (KIP-101)",
     )
     isr_expansion_checks_hw: bool = _switch(
         "A follower joins the ISR only when it has reached the leader's high watermark. Off is a mutant.",
         "Partition.maybeExpandIsr",
+        of=REPLICATION,
         meaning="a follower joins the ISR when it has reached the high watermark",
     )
     isr_expansion_checks_registration: bool = _switch(
         "A follower joins the ISR only while its broker is registered, as far as the leader has heard. Before, the fetch of "
         "one that had just lost its registration brought it back into the ISR.",
         "KIP-841 (KAFKA-13916), Partition.isReplicaIsrEligible",
+        of=REPLICATION,
         meaning="a follower joins the ISR only while its broker is registered (KIP-841)",
         before=(("3.3", False),),
     )
@@ -750,6 +902,7 @@ class Behaviours:
         "The high watermark waits for a follower that may soon join the ISR only while its broker is registered, as far as "
         "the leader has heard.",
         "KAFKA-15021, Partition.maybeIncrementLeaderHW",
+        of=REPLICATION,
         meaning="the high watermark does not wait for a follower that may not join the ISR (KAFKA-15021)",
         before=(("3.6", False),),
     )
@@ -757,6 +910,7 @@ class Behaviours:
         "A leader that is elected again takes that moment for a fetch from its log end offset, of every follower. One outside the ISR "
         "that reaches this offset later counts as caught up then, and the high watermark waits for it. From 3.3 on members of the ISR alone.",
         "Replica.resetReplicaState (isFollowerInSync), Partition.makeLeader",
+        of=REPLICATION,
         meaning="a follower outside the ISR counts as caught up by its own fetches alone",
         latest=False,
         before=(("3.3", True),),
@@ -766,6 +920,7 @@ class Behaviours:
         "A leader that is elected again without having heard that it was deposed forgets how far its followers were, as one does that has "
         "followed meanwhile. No release does: a follower that has truncated for the leader in between counts with what it had before.",
         "Partition.makeLeader, Replica.resetReplicaState (isNewLeader)",
+        of=REPLICATION,
         meaning="a leader that is elected again learns anew how far its followers are",
         latest=False,
         safe=True,
@@ -775,6 +930,7 @@ class Behaviours:
         "has already, from the answer to its change before that. No release does: the leader takes what it has asked for as undone, and a "
         "follower that is to join counts no more for the high watermark, while the controller has it in the ISR.",
         "Partition.makeLeader, Partition.updateAssignmentAndIsr (an equal partition epoch)",
+        of=KRAFT,
         meaning="a leader goes on waiting for the ISR that it has asked for when it hears of what it knows",
         latest=False,
         safe=True,
@@ -784,6 +940,7 @@ class Behaviours:
         "leader-epoch-checkpoint had a later log start already and log-start-offset-checkpoint did not, a leader says of older epochs that "
         "they end at the later start, and a follower keeps what it should truncate.",
         "LogLoader.load, LogSegment.recover, LeaderEpochFileCache.endOffsetFor",
+        of=DELETED_RECORDS,
         meaning="a log that begins earlier again has the leader epochs of that",
         latest=False,
         safe=True,
@@ -793,6 +950,7 @@ class Behaviours:
         "fetch for replica.lag.time.max.ms, which is how often a leader looks. Since 0.9 it leaves when it has not been caught up for that time. Up to "
         "0.8: before all releases that have a profile.",
         "KIP-16 (KAFKA-1546), Partition.getOutOfSyncReplicas",
+        of=REPLICATION,
         meaning="a follower leaves the ISR for the time that it is behind, not for a number of records (KIP-16)",
         latest=False,
         before=(("0.9", True),),
@@ -802,12 +960,14 @@ class Behaviours:
         "A leader counts a follower out only when the smaller ISR is written. Off is a mutant: it counts at once, "
         "written or not.",
         "KIP-497 (maximal ISR), Partition.maybeShrinkIsr",
+        of=REPLICATION,
         meaning="a smaller ISR counts when it is written (KIP-497)",
     )
     refused_isr_write_obeyed: bool = _switch(
         "A leader whose ISR write is refused keeps the ISR that it had. Off is a mutant: a leader that has been "
         "succeeded goes on with an ISR of its own making.",
         "Partition.expandIsr, Partition.shrinkIsr",
+        of=REPLICATION,
         meaning="a leader goes by no ISR that was refused",
     )
     maximal_isr: bool = _switch(
@@ -815,6 +975,7 @@ class Behaviours:
         "says otherwise. Before, a leader whose write was refused went by the ISR that it knew: if an earlier try had "
         "reached ZooKeeper and its answer was lost, that is smaller than the ISR from which its successor is elected.",
         "KIP-497 (KAFKA-8836), Partition.handleAlterIsrResponse",
+        of=REPLICATION,
         meaning="a follower that may have joined the ISR counts (KIP-497)",
         before=(("2.7", False),),
     )
@@ -822,6 +983,7 @@ class Behaviours:
         "Requests for a partition wait while its leader writes another ISR, and its high watermark stays. From KIP-497 on they do "
         "not: a follower that is to join counts at once, and one that is to leave until the change is written.",
         "KIP-497 (KAFKA-8836), Partition.sendAlterIsrRequest",
+        of=REPLICATION,
         meaning="a leader goes on while its ISR is being written (KIP-497)",
         latest=False,
         before=(("2.7", True),),
@@ -832,6 +994,7 @@ class Behaviours:
         "at once and tells all brokers. Before, the leader wrote it itself, and the controller heard of it later "
         "(/isr_change_notification). In KRaft it is so in every release.",
         "KIP-497 (KAFKA-8836), DefaultAlterPartitionManager, KafkaController.processAlterPartition",
+        of=ZOOKEEPER,
         meaning="the controller writes the ISRs that leaders want (KIP-497)",
         before=(("2.7", False),),
         is_repair=False,
@@ -840,16 +1003,19 @@ class Behaviours:
         "A leader writes an ISR only if the znode has not been written since. Off is a mutant: a leader that has been "
         "succeeded writes itself back into it.",
         "ReplicationUtils.updateLeaderAndIsr",
+        of=ZOOKEEPER,
         meaning="a leader writes no ISR over its successor's",
     )
     min_isr_checked: bool = _switch(
         "acks=all is refused while the ISR is smaller than min.insync.replicas. Off is a mutant.",
         "KAFKA-1555, Partition.appendRecordsToLeader",
+        of=REPLICATION,
         meaning="acks=all is refused below min.insync.replicas (KAFKA-1555)",
     )
     min_isr_limited_to_replicas: bool = _switch(
         "A min.insync.replicas above the number of replicas counts as that number. Before, such a topic took no acks=all.",
         "KAFKA-15583, Partition.effectiveMinIsr",
+        of=SMALL_TOPICS,
         meaning="min.insync.replicas counts as the number of replicas at the most (KAFKA-15583)",
         before=(("3.7", False),),
         is_repair=False,
@@ -858,6 +1024,7 @@ class Behaviours:
         "The high watermark stays while the ISR is smaller than min.insync.replicas: what is appended meanwhile, with "
         "acks=1, is not read before the ISR has grown again.",
         "KAFKA-15583, Partition.maybeIncrementLeaderHW",
+        of=REPLICATION,
         meaning="the high watermark stays below min.insync.replicas (KAFKA-15583)",
         before=(("3.7", False),),
         is_repair=False,
@@ -866,34 +1033,40 @@ class Behaviours:
         "A leader that is succeeded answers NOT_LEADER_FOR_PARTITION to the acks=all that wait with it. Off is a "
         "mutant: it answers that they are committed.",
         "DelayedProduce.tryComplete",
+        of=REPLICATION,
         meaning="a leader that is succeeded acknowledges nothing more",
     )
     producer_state_follows_log: bool = _switch(
         "After a truncation the producers' states are learned again from what is left. Off is a mutant: a leader "
         "takes for a duplicate what it no longer has.",
         "Log.truncateTo, ProducerStateManager.truncateAndReload",
+        of=REPLICATION,
         meaning="what is cut off a log is not remembered as a batch of its producer",
     )
     duplicate_waits_for_hw: bool = _switch(
         "A retry that a leader recognises is answered like the first request, when the high watermark has passed the batch. Off is a "
         "mutant: it is answered at once.",
         "ReplicaManager.appendRecords, DelayedProduce",
+        of=CLIENTS,
         meaning="a recognised retry is acknowledged when its record is committed",
     )
     followers_learn_producers: bool = _switch(
         "A follower learns the producers' states from the batches that it copies. Off is a mutant: a new leader "
         "knows only what it has read from its disk.",
         "KIP-98, Log.append (analyzeAndValidateProducerState)",
+        of=REPLICATION,
         meaning="followers learn what their leader knows of producers (KIP-98)",
     )
     unclean_election_only_if_enabled: bool = _switch(
         "A replica outside the ISR is elected only where unclean.leader.election.enable says so. Off is a mutant.",
         "KIP-106, PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
+        of=REPLICATION,
         meaning="unclean elections only where they are enabled (KIP-106)",
     )
     kraft_elects_uncleanly: bool = _switch(
         "In KRaft the controller goes by unclean.leader.election.enable. Before, it elected no replica from outside the ISR, whatever that said.",
         "KAFKA-12670, ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic",
+        of=KRAFT,
         meaning="in KRaft unclean.leader.election.enable counts (KAFKA-12670)",
         before=(("3.9", False),),
         is_repair=False,
@@ -902,6 +1075,7 @@ class Behaviours:
         "In KRaft a broker tells the controller with its heartbeats which replicas are in log directories that have failed, and others are "
         "elected. Before, the controller did not hear of it: a partition that it led had no leader that served, until it was restarted.",
         "KIP-858 (KAFKA-14127), BrokerLifecycleManager.propagateDirectoryFailure",
+        of=KRAFT_DISKS,
         meaning="in KRaft the controller hears of failed log directories (KIP-858)",
         before=(("3.7", False),),
         is_repair=False,
@@ -910,6 +1084,7 @@ class Behaviours:
         "In KRaft a fetch carries its follower's broker epoch, and the controller takes into an ISR only a broker that still has it. "
         "Before, a follower that had restarted, and lost what it had, might join the ISR on a fetch of its former life.",
         "KIP-903 (KAFKA-14139), ReplicationControlManager.ineligibleReplicasForIsr",
+        of=KRAFT,
         meaning="a follower joins the ISR only in the life in which it has fetched (KIP-903)",
         before=(("3.5", False),),
         is_repair=False,
@@ -918,6 +1093,7 @@ class Behaviours:
         "In KRaft a leader counts no fetch of a broker's former life once the metadata log says that the broker has registered again. "
         "Before, a fetch that came so late was taken for what the log of the new life has.",
         "KAFKA-15221, Replica.updateFetchStateOrThrow",
+        of=REPLICATION,
         meaning="a fetch of a broker's former life does not count (KAFKA-15221)",
         before=(("3.7", False),),
     )
@@ -926,6 +1102,7 @@ class Behaviours:
         "no replica in it can; the last member leaves the ISR, too, and a broker that stopped uncleanly is not elected. Before, the last "
         "member stayed whatever it had lost.",
         "KIP-966, PartitionChangeBuilder",
+        of=KRAFT,
         meaning="an eligible replica leads when the ISR cannot (KIP-966)",
         before=(("4.1", False),),
         is_repair=False,
@@ -934,6 +1111,7 @@ class Behaviours:
         "In KRaft a broker that was heard of within broker.session.timeout.ms cannot register as a new process, also where it is "
         "fenced or has stopped in good order. Before, that held for one that was not fenced.",
         "BrokerHeartbeatTracker, ClusterControlManager.registerBroker",
+        of=KRAFT,
         meaning="a broker that was just heard of does not register anew, fenced or not",
         before=(("4.0", False),),
         is_repair=False,
@@ -943,14 +1121,17 @@ class Behaviours:
         "3.7.0 it was fenced as well, without another leader or ISR, until its next heartbeat; one that does not know of its other epoch is "
         "refused for good.",
         "KAFKA-16952, KAFKA-16757, ClusterControlManager.registerBroker",
+        of=KRAFT,
         meaning="a process that registers once more stays what it was (KAFKA-16952)",
         before=(("3.9", False),),
         is_repair=False,
+        is_met=False,
     )
     unfenced_broker_heard_anew: bool = _switch(
         "In KRaft the record that unfences a broker resets up to where the controller knows it to have the metadata: another one that stops "
         "waits for its next heartbeat. Before, the heartbeat with which it was unfenced counted.",
         "BrokerHeartbeatManager.register (32576f61ce8)",
+        of=KRAFT,
         meaning="a broker that was unfenced just now has to be heard of before another one stops",
         before=(("3.7", False),),
         is_repair=False,
@@ -960,6 +1141,7 @@ class Behaviours:
         "controller.quorum.fetch.timeout.ms resigns. Before, one that was cut off led on, and brokers that reached no other "
         "went on with it.",
         "KAFKA-15489, LeaderState.timeUntilCheckQuorumExpires",
+        of=KRAFT,
         meaning="a leader of the quorum that no majority fetches from resigns (KAFKA-15489)",
         before=(("3.7", False),),
         is_repair=False,
@@ -968,38 +1150,45 @@ class Behaviours:
         "In KRaft with eligible leader replicas, a broker that registers again after an unclean stop leaves the ISRs and ELRs that it was in. Off is a "
         "mutant: it is elected for what it may have lost.",
         "KIP-966, ClusterControlManager.registerBroker (handleUncleanBrokerShutdown)",
+        of=KRAFT,
         meaning="a broker that stopped uncleanly is no longer eligible (KIP-966)",
     )
     alter_partition_fenced: bool = _switch(
         "In KRaft the controller takes an ISR from the present leader alone, and on top of the present partition state. Off is a mutant: "
         "what a former leader wanted comes late and takes effect.",
         "KIP-497, ReplicationControlManager.validateAlterPartitionData",
+        of=KRAFT,
         meaning="the controller takes no ISR that goes by an older state (KIP-497)",
     )
     election_raises_leader_epoch: bool = _switch(
         "In KRaft another leader has another leader epoch. Off is a mutant.",
         "PartitionChangeBuilder.electLeader",
+        of=KRAFT,
         meaning="another leader has another leader epoch",
     )
     producer_ids_given_once: bool = _switch(
         "In KRaft a block of producer ids that was given is noted in the metadata log. Off is a mutant: the next broker gets the same block.",
         "KIP-730, ProducerIdControlManager.generateNextProducerId",
+        of=KRAFT,
         meaning="a producer id is given once (KIP-730)",
     )
     one_vote_per_epoch: bool = _switch(
         "In KRaft a voter votes once in an epoch. Off is a mutant: it votes for everyone whose log goes as far as its own.",
         "KIP-595, KafkaRaftClient.handleVoteRequest (QuorumState.votedKey)",
+        of=KRAFT,
         meaning="a voter votes once in an epoch (KIP-595)",
     )
     snapshot_cuts_shorter_log_only: bool = _switch(
         "In KRaft a node that starts begins anew behind its latest snapshot only where its log does not go that far. Off is a mutant: it always "
         "does, and has forgotten what it has told the leader that it has.",
         "KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
+        of=KRAFT,
         meaning="a node that starts keeps what its metadata log has behind its latest snapshot (KIP-630)",
     )
     snapshot_of_committed_metadata: bool = _switch(
         "In KRaft a snapshot has what is committed. Off is a mutant: that of the active controller has what it goes by, which is ahead of that.",
         "KIP-630, KafkaMetadataLog.createNewSnapshot; MetadataLoader.handleCommit",
+        of=KRAFT,
         meaning="a snapshot of the metadata has what is committed, and nothing else (KIP-630)",
     )
     pre_vote: bool = _switch(
@@ -1007,6 +1196,7 @@ class Behaviours:
         "no leader when it is back. A leader that has resigned and sees no successor asks in the next epoch. Before, it stood for "
         "election there.",
         "KIP-996, KafkaRaftClient",
+        of=KRAFT,
         meaning="a voter asks before it runs for office (KIP-996)",
         before=(("4.0", False),),
         is_repair=False,
@@ -1017,6 +1207,7 @@ class Behaviours:
         "steps of 50 ms, and `jittered` at that maximum too; that after a refusal only, while one that hears nothing stands again when its "
         "election timeout is over; or never, so that a refused candidate waits for that timeout as well.",
         "KAFKA-18345, KafkaRaftClient.pollCandidate, RaftUtil.binaryExponentialElectionBackoffMs",
+        of=KRAFT,
         meaning="a candidate waits for its election timeout, and does not back off (KAFKA-18345)",
         latest=NEVER,
         choices=(CAPPED, JITTERED, AFTER_REFUSAL, NEVER),
@@ -1027,6 +1218,7 @@ class Behaviours:
         "In KRaft a voter that knows no leader, or whose leader does not answer, fetches from other voters and so finds the leader, as brokers do. "
         "Before, it waited for its timeout and stood for election, which deposes a leader that it had not heard of.",
         "KAFKA-17030, KafkaRaftClient.pollUnattachedCommon, maybeSendFetchToBestNode",
+        of=KRAFT,
         meaning="a voter without a leader looks for one (KAFKA-17030)",
         before=(("3.9.1", False),),
         is_repair=False,
@@ -1036,6 +1228,7 @@ class Behaviours:
         "always, to all voters; or to those alone that have not fetched for that long. A voter that is in a later epoch answers so, and "
         "deposes the leader.",
         "KAFKA-16536, KAFKA-16926, LeaderState.timeUntilBeginQuorumEpochTimerExpires, needToSendBeginQuorumRequests",
+        of=KRAFT,
         meaning="a leader says again that it leads to who does not fetch (KAFKA-16536, KAFKA-16926)",
         latest=WHILE_SILENT,
         choices=(NEVER, ALWAYS, WHILE_SILENT),
@@ -1046,6 +1239,7 @@ class Behaviours:
         "In KRaft a fetch of metadata says up to where its sender knows it to be committed, and is answered when there is more. "
         "Before, that came with the next record, or half a second later.",
         "KIP-1166, KafkaRaftClient",
+        of=KRAFT,
         meaning="brokers hear at once of what is committed (KIP-1166)",
         before=(("4.1", False),),
         is_repair=False,
@@ -1053,6 +1247,7 @@ class Behaviours:
     preferred_leader_elected_once_more: bool = _switch(
         "A preferred leader election starts a new leader epoch also where the preferred replica leads already.",
         "KIP-183, KafkaController.processPreferredReplicaLeaderElection",
+        of=PREFERRED,
         meaning="a preferred leader that leads already is not elected again (KIP-183)",
         latest=False,
         before=(("1.1", False), ("2.2", True)),
@@ -1061,28 +1256,33 @@ class Behaviours:
         "Coordinators and leaders refuse a producer whose transactional id has a newer epoch. Off is a mutant: a producer that was "
         "succeeded goes on writing in its successor's transactions.",
         "KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
+        of=TRANSACTIONS,
         meaning="a producer that was succeeded writes in no transaction (KIP-98)",
     )
     lso_below_open_transactions: bool = _switch(
         "read_committed reads below the first offset of the oldest transaction that is open. Off is a mutant: it reads up to the high "
         "watermark.",
         "KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
+        of=TRANSACTIONS,
         meaning="read_committed reads nothing that is not decided (KIP-98)",
     )
     markers_to_all_partitions: bool = _switch(
         "A coordinator has the end of a transaction written to all partitions of it. Off is a mutant: to the first one alone.",
         "KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
+        of=TRANSACTIONS,
         meaning="a transaction ends in all its partitions (KIP-98)",
     )
     prepared_commit_finished: bool = _switch(
         "A coordinator that is elected commits what its predecessor had noted as to be committed. Off is a mutant: it aborts it.",
         "KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
+        of=TRANSACTIONS,
         meaning="a new coordinator commits what was to be committed (KIP-98)",
     )
     producer_fenced_error: bool = _switch(
         "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
         "release.",
         "KIP-588 (KAFKA-9910), TransactionCoordinator",
+        of=TRANSACTIONS,
         meaning="a coordinator says that a producer was succeeded (KIP-588)",
         before=(("2.7", False),),
         is_repair=False,
@@ -1091,6 +1291,7 @@ class Behaviours:
         "The marker of a transaction that has nothing in a partition counts there like one that has: it is read with read_committed once "
         "it is replicated, and an abort is in the index of aborted transactions. Later, it stands in the log and that is all.",
         "KAFKA-10702, ProducerAppendInfo.appendEndTxnMarker",
+        of=TRANSACTIONS,
         meaning="a marker without a transaction ends nothing (KAFKA-10702)",
         latest=False,
         before=(("2.8", True),),
@@ -1100,6 +1301,7 @@ class Behaviours:
         "A fetch with read_committed from the last stable offset itself is told the aborted transactions behind that, though it reads "
         "nothing. Later it is told none. To a consumer it is the same.",
         "KAFKA-9838, Log.read",
+        of=TRANSACTIONS,
         meaning="a fetch that reads nothing is told no aborted transactions (KAFKA-9838)",
         latest=False,
         before=(("2.5.1", True),),
@@ -1108,6 +1310,7 @@ class Behaviours:
     later_epoch_cannot_end: bool = _switch(
         "A client cannot end a transaction with an epoch that it was never given. Before, such an epoch was no reason to refuse it.",
         "KAFKA-9600, TransactionCoordinator.endTransaction (isFromClient)",
+        of=TRANSACTIONS,
         meaning="EndTxn of a client has the epoch of its transactional id",
         before=(("2.6", False),),
         is_repair=False,
@@ -1116,6 +1319,7 @@ class Behaviours:
         "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
         "late, after the marker, began a transaction that was never ended.",
         "KIP-890 (KAFKA-14402), transaction.partition.verification.enable, AddPartitionsToTxnManager",
+        of=TRANSACTIONS,
         meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
         before=(("3.6", False),),
     )
@@ -1123,12 +1327,14 @@ class Behaviours:
         "A group coordinator asks the transaction coordinator whether a transaction has the group before it takes offsets in it. Before, "
         "offsets that came late, after the marker, were pending for good.",
         "KIP-890 (KAFKA-15784), GroupCoordinator.handleTxnCommitOffsets",
+        of=TRANSACTIONS,
         meaning="offsets are committed only in a transaction that the coordinator knows of (KIP-890)",
         before=(("3.7", False),),
     )
     transaction_abortable_error: bool = _switch(
         "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort it. Before, INVALID_TXN_STATE.",
         "KIP-890 (KAFKA-16314), TransactionCoordinator.handleVerifyPartitionsInTransaction",
+        of=TRANSACTIONS_V1,
         meaning="a producer is told that it may abort its transaction (KIP-890)",
         before=(("3.8", False),),
         is_repair=False,
@@ -1138,6 +1344,7 @@ class Behaviours:
         "transactions themselves (transaction.version 2, with which new clusters are made). Before, an EndTxn that came late ended "
         "the producer's next transaction.",
         "KIP-890 (KAFKA-14402), TransactionVersion.TV_2, TransactionMetadata.prepareAbortOrCommit",
+        of=TRANSACTIONS,
         meaning="a transaction has an epoch of its own (KIP-890)",
         before=(("4.0", False),),
     )
@@ -1146,6 +1353,7 @@ class Behaviours:
         "last transaction had no marker there yet went with that one: harmless while all transactions of a producer have one epoch "
         "and none begins before that.",
         "KIP-890 (KAFKA-18575), UnifiedLog.hasOngoingTransaction",
+        of=TRANSACTIONS,
         meaning="the next transaction begins when the last one has its marker (KIP-890)",
         before=(("4.0", False),),
     )
@@ -1153,14 +1361,17 @@ class Behaviours:
         "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, any, as without transactions "
         "(`unknown_producer_begins_anywhere`).",
         "KIP-890 (KAFKA-18202), ProducerAppendInfo.checkSequence (supportsEpochBump)",
+        of=TRANSACTIONS,
         meaning="a producer's first batch in a log has sequence number 0 (KAFKA-18202)",
         before=(("4.1", False),),
         is_repair=False,
+        is_met=False,
     )
     stale_epoch_refused_unverified: bool = _switch(
         "A leader refuses what begins a transaction with an epoch before its producer's last one (INVALID_PRODUCER_EPOCH), and asks no "
         "coordinator. Before, it asked, and told the producer what that had answered.",
         "KIP-890 (KAFKA-18042), UnifiedLog.maybeStartTransactionVerification",
+        of=TRANSACTIONS,
         meaning="a leader refuses an earlier epoch before it asks the coordinator",
         before=(("4.1", False),),
         is_repair=False,
@@ -1169,13 +1380,16 @@ class Behaviours:
         "A producer that was fenced while the coordinator was asked about its transaction is told INVALID_PRODUCER_EPOCH, after which it "
         "may abort it. Before, and in 4.0.0 and 4.1.0, INVALID_TXN_STATE, after which it may not.",
         "KAFKA-19690, UnifiedLog.analyzeAndValidateProducerState",
+        of=TRANSACTIONS,
         meaning="a fenced producer is told of its epoch first (KAFKA-19690)",
         before=(("3.9.2", False),),
         is_repair=False,
+        is_met=False,
     )
     preferred_leader_from_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR. Off is a mutant.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",
+        of=PREFERRED,
         meaning="the preferred replica leads only from within the ISR",
     )
 

@@ -1,7 +1,6 @@
 """What harrow knows by name, for `harrow list` and `harrow explain`; each kind is read from the room that owns it."""
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import count, pairwise
@@ -15,6 +14,7 @@ from harrow.campaigns.run.probes.probes import PROBES
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
 from harrow.cli.extras import advice_on
 from harrow.cli.options import Kind
+from harrow.cli.render.advised_run import advised_run
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model import settings
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
@@ -48,14 +48,10 @@ _EXAMPLES: Final[Mapping[type[Any], str]] = {
 _LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
 _FIRST_RELEASE: Final = "0.10.2"
 _FAULT: Final = "fault"
+_BEHAVIOUR: Final = "behaviour"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
 """What brokers have internal topics for."""
 _IN_A_CAMPAIGN: Final = "in a campaign"
-_OF_KRAFT: Final = "In KRaft"
-"""How the text of a switch begins that is about KRaft alone."""
-_OF_COORDINATORS: Final = re.compile(r"(?i)\b(groups?|transactions?|coordinators?)\b|rebalance")
-"""Of what the text of a switch speaks that is about groups or transactions."""
-
 Terms = Mapping[str, str]
 """Terms, each with what it means."""
 
@@ -111,7 +107,14 @@ def explain(name: str) -> list[CatalogueEntry]:
     """Return everything of this name, of `LATEST_RELEASE` what it stands for; upper and lower case do not matter."""
     wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
     found = with_targets([entry for entry in _in_memory() if entry.name.lower() == wanted])
+    found = [_with_advised_run(entry) if entry.kind == _BEHAVIOUR else entry for entry in found]
     return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
+
+
+def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
+    run = advised_run(behaviour.name)
+    text = "no campaign that ships meets it; tests and single requests do" if run is None else run.command()
+    return replace(behaviour, parts={**behaviour.parts, "try": {"run": text}})
 
 
 def all_names() -> list[str]:
@@ -335,27 +338,19 @@ def _behaviours() -> Iterator[CatalogueEntry]:
         }
         parts = {
             _IN_A_CAMPAIGN: {"behaviours": f"{{{name}: {choices[0]}}}"},
-            **_try(_swarm_for(name, switch["doc"]), f"behaviours.{name}", choices[0]),
-            "facts": {"choices": " | ".join(choices), "source": switch["source"]},
+            "facts": {"about": switch["of"].name, "choices": " | ".join(choices), "source": switch["source"]},
             "releases": by_release,
         }
         mutants = {m.name: value_text(m.value) for m in MUTANTS.values() if m.switch == name}
         if mutants:
             parts["mutants"] = mutants
         yield _entry(
-            "behaviour",
+            _BEHAVIOUR,
             name,
             switch["doc"],
             parts,
             {"values": _history((first, value_text(value)) for first, value in history_of(name))},
         )
-
-
-def _swarm_for(name: str, doc: str) -> str:
-    """Return the swarm that goes by a switch: that of its mutants, and that in KRaft, or with groups and transactions, for what is about these alone."""
-    of_mutants = (mutant.swarm for mutant in MUTANTS.values() if mutant.switch == name)
-    of_kraft = "swarm-kraft" if doc.startswith(_OF_KRAFT) else "swarm"
-    return next(of_mutants, "swarm-eos" if _OF_COORDINATORS.search(doc) else of_kraft)
 
 
 def _mutants() -> Iterator[CatalogueEntry]:

@@ -79,17 +79,13 @@ def test_what_the_source_breaks_into_lines_is_one_paragraph(harrow: Harrow) -> N
     assert (entry["about"].count("\n"), len(entry["about"]) > 120) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("switch", "swarm"),
-    [
-        ("failed_fetch_leaves_follower", "swarm"),
-        ("kraft_elects_uncleanly", "swarm-kraft"),
-        ("group_answers_wait_for_writes", "swarm-eos"),
-        ("transaction_begins_at_zero", "swarm-eos"),
-    ],
-)
-def test_a_behaviour_is_tried_in_the_swarm_that_goes_by_it(harrow: Harrow, switch: str, swarm: str) -> None:
-    assert f"harrow run {swarm} --set behaviours.{switch}=" in harrow("explain", switch).stdout
+def test_a_behaviour_is_tried_where_runs_read_it_with_a_value_that_they_do_not_have(harrow: Harrow) -> None:
+    told = " ".join(harrow("explain", "election_backoff").stdout.split())
+    assert "run harrow run swarm-kraft --seeds 0..20 --set behaviours.election_backoff=capped" in told
+
+
+def test_a_behaviour_that_no_campaign_meets_advises_no_run(harrow: Harrow) -> None:
+    assert "no campaign that ships meets it" in harrow("explain", "shutdown_awaits_controller").stdout
 
 
 def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:

@@ -1,0 +1,79 @@
+"""A process that prints where `is_met` of a switch is untrue, a line for each switch.
+
+It watches the attributes of `Behaviours`, which only plain Python lets it do (``HARROW_PURE=1``).
+"""
+
+import sys
+from dataclasses import fields, replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import run_plan
+from harrow.cli.render.advised_run import AdvisedRun, advised_run, plans_of
+from harrow.cluster_model import release
+from harrow.cluster_model.release import Behaviours, Subject, switch_docs
+
+_read: set[str] = set()
+
+
+def watch(name: str) -> None:
+    """Put the name of a switch into ``_read`` whenever the code of the model or of its clients reads it."""
+    slot = Behaviours.__dict__[name]
+
+    def value(behaviours: Behaviours) -> Any:
+        reader = sys._getframe(1).f_globals["__name__"]
+        if (
+            reader.startswith(("harrow.cluster_model.", "harrow.campaigns.run."))
+            and reader != release.__name__
+        ):
+            _read.add(name)
+        return slot.__get__(behaviours)
+
+    setattr(Behaviours, name, property(value, slot.__set__))
+
+
+def reads(plan: Plan, seed: int) -> set[str]:
+    """Return the switches that a run reads."""
+    _read.clear()
+    run_plan(plan, seed)
+    return set(_read)
+
+
+@cache
+def unchanged(campaign: str, variant: str | None, seeds: int) -> list[tuple[Plan, int, set[str]]]:
+    """Return what the runs of a campaign read as they are."""
+    return [
+        (plan, seed, reads(plan, seed)) for plan, seed in product(plans_of(campaign, variant), range(seeds))
+    ]
+
+
+def unchanged_of(subject: Subject) -> list[tuple[Plan, int, set[str]]]:
+    return unchanged(subject.campaign, subject.variant, subject.seeds)
+
+
+def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
+    """Return whether one of the advised runs reads the switch; those come first that do so without it being changed."""
+    likely_first = sorted(unchanged_of(subject), key=lambda read: name not in read[2])
+    changed = (
+        (replace(plan, behaviours={**plan.behaviours, name: run.value}), seed)
+        for plan, seed, _ in likely_first
+    )
+    return any(name in reads(plan, seed) for plan, seed in changed)
+
+
+def main() -> None:
+    """Try all advised runs, and look for switches that have none although runs of their subject read them."""
+    for item in fields(Behaviours):
+        watch(item.name)
+    for name, switch in switch_docs().items():
+        run, subject = advised_run(name), switch["of"]
+        if run is not None and not is_read(name, run, subject):
+            sys.stdout.write(f"not read by {run.command()}\n")
+        if run is None and any(name in read for _, _, read in unchanged_of(subject)):
+            sys.stdout.write(f"{name} is read by {subject.campaign}\n")
+
+
+if __name__ == "__main__":
+    main()
