@@ -1,6 +1,7 @@
 """Options that several commands share, and how their values are read."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from harrow.campaigns.language import seeds
+from harrow.campaigns.language.spelling import printable
 from harrow.cli import completion
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
@@ -111,9 +113,32 @@ def check_rule(name: str | None) -> str | None:
 
 
 FORMAT: Final = typer.Option("--format", help="The output format.")
+_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)", re.DOTALL)
+"""An address such as ``s3a://bucket/key``, or what `Path` makes of one; a drive of Windows has a single letter."""
+
+
+def check_path(path: Path | None) -> Path | None:
+    """Return *path* unless it is an address: harrow would make a folder that is called ``s3a:``."""
+    match = None if path is None else _URI.fullmatch(str(path))
+    if match is None:
+        return path
+    scheme, rest = match["scheme"], printable(match["rest"])
+    if scheme.lower() == "file":
+        raise typer.BadParameter(f"file:// is an address; name the file or folder itself: /{rest}")
+    message = f"{scheme}://{rest} is an address, and harrow writes to folders that this machine has mounted"
+    raise typer.BadParameter(message)
+
+
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the output to a file.", dir_okay=False),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the output to a file.",
+        dir_okay=False,
+        callback=check_path,
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.")]
 NoMessages = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and no messages.")]
@@ -127,7 +152,7 @@ def named(metavar: str, complete: Completion, meaning: str) -> Any:
 
 
 def folder(meaning: str, *names: str) -> Any:
-    return typer.Option(*names, metavar="DIR", file_okay=False, help=meaning)
+    return typer.Option(*names, metavar="DIR", file_okay=False, callback=check_path, help=meaning)
 
 
 def seed(meaning: str) -> Any:

@@ -1,6 +1,7 @@
 """What the sessions of all commands share: where output goes, in which format, and what a mistake ends with."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError, Problem
+from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.json_text import json_document
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, message_console, say
@@ -64,6 +66,24 @@ def exit_code_of(command: str, request: Request) -> int:
 def reason_of(error: OSError) -> str:
     """Return what an operation on a file failed for, and the file."""
     return ": ".join(str(part) for part in (error.strerror or error, error.filename) if part is not None)
+
+
+def need_writable(folder: Path) -> None:
+    """Look whether a folder, which may not exist yet, can be written to before work begins whose results go there.
+
+    Raises:
+        Refusal: it cannot.
+
+    """
+    above = next(path for path in (folder, *folder.parents) if path.exists())
+    trial = above / f".harrow-{os.getpid()}"
+    try:
+        # The only true answer: permissions do not tell of a file system that is read-only, or is none for files.
+        trial.mkdir()
+        trial.rmdir()
+    except OSError as error:
+        place = printable(str(folder))
+        raise Refusal(f"nothing was run: {place} cannot be written: {error.strerror or error}") from None
 
 
 def write_new(path: Path, text: str) -> None:

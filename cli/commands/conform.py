@@ -29,7 +29,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
-from harrow.cli.session import data, write_json
+from harrow.cli.session import data, need_writable, write_json
 from harrow.live_cluster.conformity import (
     AGREED,
     DIFFERS,
@@ -68,6 +68,8 @@ def session(request: ConformRequest) -> int:
     assert request.campaigns is not None
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
+    if not request.no_results:
+        need_writable(request.results)
     if not request.quiet:
         tell_notes((each.campaign for each in selections), messages)
     progress = ProgressLine(

@@ -30,7 +30,7 @@ from harrow.cli.options import need_terminal
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.run import RunTable
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, data, write_json
+from harrow.cli.session import CI_FORMATS, data, need_writable, write_json
 
 if TYPE_CHECKING:
     from harrow.live_cluster.live_run import Brokers
@@ -67,6 +67,8 @@ def _refuse(options: Mapping[str, object], when: str) -> None:
 def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
+    if not request.no_results:
+        need_writable(request.results)
     if not request.quiet:
         tell_notes((selection.campaign for selection in selections), messages)
     with Interrupts() as interrupts, data(request) as console, ExitStack() as opened:

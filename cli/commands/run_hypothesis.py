@@ -32,7 +32,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, refuse_files, write_json, write_suites
+from harrow.cli.session import CI_FORMATS, need_writable, refuse_files, write_json, write_suites
 
 _DEFAULT_EXAMPLES: Final = 100
 
@@ -67,6 +67,8 @@ def session(request: RunRequest) -> int:
     console = data_console(no_color=request.no_color)
     try:
         selections = select(request.campaigns, request.overrides, request.variants)
+        if not request.no_results:
+            need_writable(request.results)
     except FileError as error:
         refuse_files(replace(request, output=None), error.problems)  # --output is for the campaign.
         return exit_code.USAGE

@@ -23,7 +23,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import SweepEngine, need_terminal, parse_time_s
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.sweep import SweepRequest
-from harrow.cli.session import Refusal, publish
+from harrow.cli.session import Refusal, need_writable, publish
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
@@ -106,6 +106,7 @@ class _SweepSession:
         definition = self._define()
         engine = self._engine()
         path = request.out or request.results / definition.name()
+        need_writable(path)
         folder = self._folder(definition, path)
         with Interrupts() as interrupts, ExitStack() as stack:
             stack.enter_context(folder.held())

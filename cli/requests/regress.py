@@ -20,7 +20,12 @@ class RegressRequest(WrittenRequest):
     """
 
     corpus: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The corpus: a folder of campaigns, or one of them.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            callback=options.check_path,
+            help="The corpus: a folder of campaigns, or one of them.",
+        ),
     ] = Path("tests/regressions")
     added: Annotated[
         str | None,

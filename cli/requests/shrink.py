@@ -46,7 +46,12 @@ class ShrinkRequest(Request):
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write the campaign to a file.", dir_okay=False
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Also write the campaign to a file.",
+            dir_okay=False,
+            callback=options.check_path,
         ),
     ] = None
     quiet: options.NoMessages = False

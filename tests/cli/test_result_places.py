@@ -1,0 +1,58 @@
+"""What cannot be written is refused before anything runs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+ADDRESSES = ("s3a://bucket/folder", "gs://bucket/x", "hdfs://name:9000/x", "FILE:///tmp/x")
+OPTIONS = {
+    "sweep calm.yaml --seeds 0..2 --engine process --out": "--out",
+    "sweep calm.yaml --seeds 0..2 --engine process --results": "--results",
+    "sweep --report": "--report",
+    "run calm.yaml --results": "--results",
+    "run calm.yaml --output": "--output",
+    "shrink failing.yaml --seed 0 -o": "--output",
+    "regress --add failing.yaml": "DIR",
+}
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS.items())
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_is_no_folder_here(
+    harrow: Harrow, folder: Path, command: str, option: str, address: str
+) -> None:
+    before = sorted(folder.iterdir())
+    ended = harrow(*command.split(), address, COLUMNS="300")
+    assert ended.returncode == 2
+    assert option in ended.stderr
+    assert "is an address" in ended.stderr
+    assert ended.stdout == ""
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_address_names_the_folder_to_give(harrow: Harrow) -> None:
+    ended = harrow("run", "calm.yaml", "--results", "file:///tmp/some/where", COLUMNS="300")
+    assert "name the file or folder itself: /tmp/some/where" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run calm.yaml --results",
+        "run calm.yaml --engine hypothesis --max-examples 1 --results",
+        "sweep calm.yaml --seeds 0..2 --engine process --out",
+        "sweep calm.yaml --seeds 0..2 --engine process --results",
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_refused_before_the_first_run(harrow: Harrow, command: str) -> None:
+    ended = harrow(*command.split(), "calm.yaml/below/a/file")
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("harrow: nothing was run: calm.yaml/below/a/file")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_run_without_results_needs_no_folder_for_them(harrow: Harrow) -> None:
+    assert harrow("run", "calm.yaml", "--no-results", "--results", "calm.yaml/x").returncode == 0
