@@ -7,6 +7,7 @@ each module is what mypyc makes, and takes longer to build than the library itse
 import argparse
 import ast
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -286,17 +287,26 @@ def _imports(source: bytes) -> list[str]:
     return [path for path in paths if (ROOT / path).is_file()]
 
 
-class CompiledCore(BuildHookInterface[Any]):
-    """Puts the library into a wheel, if HARROW_COMPILE is set; the wheel is for this Python and platform then."""
+class BuiltHarrow(BuildHookInterface[Any]):
+    """Writes the version into what is built, which has no repository to ask for it, and puts the library into a wheel.
+
+    The library comes along if HARROW_COMPILE is set; the wheel is for this Python and platform then.
+    """
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if os.environ.get("HARROW_COMPILE") else []
+        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if self._compiles() else []
+
+    def _compiles(self) -> bool:
+        return self.target_name == "wheel" and bool(os.environ.get("HARROW_COMPILE"))
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self.made = False
-        if os.environ.get("HARROW_COMPILE") and version == "standard":
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        if version == "standard":
+            self._write_version_down(build_data)
+        if self._compiles() and version == "standard":
             self.made = compilation.compilation()[0] != compilation.COMPILED
             if self.made:
                 compile_core("2")
@@ -304,8 +314,19 @@ class CompiledCore(BuildHookInterface[Any]):
             for file in (compilation.LIBRARY, compilation.SOURCES):
                 build_data["force_include"][str(file)] = f"harrow/{file.name}"
 
+    def _write_version_down(self, build_data: dict[str, Any]) -> None:
+        name = "campaigns/built.json"
+        if (ROOT / name).exists():
+            return  # of a source distribution
+        self.folder = tempfile.TemporaryDirectory()
+        file = Path(self.folder.name) / "built.json"
+        file.write_text(json.dumps({"version": self.metadata.version}) + "\n", encoding="utf-8")
+        build_data["force_include"][str(file)] = name if self.target_name == "sdist" else f"harrow/{name}"
+
     def finalize(self, *_: object) -> None:
         """Leave the checkout as plain as it was."""
+        if self.folder is not None:
+            self.folder.cleanup()
         if self.made:
             for file in (compilation.SOURCES, compilation.LIBRARY):
                 file.unlink()

@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.compilation import compilation
 
 
@@ -28,7 +28,7 @@ def _has_printed_version() -> bool:
     Where it cannot be printed the whole command line has the message and the exit code for that.
     """
     try:
-        sys.stdout.write(f"harrow {VERSION} ({compilation()[0]})\n")
+        sys.stdout.write(f"harrow {version()} ({compilation()[0]})\n")
         sys.stdout.flush()
     except OSError:
         return False

@@ -33,7 +33,7 @@ EXAMPLES: Final = {
         ("harrow sweep swarm --seeds 0..500 --vary acks=1,all", "what a setting changes, with intervals"),
         ("harrow sweep swarm --seeds 0..5000 --watch", "see failures by kind while it runs"),
         ("harrow sweep swarm --seeds 0..1000000 --master spark://host:7077 --resume", "on a cluster; go on"),
-        ("harrow sweep --report results/sweep-1f0c35ab-0.2.0 --shrink", "its report, failures shrunk"),
+        ("harrow sweep --report results/sweep-1f0c35ab-5d07c3e1 --shrink", "its report, failures shrunk"),
     ),
     "shrink": (
         ("harrow shrink mine.yaml --seed 17 -o small.yaml", "the smallest campaign that fails like it"),
@@ -41,12 +41,12 @@ EXAMPLES: Final = {
     ),
     "replay": (
         ("harrow replay results/latest", "the newest run"),
-        ("harrow replay 1f0c35ab-7-0.2.0", "a run by its id"),
+        ("harrow replay 1f0c35ab-7", "a run by its id, or by how that begins"),
     ),
     "diff": (
         ("harrow diff results/latest", "the replicas' logs at the end of the newest run"),
         ("harrow diff results/latest --at 12.5s", "at another moment"),
-        ("harrow diff 1f0c35ab-7-0.2.0 1f0c35ab-8-0.2.0", "where two runs part, and what became of them"),
+        ("harrow diff 1f0c35ab-7 1f0c35ab-8", "where two runs part, and what became of them"),
         ("harrow diff 3.9 4.0", "what changed from one release to another"),
     ),
     "trace": (

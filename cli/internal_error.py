@@ -6,7 +6,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.cli.console import message_console, say
 from harrow.compilation import compilation
 
@@ -44,4 +44,4 @@ def _circumstances() -> str:
 
     command = shlex.join(["harrow", *sys.argv[1:]])
     python = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
-    return f"{command}\nharrow {VERSION} ({compilation()[0]}), {python}\n\n"
+    return f"{command}\nharrow {version()} ({compilation()[0]}), {python}\n\n"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.cli import exit_code
 from harrow.cli.command_help import epilog, grouped
 from harrow.cli.requests import COMMANDS, request_of
@@ -109,7 +109,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"harrow {VERSION} ({compilation()[0]})")
+        typer.echo(f"harrow {version()} ({compilation()[0]})")
         raise typer.Exit
 
 

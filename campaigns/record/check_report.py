@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from harrow.campaigns.record.report import finding_as_mapping
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.checks.finding import Finding, Verdict
 from harrow.checks.history.index import NO_PROCESS, HistoryIndex
 
@@ -41,7 +41,7 @@ def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, 
     """Return the JSON document: ``anomalies`` has all that was seen, permitted or not."""
     return {
         "schema": SCHEMA,
-        "version": VERSION,
+        "version": version(),
         "verdict": verdict.status,
         "reasons": list(verdict.reasons),
         "history": {"file": name, **asdict(size)},

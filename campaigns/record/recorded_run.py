@@ -14,7 +14,7 @@ from harrow.campaigns.language.spelling import counted, quoted
 from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
 from harrow.campaigns.record.recorded_service import RecordedService, recorded_service
 from harrow.campaigns.record.results_folder import LATEST, RUN
-from harrow.campaigns.version import VERSION, reads_records_of
+from harrow.campaigns.version import name_ending, reads_records_of, version
 from harrow.checks.finding import RuleResult
 from harrow.cluster_model.packed_log import digest
 from harrow.cluster_model.trace import TraceEvent
@@ -60,6 +60,7 @@ class RecordedRun:
     folder: Path
     seed: int
     version: str
+    model: str | None
     plan_digest: str
     trace_digest: str
     verdict: str
@@ -76,6 +77,9 @@ class RecordedRun:
 def find_run(argument: str, results: Path) -> Path:
     """Return the folder that a path, ``CAMPAIGN/ID`` or the id of a run below *results* names.
 
+    The beginning of an id (``1f0c35ab-7``, the digest of its plan and its seed) names the only run that has it, or the
+    one of this harrow.
+
     Raises:
         RecordError: there is none, or several.
 
@@ -89,13 +93,16 @@ def find_run(argument: str, results: Path) -> Path:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise RecordError(argument, f"cannot be read: {reason}") from None
-    found = [
+    wanted, _, name = argument.rpartition("/")
+    begun = [
         folder
         for campaign in _folders(results)
-        if campaign.name != LATEST
+        if campaign.name != LATEST and wanted in ("", campaign.name)
         for folder in _folders(campaign)
-        if folder.name == argument
+        if f"{folder.name}-".startswith(f"{name}-")
     ]
+    own = (name, f"{name}{name_ending()}")
+    found = [folder for folder in begun if folder.name in own] or begun
     if len(found) > 1:
         raise RecordError(argument, f"several runs have this id: {', '.join(map(str, found))}")
     if not found:
@@ -115,15 +122,18 @@ def read_run(folder: Path) -> RecordedRun:
     if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
         raise RecordError(folder, f"not the folder of a run: {_runs_in(folder)}")
     run = _read_mapping(folder / RUN)
-    version = _version(run)
-    if not reads_records_of(version):
-        message = f"recorded by harrow {version}, whose runs {VERSION} cannot read; run its {CAMPAIGN} again"
+    recorded = _version(run)
+    if not reads_records_of(recorded):
+        message = (
+            f"recorded by harrow {recorded}, whose runs {version()} cannot read; run its {CAMPAIGN} again"
+        )
         raise RecordError(folder / RUN, message)
     lines, events, values = _read_trace(folder / TRACE)
     return RecordedRun(
         folder=folder,
         seed=run["seed"],
-        version=version,
+        version=recorded,
+        model=run.get("model"),
         plan_digest=run["plan_digest"],
         trace_digest=run["trace_digest"],
         verdict=run["verdict"],
@@ -200,10 +210,9 @@ def _read_mapping(path: Path) -> dict[str, Any]:
         if not isinstance(run[name], kind) or isinstance(run[name], bool):
             kind_text = "a whole number" if kind is int else "text"
             raise RecordError(path, f"{name}: {kind_text} is wanted, not {quoted(json.dumps(run[name]))}", 1)
-    if not isinstance(run.get("variant"), str | None):
-        raise RecordError(
-            path, f"variant: text or null is wanted, not {quoted(json.dumps(run['variant']))}", 1
-        )
+    for name in ("variant", "model"):
+        if not isinstance(run.get(name), str | None):
+            raise RecordError(path, f"{name}: text or null is wanted, not {quoted(json.dumps(run[name]))}", 1)
     try:
         check_seed(run["seed"])
     except SeedError as error:

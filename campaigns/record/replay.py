@@ -11,7 +11,7 @@ from harrow.campaigns.record.recorded_run import TRACE, RecordedEvent, RecordedR
 from harrow.campaigns.record.results_folder import trace_line
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import another_harrow, model_digest, version
 from harrow.cluster_model.trace import as_mapping
 
 SCHEMA: Final = "harrow.replay/1"
@@ -45,10 +45,13 @@ class Replay:
         """Return whether the traces have the same digest."""
         return self.recorded.trace_digest == self.result.trace_digest
 
+    def other_harrow(self) -> str | None:
+        """Return which other harrow recorded the run, if its model may run it otherwise."""
+        return another_harrow(self.recorded.version, self.recorded.model)
+
     def changes(self) -> list[tuple[str, str, str]]:
         """Return what else is not as it was recorded: what, then, now."""
         pairs = (
-            ("version", self.recorded.version, VERSION),
             ("plan digest", self.recorded.plan_digest, self.result.plan_digest()),
             ("verdict", self.recorded.verdict, self.result.verdict.status),
         )
@@ -84,7 +87,8 @@ def replay_document(found: Replay) -> dict[str, Any]:
         "campaign": result.plan.campaign,
         "variant": recorded.variant,
         "seed": recorded.seed,
-        "version": _both(recorded.version, VERSION),
+        "version": _both(recorded.version, version()),
+        "model": _both(recorded.model, model_digest()),
         "plan_digest": _both(recorded.plan_digest, result.plan_digest()),
         "trace_digest": _both(recorded.trace_digest, result.trace_digest),
         "trace_events": _both(len(recorded.events), len(result.evidence.trace)),

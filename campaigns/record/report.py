@@ -18,7 +18,7 @@ from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
 from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
 from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RealTarget, RunResult
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import identity, name_ending, version
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, VIOLATED, Finding, RuleResult, worst, worst_first
 from harrow.checks.incident import Incident, incidents
@@ -199,7 +199,7 @@ def run_id(result: RunResult) -> str:
 
 def run_name_of(plan_digest: str, seed: int, target: RealTarget | None) -> str:
     """Return the same, of a run that has not begun."""
-    name = f"{plan_digest[:8]}-{seed}-{VERSION}"
+    name = f"{plan_digest[:8]}-{seed}{name_ending()}"
     return (
         name if target is None else f"{name}-{target.kind}-{target.release}-{target.metadata}-{target.began}"
     )
@@ -211,7 +211,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "campaign": result.plan.campaign,
         "plan_digest": result.plan_digest(),
         "run_id": run_id(result),
-        "version": VERSION,
+        **identity(),
         "seed": result.seed,
         "kafka": result.plan.kafka,
         "written_for": result.plan.written_for,
@@ -254,7 +254,7 @@ def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedPro
     verdicts = [run["verdict"] for run in runs]
     return {
         "schema": SCHEMA,
-        "version": VERSION,
+        "version": version(),
         "verdict": worst([*verdicts, INCONCLUSIVE] if unreached else verdicts),
         "reasons": [missed.reason() for missed in unreached],
         "probes_never_reached": list(never_reached([run["probes"] for run in runs], _in_reach(runs))),

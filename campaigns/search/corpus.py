@@ -19,7 +19,7 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.record.report import anomalies, in_short, reproduce_command
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.faults.actions import Expect
 
@@ -160,9 +160,9 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
             lost=_values(result, "lost-write"),
             duplicated=_values(result, "duplicate"),
         ),
-        found=Found(version=VERSION, rule=rule, status=OPEN, seed=seed),
+        found=Found(version=version(), rule=rule, status=OPEN, seed=seed),
     )
-    comments = [f"{_FOUND_BY} {VERSION} with seed {seed}: {in_short(result)}."]
+    comments = [f"{_FOUND_BY} {version()} with seed {seed}: {in_short(result)}."]
     first, _, rest = heading.partition("\n\n")
     # An entry that is put in again has a heading that says who found it first.
     if story := rest if first.startswith(_FOUND_BY) else heading:
@@ -184,7 +184,7 @@ def regress_document(found: Sequence[EntryResult], *, interrupted: bool = False)
     counts = Counter(item.outcome for item in found)
     return {
         "schema": SCHEMA,
-        "version": VERSION,
+        "version": version(),
         "as_recorded": bool(found) and not interrupted and all(item.as_recorded for item in found),
         "interrupted": interrupted,
         "counts": {outcome: counts[outcome] for outcome in OUTCOMES},

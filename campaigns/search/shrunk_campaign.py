@@ -13,7 +13,7 @@ from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.shrink import Shrinker, Shrunk
 from harrow.campaigns.search.signature import Signature, same_failure
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import PERMITTED, VIOLATED
 from harrow.checks.link import Link
@@ -30,7 +30,7 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
     comments += [f"  {line}" for line in _story(best)]
     comments += prevention_comments(best.result, shrinker.signature)
     state = "" if shrinker.complete else ", stopped before nothing more could be left out"
-    comments += ["", f"{SHRUNK_BY} {VERSION}{state} from:", f"    {command}"]
+    comments += ["", f"{SHRUNK_BY} {version()}{state} from:", f"    {command}"]
     if best.seed:
         comments += [f"It takes --seed {best.seed} to fail."]
     plan = best.plan

@@ -10,7 +10,7 @@ from harrow.campaigns.record.phrases import preventions, sentence
 from harrow.campaigns.story.trace_record import RecordStory
 from harrow.campaigns.story.trace_selection import Folded, Row
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 
 SCHEMA: Final = "harrow.trace/1"
 
@@ -21,7 +21,7 @@ def trace_document(
     """Return a story as JSON has it; what is folded is in ``folded``."""
     return {
         "schema": SCHEMA,
-        "version": VERSION,
+        "version": version(),
         "run": {
             "campaign": story.recorded.plan.campaign,
             "variant": story.recorded.variant,

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Final
 
 import harrow
+from harrow.campaigns.record.json_text import json_document
+from harrow.campaigns.version import BUILT, identity
 
 ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 
@@ -27,8 +29,14 @@ def write_code_archive(path: Path) -> Path:
             home / "compilation.py",
             *(file for room in ROOMS for file in (home / room).rglob("*.py")),
         ]
+        # What only the driver can tell: where the code is from, and what the sources were that it has.
+        _add(archive, f"campaigns/{BUILT}", json_document(identity()).encode())
         for file in sorted(files):
-            info = zipfile.ZipInfo(f"harrow/{file.relative_to(home).as_posix()}", _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, file.read_bytes())
+            _add(archive, file.relative_to(home).as_posix(), file.read_bytes())
     return path
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    info = zipfile.ZipInfo(f"harrow/{name}", _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, content)

@@ -17,7 +17,7 @@ from harrow.campaigns.run.probes.probes import in_reach
 from harrow.campaigns.run.probes.reach import reach_of_all
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import identity, short_model_digest
 
 
 class VaryError(ValueError):
@@ -63,10 +63,10 @@ class Definition:
     """What the grid says in vain, and which variants a value of it leaves out: of each place in a campaign the first."""
 
     def name(self) -> str:
-        """Return the name of the sweep: the same for the same sweep, on any machine."""
+        """Return the name of the sweep: the same for the same sweep by the same model, on any machine."""
         text = json.dumps([(cell.campaign, cell.name, cell.digest) for cell in self.cells])
         digest = hashlib.sha256(f"{text}{self.seeds.start}..{self.seeds.stop}".encode()).hexdigest()
-        return f"sweep-{digest[:8]}-{VERSION}"
+        return f"sweep-{digest[:8]}-{short_model_digest()}"
 
     def runs(self) -> int:
         return len(self.cells) * len(self.seeds)
@@ -87,7 +87,7 @@ class Definition:
         """Return it as ``sweep.json`` has it."""
         return {
             "schema": SCHEMA_VERSION,
-            "version": VERSION,
+            **identity(),
             "seeds": [self.seeds.start, self.seeds.stop],
             "runs": self.runs(),
             "campaigns": [

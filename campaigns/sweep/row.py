@@ -21,7 +21,7 @@ from harrow.campaigns.run.service import MEASURES
 from harrow.campaigns.search.signature import signatures
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Task
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.checks.finding import HELD
 from harrow.checks.service.levels import ServiceLevels
 
@@ -99,7 +99,7 @@ def _key(cell: Cell, seed: int) -> Row:
         "settings": cell.settings,
         "plan_digest": cell.digest,
         "seed": seed,
-        "version": VERSION,
+        "version": version(),
     }
 
 

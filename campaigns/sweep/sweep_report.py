@@ -21,7 +21,7 @@ from harrow.campaigns.sweep.queries import Answer, Sql
 from harrow.campaigns.sweep.row import ERROR, OUTCOMES
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.sweep.sweep_folder import SweepFolderError
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
@@ -181,7 +181,7 @@ class SweepReport:
     def as_mapping(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA_VERSION,
-            "version": VERSION,
+            "version": version(),
             "verdict": self.verdict(),
             "runs": self.runs,
             "sweep": dict(self.state),

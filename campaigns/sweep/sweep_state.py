@@ -36,6 +36,7 @@ class _Skipped(_StatePart):
 
 class _State(_StatePart):
     version: str
+    model: str | None = None
     seeds: Annotated[list[_Count], Field(min_length=2, max_length=2)]
     runs: _Count
     campaigns: list[_Campaign]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -28,7 +28,7 @@ def _suite(suite: Suite) -> ET.Element:
     if suite.file:
         attributes["file"] = _clean(suite.file)
     element = ET.Element("testsuite", attributes)
-    properties = [("harrow.version", VERSION), *suite.properties]
+    properties = [("harrow.version", version()), *suite.properties]
     if suite.reproduce:
         properties.append((REPRODUCE, suite.reproduce))
     _add_properties(element, properties)

@@ -18,7 +18,7 @@ from harrow.campaigns.record.report import in_short, reproduce_command, run_as_m
 from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.checks.finding import SKIPPED
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import real_brokers
@@ -194,7 +194,7 @@ def _said(comparison: Comparison) -> str:
 def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
-        "version": VERSION,
+        "version": version(),
         "target": request.target,
         "set": list(request.overrides or ()),
         "comparisons": [

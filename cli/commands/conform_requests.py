@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.markdown import table, text
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import is_cluster_file, started_brokers
 from harrow.cli.console import message_console, say, show
@@ -146,7 +146,7 @@ def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
 
     return {
         "schema": _SCHEMA,
-        "version": VERSION,
+        "version": version(),
         "target": request.target,
         "seed": request.seed or 0,
         "requests": measured.requests,

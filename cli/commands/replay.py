@@ -66,15 +66,19 @@ def _suite(found: Replay) -> Suite:
 
 def _lines(found: Replay) -> Iterator[Text]:
     if found.is_same():
-        notes = [f"the {name} was {then}, is {now} now" for name, then, now in found.changes()]
-        words = "; ".join([f"the same {len(found.recorded.events)} events as recorded", *notes])
+        notes = [f"the {name} was {printable(then)}, is {now} now" for name, then, now in found.changes()]
+        same = f"the same {len(found.recorded.events)} events as recorded"
+        words = "; ".join(filter(None, [same, *notes, _other_harrow(found)]))
         yield unbroken(Text(f"{replayed_name(found)}: {words} ({found.result.trace_digest})"))
         return
     yield unbroken(Text(f"{replayed_name(found)}: DIFFERENT from what was recorded", "bold red"))
+    if other := _other_harrow(found):
+        yield unbroken(Text(f"  {other}, whose model may run it otherwise"))
     digests = ("trace digest", found.recorded.trace_digest, found.result.trace_digest)
     for name, then, now in (digests, *found.changes()):
         yield unbroken(Text(f"  {name}: recorded {printable(then)}, now {now}"))
-    unchanged = {"version", "plan digest"} - {name for name, _, _ in found.changes()}
+    unchanged = {"plan digest"} - {name for name, _, _ in found.changes()}
+    unchanged |= set() if other else {"model"}
     if unchanged:
         verb = "is" if len(unchanged) == 1 else "are"
         yield unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same"))
@@ -82,6 +86,10 @@ def _lines(found: Replay) -> Iterator[Text]:
         yield unbroken(Text("  every line of the trace reads the same; only its digest differs"))
     else:
         yield from _difference(found.difference)
+
+
+def _other_harrow(found: Replay) -> str:
+    return printable(found.other_harrow() or "")
 
 
 def _difference(difference: Difference) -> Iterator[Text]:

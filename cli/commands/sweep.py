@@ -3,17 +3,18 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
 
+from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.report import UNDECIDED
 from harrow.campaigns.sweep.definition import Definition, VaryError, define, parse_vary
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import another_harrow
 from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import select, tell_notes
 from harrow.cli.commands.run_tally import exit_code_of
@@ -168,8 +169,10 @@ class _SweepSession:
                     "prints it, --out names another folder"
                 )
             earlier, now = read_state(path), definition.as_mapping()
-            if any(earlier.get(key) != now[key] for key in ("version", "cells")):
-                raise Refusal(f"{path} has another sweep: its campaigns, settings or version differ")
+            if other := another_harrow(earlier["version"], earlier.get("model")):
+                raise Refusal(f"{path} was {printable(other)}: --out names another folder")
+            if earlier["cells"] != now["cells"]:
+                raise Refusal(f"{path} has another sweep: its campaigns or settings differ")
             first, end = earlier["seeds"]
             if first < definition.seeds.start or end > definition.seeds.stop:
                 raise Refusal(f"{path} has the seeds {first}..{end}: go on with these, or with more")
@@ -177,8 +180,22 @@ class _SweepSession:
         elif not is_only_begun(path):
             raise Refusal(f"{path} is no sweep, and not empty")
         elif self._request.resume:
+            for other in self._by_other_models(path):
+                self._note(other)
             self._note(f"nothing to resume in {path}: a new sweep begins")
         return folder
+
+    def _by_other_models(self, path: Path) -> Iterator[str]:
+        """Yield what there is of the same sweep by other models; a folder that --out names is of one sweep alone."""
+        from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolderError, read_state
+
+        if self._request.out is not None:
+            return
+        for file in sorted(path.parent.glob(f"{path.name.rpartition('-')[0]}-*/{SWEEP}")):
+            with suppress(SweepFolderError):
+                state = read_state(file.parent)
+                if other := another_harrow(state["version"], state.get("model")):
+                    yield f"{file.parent} was {printable(other)}"
 
     # The runs
 
@@ -270,11 +287,8 @@ class _SweepSession:
 
         request = self._request
         state = read_state(path)
-        if state.get("version") != VERSION:
-            message = (
-                f"a sweep by harrow {state.get('version')}: with this version, {VERSION}, runs may differ"
-            )
-            say(self._messages, message)
+        if other := another_harrow(state["version"], state.get("model")):
+            say(self._messages, f"{path} was {printable(other)}: its runs may come out differently here")
         folder = SweepFolder(path, definition)
         has_rows = bool(folder.parts())
         if not has_rows and request.output_format == "table":

@@ -8,7 +8,7 @@ from typing import Any, Final
 from harrow.campaigns.story.trace_page_data import page_data
 from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 
 _IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """What could end a script, or begin a comment in one, as JSON says it otherwise."""
@@ -18,7 +18,7 @@ def trace_page(story: TraceStory, window: Window) -> str:
     """Return the page of a story; only the events within *window* are on it."""
     page = files("harrow.cli.page")
     parts = {
-        "version": escape(VERSION),
+        "version": escape(version()),
         "title": escape(story.name),
         "css": page.joinpath("trace.css").read_text(encoding="utf-8"),
         "js": page.joinpath("trace.js").read_text(encoding="utf-8"),

@@ -22,6 +22,7 @@ from harrow.campaigns.record.report import (
     in_short,
     variant_name,
 )
+from harrow.campaigns.version import name_ending
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
@@ -161,7 +162,7 @@ def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
     for number, folder in enumerate(folders):
         # Where results/ is looked for anyway, the run is named as `harrow diff` knows it.
         is_default = folder.parent.parent == DEFAULT_RESULTS
-        run = "/".join(folder.parts[-2:]) if is_default else str(folder)
+        run = "/".join(folder.parts[-2:]).removesuffix(name_ending()) if is_default else str(folder)
         label = "look at it: " if not number else " " * len("look at it: ")
         yield unbroken(Text.assemble((label, DIM), shlex.join(["harrow", "diff", run])))
 

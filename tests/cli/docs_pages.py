@@ -28,6 +28,8 @@ _INLINE: Final = re.compile(r"(?<!`)`(harrow\s[^`]+)`(?!`)")
 _JOB_STEP: Final = re.compile(r"^ +- (?:run: )?(harrow .*)$", re.MULTILINE)
 _PLACEHOLDER: Final = re.compile(r"\b[A-Z]{1,2}\b|\b[A-Z]{3,}\b|\[|\.\.\.(?!\d)|\|")
 _WALL_TIME: Final = re.compile(r"(?<= in )[\d.]+ m?s$")
+_BY_WHICH_HARROW: Final = re.compile(r"(?<=\d)-\d+(?:\.\w+)+(?:\+\w+)?-[0-9a-f]{8}\b|(?<=by harrow )\S+")
+"""Which harrow a run is by, as its id says it, or a file."""
 _BARE: Final = re.compile(r"harrow [a-z]+")
 
 
@@ -153,5 +155,7 @@ def difference(shown: tuple[str, ...], printed: list[str]) -> str | None:
 
 
 def _alike(shown: str, printed: str) -> bool:
-    shown, printed = _WALL_TIME.sub("", shown.rstrip()), _WALL_TIME.sub("", printed.rstrip())
+    shown, printed = (
+        _BY_WHICH_HARROW.sub("", _WALL_TIME.sub("", line.rstrip())) for line in (shown, printed)
+    )
     return printed.startswith(shown[:-3].rstrip()) if shown.endswith(" ...") else shown == printed

@@ -48,7 +48,8 @@ def test_long_lines_are_not_broken_on_a_pipe(harrow: Harrow) -> None:
 def test_columns_are_honoured_on_a_pipe(harrow: Harrow) -> None:
     for arguments in (("list", "settings"), ("run", "permitted.yaml", "failing.yaml")):
         ended = harrow(*arguments, COLUMNS="60")
-        assert max(map(len, ended.stdout.splitlines())) <= 60
+        lines = [line for line in ended.stdout.splitlines() if "results/" not in line]
+        assert max(map(len, lines)) <= 60, "but for what is to be copied"
 
 
 @pytest.mark.parametrize("arguments", COMMANDS[:8], ids=" ".join)
@@ -118,10 +119,10 @@ def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
 
 
 def test_version(harrow: Harrow) -> None:
-    from harrow.campaigns.version import VERSION
+    from harrow.campaigns.version import version
     from harrow.compilation import compilation
 
-    assert harrow("--version").stdout == f"harrow {VERSION} ({compilation()[0]})\n"
+    assert harrow("--version").stdout == f"harrow {version()} ({compilation()[0]})\n"
 
 
 def test_without_arguments_there_is_help(harrow: Harrow) -> None:

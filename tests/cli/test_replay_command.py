@@ -79,7 +79,7 @@ def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None
     ended = harrow("replay", run.name)
     assert ended.returncode == 1
     assert "calm, seed 3: DIFFERENT from what was recorded" in ended.stdout
-    assert "the plan digest and the version are the same" in ended.stdout
+    assert "the model and the plan digest are the same" in ended.stdout
     assert f"they differ from line {line} of trace.jsonl:" in ended.stdout
     assert re.search(r"recorded +\d+\.\d{6}s append broker=7", ended.stdout)
     assert re.search(r"now +\d+\.\d{6}s append broker=0", ended.stdout)
@@ -91,17 +91,41 @@ def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None
     assert len(part["before"]) == 5
 
 
-def test_another_plan_or_version_is_said(harrow: Harrow, run: Path) -> None:
+def test_another_plan_or_harrow_is_named(harrow: Harrow, run: Path) -> None:
     about = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99"}), encoding="utf-8")
+    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99", "model": "0123456789abcdef"}))
     campaign = run / "campaign.yaml"
     campaign.write_text(
         campaign.read_text(encoding="utf-8").replace("brokers: 1", "brokers: 2"), encoding="utf-8"
     )
     ended = harrow("replay", str(run))
     assert ended.returncode == 1
-    assert "version: recorded 0.2.99, now" in ended.stdout
+    assert "recorded by another harrow (0.2.99, model 01234567; this is " in ended.stdout
+    assert "the model" not in ended.stdout.replace("model may", "")
     assert "plan digest: recorded" in ended.stdout
+
+
+def test_the_same_run_by_another_harrow_says_so(harrow: Harrow, run: Path) -> None:
+    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99", "model": "0" * 16}))
+    ended = harrow("replay", str(run))
+    assert ended.returncode == 0
+    assert "events as recorded; recorded by another harrow (0.2.99, model 00000000; this is " in ended.stdout
+    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99"}))
+    assert "another harrow" not in harrow("replay", str(run)).stdout, "its model is the same"
+
+
+def test_the_beginning_of_an_id_names_a_run(harrow: Harrow, run: Path) -> None:
+    beginning = "-".join(run.name.split("-")[:2])
+    assert harrow("replay", beginning).stdout == harrow("replay", run.name).stdout
+    assert "no run below" in harrow("replay", beginning[:-1]).stderr
+    others = [run.with_name(f"{beginning}-0.2.99-{model}") for model in ("00000000", "11111111")]
+    for other in others:
+        other.mkdir()
+    assert harrow("replay", beginning).returncode == 0, "this harrow's run comes first"
+    assert harrow("replay", f"{run.parent.name}/{beginning}").returncode == 0
+    run.rename(run.parents[2] / "elsewhere")
+    assert "several runs have this id" in harrow("replay", beginning).stderr
 
 
 @pytest.mark.parametrize(

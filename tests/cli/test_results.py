@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import short_model_digest, version
 from tests.cli.conftest import Harrow
 
 FILES = {"run.json", "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md"}
@@ -16,7 +16,12 @@ def lines(path: Path) -> list[dict[str, object]]:
 def test_each_run_has_its_folder(harrow: Harrow, folder: Path) -> None:
     runs = json.loads(harrow("run", "permitted.yaml", "--format", "json").stdout)["runs"]
     for run in runs:
-        place = folder / "results" / "permitted" / f"{run['plan_digest'][:8]}-0-{VERSION}"
+        place = (
+            folder
+            / "results"
+            / "permitted"
+            / f"{run['plan_digest'][:8]}-0-{version()}-{short_model_digest()}"
+        )
         assert {file.name for file in place.iterdir()} == FILES
         assert lines(place / "run.json") == [run]
         assert [line["index"] for line in lines(place / "history.jsonl")] == list(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import version
 from tests.cli.conftest import ROOT, Harrow
 from tests.patience import PATIENCE_S
 
@@ -68,7 +68,7 @@ def test_json_has_the_keys_of_the_interface(harrow: Harrow) -> None:
     ended = harrow("run", "permitted.yaml", "--format", "json")
     document = json.loads(ended.stdout)
     assert ended.stderr == ""
-    assert (document["schema"], document["version"]) == ("harrow.run/1", VERSION)
+    assert (document["schema"], document["version"]) == ("harrow.run/1", version())
     assert document["verdict"] == "permitted"
     base, variant = document["runs"]
     assert base.keys() >= RUN_KEYS

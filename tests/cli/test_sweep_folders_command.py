@@ -33,16 +33,53 @@ def state(small: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_sweep_of_another_version_is_not_gone_on_with_but_printed(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_by_another_model_is_not_continued_but_printed(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
+    assert harrow(*words).returncode == 0
+    (small / "s" / "sweep.json").write_text(
+        json.dumps({**state(small), "version": "0.0.1", "model": "0" * 16})
+    )
+    refused = harrow(*words, "--resume")
+    assert refused.returncode == 2
+    assert "s was recorded by another harrow (0.0.1, model 00000000; this is " in refused.stderr
+    assert refused.stderr.endswith("): --out names another folder\n")
+    again = harrow("sweep", "--report", "s")
+    assert again.returncode == 0
+    assert "s was recorded by another harrow (0.0.1, model 00000000; this is " in again.stderr
+
+
+def test_a_sweep_by_another_version_with_the_same_model_goes_on(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
     (small / "s" / "sweep.json").write_text(json.dumps({**state(small), "version": "0.0.1"}))
+    ended = harrow(*words, "--resume")
+    assert ended.returncode == 0
+    assert "another harrow" not in ended.stderr
+
+
+def test_a_sweep_that_predates_digests_of_the_model_is_by_another_harrow(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
+    assert harrow(*words).returncode == 0
+    (small / "s" / "sweep.json").write_text(
+        json.dumps({name: value for name, value in state(small).items() if name != "model"})
+    )
     refused = harrow(*words, "--resume")
     assert refused.returncode == 2
-    assert "s has another sweep: its campaigns, settings or version differ" in refused.stderr
-    again = harrow("sweep", "--report", "s")
-    assert again.returncode == 0
-    assert "a sweep by harrow 0.0.1" in again.stderr
+    assert "recorded by another harrow (" in refused.stderr
+
+
+def test_going_on_names_the_same_sweep_by_another_model(harrow: Harrow, small: Path) -> None:
+    words = ("sweep", "small.yaml", "--seeds", "0..4", "--engine", "process", "--resume")
+    assert harrow(*words).returncode == 0
+    (folder,) = (small / "results").glob("sweep-*")
+    other = folder.with_name(f"{folder.name.rpartition('-')[0]}-00000000")
+    folder.rename(other)
+    said = json.loads((other / "sweep.json").read_text(encoding="utf-8"))
+    (other / "sweep.json").write_text(json.dumps({**said, "model": "0" * 16}))
+    ended = harrow(*words)
+    assert ended.returncode == 0
+    assert f"{other.relative_to(small)} was recorded by another harrow (" in ended.stderr
+    assert "a new sweep begins" in ended.stderr
 
 
 def test_a_plan_that_has_become_another_is_not_gone_on_with(harrow: Harrow, small: Path) -> None:
@@ -276,5 +313,5 @@ def test_the_queries_that_are_shown_answer(harrow: Harrow, small: Path) -> None:
     worst = {row[0]: row[2] for row in service}
     assert worst[cells[0]] == max(row["outage_us"] for row in runs if row["cell"] == cells[0]) / 1e6
     (script,) = shown_queries("python", "pandas")
-    script = script.replace("results/sweep-1f0c35ab-0.2.0", str(out))
+    script = script.replace("results/sweep-1f0c35ab-5d07c3e1", str(out))
     assert re.search(r"base acks=1 +\w+ +\d", asked(script, small))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harrow.campaigns.version import identity, version
 from tests.packaging.distributions import VirtualEnvironment, built, content, unpacked
 from tests.plain_environment import ROOT
 
@@ -26,6 +27,8 @@ from harrow.campaigns.run.runner import run_plan
 assert "rooms.zip" in run_plan.__code__.co_filename
 with open(sys.argv[2], "rb") as file:
     print(run_plan(pickle.load(file), 0).trace_digest)
+from harrow.campaigns.version import identity
+print(identity())
 """
 
 DRIVER = """
@@ -37,6 +40,8 @@ plan = load_campaign(resolve("loss-by-hw-truncation")[0]).plans[0]
 with open(sys.argv[1], "wb") as file:
     pickle.dump(plan, file)
 print(run_plan(plan, 0).trace_digest)
+from harrow.campaigns.version import identity
+print(identity())
 """
 
 
@@ -50,6 +55,7 @@ def sources() -> dict[str, bytes]:
     }
     for name in ("__init__.py", "__main__.py", "compilation.py", "py.typed"):
         kept[f"harrow/{name}"] = (ROOT / "src" / "harrow" / name).read_bytes()
+    kept["harrow/campaigns/built.json"] = f'{{"version": "{version()}"}}\n'.encode()
     return kept
 
 
@@ -79,7 +85,15 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
 
 def test_the_source_distribution_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
     again = built("wheel", unpacked(sdist, tmp_path / "source"), tmp_path / "dist")
-    assert content(again) == content(wheel)
+    assert listed(content(again)) == listed(content(wheel))
+    assert again.name == wheel.name
+
+
+def listed(packed: dict[str, bytes]) -> dict[str, object]:
+    """Return what a wheel has; its list of files has no order."""
+    return {
+        name: sorted(data.splitlines()) if name.endswith("RECORD") else data for name, data in packed.items()
+    }
 
 
 def test_the_source_distribution_has_each_file_once(sdist: Path, tmp_path: Path) -> None:
@@ -123,6 +137,14 @@ def test_an_editable_installation_runs_the_checkout_and_copies_nothing(
     assert_it_runs(environment, elsewhere)
     said = environment.run("python", "-c", "import harrow.faults as f; print(f.__file__)", folder=elsewhere)
     assert Path(said.stdout.strip()).resolve() == (ROOT / "faults" / "__init__.py").resolve()
+
+
+def test_installed_it_is_the_same_harrow_as_the_checkout(
+    wheel: Path, environment: VirtualEnvironment, elsewhere: Path
+) -> None:
+    environment.install(wheel)
+    script = "from harrow.campaigns.version import identity; print(identity())"
+    assert environment.run("python", "-c", script, folder=elsewhere).stdout == f"{identity()}\n"
 
 
 def assert_it_runs(environment: VirtualEnvironment, folder: Path) -> None:

@@ -124,7 +124,7 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     script = (
         "from pyspark.sql import SparkSession\n"
         "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        + shown.replace("results/sweep-1f0c35ab-0.2.0", "sweep")
+        + shown.replace("results/sweep-1f0c35ab-5d07c3e1", "sweep")
         + "\nimport sys; from harrow.cli.main import main\n"
         "print('Again:'); sys.argv = ['harrow', 'sweep', '--report', 's[1]{a}', '--engine', 'spark']; main()\n"
     )

@@ -22,7 +22,7 @@ from harrow.campaigns.record.report import (
     run_id,
 )
 from harrow.campaigns.run.run_result import MissedExpectation
-from harrow.campaigns.version import VERSION
+from harrow.campaigns.version import short_model_digest, version
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
 from harrow.checks.prevention import KIP_101, KIP_320
 from harrow.checks.rules.catalogue import RULES
@@ -136,7 +136,7 @@ def test_missed_expectations_are_in_the_json() -> None:
 def test_the_document_has_the_worst_verdict() -> None:
     runs = [run_as_mapping(run, REPRODUCE) for run in (run_result(), run_result(lost("m1")))]
     told = document(runs)
-    assert (told["schema"], told["version"], told["verdict"]) == ("harrow.run/1", VERSION, VIOLATED)
+    assert (told["schema"], told["version"], told["verdict"]) == ("harrow.run/1", version(), VIOLATED)
     assert len(told["runs"]) == 2
 
 
@@ -213,7 +213,9 @@ def test_what_reproduces_a_run_can_be_typed() -> None:
 
 
 def test_a_run_has_the_same_id_everywhere() -> None:
-    assert run_id(run_result(seed=7)) == f"{run_result().plan.digest()[:8]}-7-{VERSION}"
+    assert (
+        run_id(run_result(seed=7)) == f"{run_result().plan.digest()[:8]}-7-{version()}-{short_model_digest()}"
+    )
     assert run_id(run_result(wall_ms=1)) == run_id(run_result(wall_ms=2))
 
 

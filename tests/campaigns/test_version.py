@@ -1,0 +1,200 @@
+"""Which version harrow says it is, wherever its sources come from, and what its digest is about."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harrow.campaigns import version as this
+from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
+
+NEXT = f"{this.RELEASE.rpartition('.')[0]}.{int(this.RELEASE.rpartition('.')[2]) + 1}"
+
+
+def loaded(checkout: Path) -> Any:
+    """Return `version.py` of a checkout as a module of its own, as hatchling loads it."""
+    spec = spec_from_file_location("loaded", checkout / "campaigns" / "version.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def git(folder: Path, *words: str) -> str:
+    settings = ("user.name=t", "user.email=t", "commit.gpgsign=false", "core.hooksPath=/dev/null")
+    command = ["git", "-C", str(folder), *(word for each in settings for word in ("-c", each)), *words]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.strip()
+
+
+def commit(folder: Path) -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "--allow-empty", "-qm", "x")
+    return git(folder, "rev-parse", "--short=8", "HEAD")
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """Return a folder with a few files of harrow, and no repository."""
+    folder = tmp_path / "sources"
+    (folder / "campaigns" / "run").mkdir(parents=True)
+    (folder / "cluster_model" / "log").mkdir(parents=True)
+    shutil.copy(ROOT / "campaigns" / "version.py", folder / "campaigns")
+    (folder / "campaigns" / "run" / "runner.py").write_bytes(b"one\ntwo\n")
+    (folder / "cluster_model" / "log" / "leo.py").write_bytes(b"three\n")
+    return folder
+
+
+@pytest.fixture
+def clone(sources: Path) -> Path:
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    git(sources, "init", "-q")
+    commit(sources)
+    return sources
+
+
+def test_a_checkout_without_tags_counts_its_commits(clone: Path) -> None:
+    assert loaded(clone).version() == f"{NEXT}.dev1+g{git(clone, 'rev-parse', '--short=8', 'HEAD')}"
+    head = commit(clone)
+    assert loaded(clone).version() == f"{NEXT}.dev2+g{head}"
+
+
+def test_a_tag_names_its_commit_and_those_that_follow_it(clone: Path) -> None:
+    git(clone, "tag", "v7.1.9")
+    assert loaded(clone).version() == "7.1.9"
+    commit(clone)
+    head = commit(clone)
+    assert loaded(clone).version() == f"7.1.10.dev2+g{head}"
+    git(clone, "tag", "-a", "v8.0.0rc1", "-m", "x")
+    assert loaded(clone).version() == "8.0.0rc1"
+    head = commit(clone)
+    assert loaded(clone).version() == f"8.0.0rc2.dev1+g{head}"
+
+
+def test_a_tag_that_is_no_version_says_nothing(clone: Path) -> None:
+    git(clone, "tag", "vacation")
+    git(clone, "tag", "nightly-1.0")
+    assert loaded(clone).version().startswith(f"{NEXT}.dev1+g")
+
+
+def test_a_shallow_clone_does_not_count_the_commits_that_it_lacks(clone: Path, tmp_path: Path) -> None:
+    head = commit(clone)
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), str(shallow))
+    assert loaded(shallow).version() == f"{NEXT}.dev0+g{head}"
+
+
+def test_a_worktree_is_a_checkout(clone: Path, tmp_path: Path) -> None:
+    git(clone, "worktree", "add", "-q", "--detach", str(tmp_path / "worktree"))
+    assert loaded(tmp_path / "worktree").version() == loaded(clone).version()
+
+
+def test_a_checkout_is_found_through_links(clone: Path, tmp_path: Path) -> None:
+    (clone / "src" / "harrow").mkdir(parents=True)
+    (clone / "src" / "harrow" / "campaigns").symlink_to(clone / "campaigns")
+    (tmp_path / "elsewhere").symlink_to(clone / "src")
+    through = loaded(tmp_path / "elsewhere" / "harrow")
+    assert through.version() == loaded(clone).version()
+    assert through.model_digest() == loaded(clone).model_digest()
+
+
+def test_a_hook_of_git_does_not_lead_elsewhere(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = loaded(clone).version()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    assert loaded(clone).version() == expected
+
+
+def test_without_git_the_last_release_says_what_comes_next(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert loaded(clone).version() == f"{NEXT}.dev0"
+
+
+def test_an_empty_repository_says_nothing(sources: Path) -> None:
+    git(sources, "init", "-q")
+    assert loaded(sources).version() == f"{NEXT}.dev0"
+
+
+def test_the_repository_around_a_copy_is_not_that_of_harrow(clone: Path) -> None:
+    vendored = clone / "vendored"
+    (vendored / "campaigns").mkdir(parents=True)
+    shutil.copy(clone / "campaigns" / "version.py", vendored / "campaigns")
+    assert loaded(vendored).version() == f"{NEXT}.dev0"
+
+
+def test_what_was_built_knows_its_version(clone: Path) -> None:
+    (clone / "campaigns" / "built.json").write_text(json.dumps({"version": "9.8.7"}))
+    assert loaded(clone).version() == "9.8.7"
+    assert loaded(clone).model_digest() != ""
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
+def test_a_damaged_note_of_the_version_is_none(sources: Path, text: str) -> None:
+    (sources / "campaigns" / "built.json").write_text(text)
+    assert loaded(sources).version() == f"{NEXT}.dev0"
+
+
+def test_the_digest_is_that_of_the_sources_and_not_of_their_line_ends(sources: Path) -> None:
+    first = loaded(sources).model_digest()
+    runner = sources / "campaigns" / "run" / "runner.py"
+    runner.write_bytes(b"one\r\ntwo\r\n")
+    assert loaded(sources).model_digest() == first
+    (sources / "campaigns" / "run" / "__pycache__").mkdir()
+    (sources / "campaigns" / "run" / "__pycache__" / "runner.cpython-311.pyc").write_bytes(b"x")
+    (sources / "campaigns" / "run" / ".#runner.py").write_bytes(b"x")
+    assert loaded(sources).model_digest() == first
+    runner.write_bytes(b"one\ntwo\n#\n")
+    assert loaded(sources).model_digest() != first
+    runner.write_bytes(b"one\ntwo\n")
+    runner.rename(runner.with_name("ran.py"))
+    assert loaded(sources).model_digest() != first
+
+
+def test_the_digest_knows_to_which_file_a_line_belongs(sources: Path) -> None:
+    first = loaded(sources).model_digest()
+    (sources / "campaigns" / "run" / "runner.py").write_bytes(b"one\n")
+    (sources / "cluster_model" / "log" / "leo.py").write_bytes(b"two\nthree\n")
+    assert loaded(sources).model_digest() != first
+
+
+LOADED = """
+import sys
+import harrow.campaigns.run.runner, harrow.campaigns.run.proof, harrow.campaigns.run.swarm
+print(*{m.__file__ for n, m in sys.modules.items() if n.startswith("harrow.") and m.__file__}, sep="\\n")
+"""
+
+
+def test_the_digest_has_every_file_that_a_run_loads() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "HARROW_PURE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = {Path(line).resolve().relative_to(ROOT).as_posix() for line in ended.stdout.split()}
+    packages = {name for name in files if name.endswith("__init__.py")}
+    finder = {"src/harrow/compilation.py"}
+    assert len(files) > 200
+    assert files - packages - finder <= {name for name, _ in this._deciding_sources()}
+
+
+def test_a_record_of_the_same_model_is_of_no_other_harrow() -> None:
+    assert this.another_harrow("0.0.1", this.model_digest()) is None
+    told = this.another_harrow("0.3.0", "0123456789abcdef")
+    assert told is not None
+    assert told.startswith("recorded by another harrow (0.3.0, model 01234567; this is ")
+    older = this.another_harrow("0.2.0", None)
+    assert older is not None
+    assert older.startswith("recorded by another harrow (0.2.0; this is ")
