@@ -54,7 +54,7 @@ Kind = Literal[
 
 
 def parse_seeds(text: str) -> range:
-    """Return the seeds of ``A..B``; B is excluded."""
+    """Return the seeds of ``A..B`` or ``N`` (`seeds.parse_seeds`)."""
     try:
         return seeds.parse_seeds(text)
     except seeds.SeedError as error:
@@ -175,7 +175,15 @@ RunsFolder = Annotated[Path, folder("Where to look for a run by its id.", "--res
 Seed = Annotated[int | None, seed("The seed; 0 by default.")]
 Seeds = Annotated[
     range | None,
-    typer.Option(metavar="A..B", parser=parse_seeds, help="Several seeds: A and up, B excluded."),
+    typer.Option(
+        metavar="A..B|N", parser=parse_seeds, help="Several seeds: A and up, B excluded; N is 0..N."
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", metavar="N", min=1, help="How many runs at once; by default one for each core."
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,

@@ -31,7 +31,9 @@ class OptionsError(Exception):
 
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("harrow", "campaigns of harrow")
-    group.addoption(SEEDS_OPTION, metavar="A..B", help="Seeds to run campaigns with, from A to before B.")
+    group.addoption(
+        SEEDS_OPTION, metavar="A..B|N", help="Seeds to run campaigns with, from A to before B, or 0..N."
+    )
     group.addoption(
         SET_OPTION,
         action="append",
@@ -42,7 +44,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini(
         CAMPAIGNS, "Globs of campaign files to collect, from the root directory.", type="args", default=[]
     )
-    parser.addini(_SEEDS_INI, "Seeds to run campaigns with, A..B; 0..1 by default.", default="")
+    parser.addini(_SEEDS_INI, "Seeds to run campaigns with, A..B or N for 0..N; 0..1 by default.", default="")
     parser.addini(
         _INCONCLUSIVE_INI,
         "What an inconclusive run does to its test: fail (the default) or skip.",
@@ -95,7 +97,7 @@ class Options:
 
 
 def as_seeds(seeds: Seeds, name: str = "seeds") -> Sequence[int]:
-    """Return seeds that are given as a range, as numbers, or as ``A..B``.
+    """Return seeds that are given as a range, as numbers, or as the text ``A..B`` or ``N``.
 
     Raises:
         OptionsError: they are no seeds, or none.

@@ -12,16 +12,16 @@ class SeedError(ValueError):
 
 
 def parse_seeds(text: str) -> range:
-    """Return the seeds of ``A..B``; B is excluded.
+    """Return the seeds of ``A..B``; B is excluded, and ``N`` stands for ``0..N``.
 
     Raises:
         SeedError: it is not of that form, or there is no seed in it.
 
     """
-    match = re.fullmatch(r"(\d+)\.\.(\d+)", text.strip())
+    match = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text.strip())
     if match is None:
-        raise SeedError(f"{text!r} is not of the form A..B, such as 0..100")
-    first, end = int(match[1]), int(match[2])
+        raise SeedError(f"{text!r} is not of the form A..B or N, such as 0..100 or 100")
+    first, end = int(match[1] or 0), int(match[2])
     if first >= end:
         raise SeedError(f"there is no seed in {text}: A..B begins with A and ends before B")
     found = range(check_seed(first), check_seed(end - 1) + 1)

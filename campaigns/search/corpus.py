@@ -5,11 +5,11 @@ known to happen still (``open``) or must not come back (``fixed``). Its `expect`
 looks like today.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from harrow.campaigns.language.loader import CampaignError, load_campaign, load_text
 from harrow.campaigns.language.plan import FIXED as MUST_HOLD
@@ -19,6 +19,7 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.record.report import anomalies, in_short, reproduce_command
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.parallel_runs import each_by, tried_run
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.faults.actions import Expect
@@ -99,8 +100,43 @@ def _named_as_campaigns(folder: Path, seen: set[Path]) -> Iterator[Path]:
             yield from _named_as_campaigns(entry, seen)
 
 
-def check_file(file: Path, run: Callable[[Plan, int], RunResult] = run_plan) -> Iterator[EntryResult]:
-    """Run the entries of a file, one for each variant; whatever is wrong with it is an outcome too."""
+def check_files(
+    files: Iterable[Path],
+    workers: int = 1,
+    run: Callable[[Plan, int, float], RunResult | str] = tried_run,
+) -> Generator[EntryResult]:
+    """Run the entries of files, one for each variant, on so many workers; yield how they came out, in order.
+
+    Whatever is wrong with a file or a run is an outcome too, and the other entries go on.
+    """
+    entries: deque[EntryResult | tuple[Path, Plan, Found]] = deque()
+
+    def runs() -> Iterator[tuple[Plan, int]]:
+        for file in files:
+            for entry in _entries(file):
+                entries.append(entry)
+                if not isinstance(entry, EntryResult):
+                    yield entry[1], entry[2].seed
+
+    results = each_by(run, runs(), workers)
+    try:
+        while True:
+            result = next(results, None)
+            while entries and isinstance(entries[0], EntryResult):
+                yield cast("EntryResult", entries.popleft())
+            if result is None:
+                return
+            file, plan, found = cast("tuple[Path, Plan, Found]", entries.popleft())
+            if isinstance(result, str):
+                yield _error(file, plan, found.line, f"the run crashed: {result}")
+            else:
+                yield entry_result(file, plan, result)
+    finally:
+        results.close()
+
+
+def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Found]]:
+    """Yield the entries of a file that can be run, and what is wrong with the others."""
     try:
         plans = _load(file)
     except CampaignError as error:
@@ -112,13 +148,8 @@ def check_file(file: Path, run: Callable[[Plan, int], RunResult] = run_plan) -> 
                 "`found` is missing: an entry says which rule was broken, by which version, and its status"
             )
             yield _error(file, plan, 1, message)
-            continue
-        try:
-            result = run(plan, plan.found.seed)
-        except Exception as error:  # noqa: BLE001  # a crash is an outcome; the other entries run all the same
-            yield _error(file, plan, plan.found.line, f"the run crashed: {type(error).__name__}: {error}")
-            continue
-        yield entry_result(file, plan, result)
+        else:
+            yield file, plan, plan.found
 
 
 def entry_result(file: Path, plan: Plan, result: RunResult) -> EntryResult:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.campaigns.language.spelling import printable, run_name
+from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.search import corpus
 from harrow.campaigns.search.corpus import EntryResult
 from harrow.cli import exit_code
@@ -34,6 +35,8 @@ _STATUS_WIDTH: Final = 8
 def session(request: RegressRequest) -> int:
     """Run a corpus or add to it, print how each entry came out, and return the exit code."""
     if request.added is not None:
+        if request.jobs is not None:
+            raise typer.BadParameter("has no meaning with --add", param_hint="--jobs")
         return _add(request, request.added)
     only_added = {"--seed": request.seed, "--variant": request.variant, "--name": request.name}
     for option, value in {**only_added, "--set": request.overrides or None}.items():
@@ -42,21 +45,23 @@ def session(request: RegressRequest) -> int:
     messages = message_console(no_color=request.no_color)
     files = corpus.corpus_files(request.corpus)
     found: list[EntryResult] = []
+    results = corpus.check_files(files, request.jobs or available_workers())
     with Interrupts() as interrupts, data(request) as console:
         progress = ProgressLine(messages, total=len(files), enabled=not request.quiet)
         interrupted = False
         try:
-            for number, file in enumerate(files):
-                progress.update(number, str(file))
-                for item in corpus.check_file(file):
-                    with interrupts.shielded():
-                        found.append(item)
-                        progress.clear()
-                        _show_entry(console, item, request)
+            for item in results:
+                with interrupts.shielded():
+                    found.append(item)
+                    progress.clear()
+                    _show_entry(console, item, request)
+                done = files.index(item.file) + 1
+                progress.update(done, str(files[min(done, len(files) - 1)]))
         except KeyboardInterrupt:
             interrupted = True
         finally:
             interrupts.hold()
+            results.close()
             progress.clear()
         _show_all(console, found, request, interrupted=interrupted)
     if not files:
@@ -81,7 +86,7 @@ def _add(request: RegressRequest, argument: str) -> int:
             path = request.corpus / f"{name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             write_new(path, text)
-            found = list(corpus.check_file(path))
+            found = list(corpus.check_files([path]))
     except KeyboardInterrupt:
         say(messages, f"interrupted: {argument} is not in the corpus")
         return exit_code.INTERRUPTED

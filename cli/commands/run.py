@@ -48,13 +48,19 @@ def session(request: RunRequest) -> int:
         if request.target != MODEL:
             raise typer.BadParameter("has no meaning with Hypothesis", param_hint="--target")
         limits = {"--max-failures": request.failures_max, "--max-time": request.time_max_s}
-        _refuse({"--seeds": request.seeds, **limits, "--watch": request.watch or None}, "with Hypothesis")
+        _refuse(
+            {"--seeds": request.seeds, "--jobs": request.jobs, **limits, "--watch": request.watch or None},
+            "with Hypothesis",
+        )
         from harrow.cli.commands import run_hypothesis
 
         return run_hypothesis.session(request)
     _refuse({"--max-examples": request.examples_max}, "without --engine hypothesis")
     if request.watch:
         need_terminal()
+        _refuse({"--jobs": request.jobs}, "with --watch, which plays one run at a time")
+    if request.target != MODEL:
+        _refuse({"--jobs": request.jobs}, "on brokers, which run one campaign at a time")
     return _run_all(request)
 
 
@@ -132,7 +138,8 @@ class _RunSession:
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
         end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
         if brokers is None:
-            self._results = run_all(runs, available_workers() if self._watch is None else 1, end_s)
+            jobs = request.jobs or available_workers()
+            self._results = run_all(runs, jobs if self._watch is None else 1, end_s)
         else:
             results = None if request.no_results else request.results
             self._results = _on_brokers(brokers, runs, results, interrupts.check, end_s)

@@ -42,4 +42,5 @@ class RegressRequest(WrittenRequest):
         None
     )
     overrides: options.Overrides = None
+    jobs: options.Jobs = None
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"

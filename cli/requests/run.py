@@ -21,6 +21,7 @@ class RunRequest(WrittenRequest):
     campaigns: Annotated[list[str], options.CAMPAIGN]
     seed: options.Seed = None
     seeds: options.Seeds = None
+    jobs: options.Jobs = None
     overrides: options.Overrides = None
     variants: options.Variants = None
     results: Annotated[Path, options.folder("Where the files of each run go.")] = options.DEFAULT_RESULTS

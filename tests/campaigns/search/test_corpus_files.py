@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.run.workers import parallel_runs
 from harrow.campaigns.search import corpus
-from harrow.campaigns.search.corpus import ERROR, FIXED, check_file, corpus_files
+from harrow.campaigns.search.corpus import ERROR, FIXED, check_files, corpus_files
+from tests.plain_environment import ROOT
+
+REGRESSIONS = ROOT / "tests" / "regressions"
 
 GOOD = """
 found: {version: 0.1.0, rule: lost-write, status: fixed}
@@ -34,7 +38,7 @@ def names(place: Path) -> list[str]:
 
 
 def outcomes(file: Path) -> list[tuple[str, str]]:
-    return [(item.outcome, " ".join(map(str, item.problems))) for item in check_file(file)]
+    return [(item.outcome, " ".join(map(str, item.problems))) for item in check_files([file])]
 
 
 def test_files_below_count_whatever_their_suffix_looks_like(place: Path) -> None:
@@ -103,3 +107,30 @@ def test_a_mistake_of_the_loader_spares_the_other_entries(
     ((outcome, problem),) = outcomes(place / "good.yaml")
     assert outcome == ERROR
     assert "good.yaml:1:1: cannot be read, by a mistake of harrow's: RecursionError: too deep" in problem
+
+
+def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files that cannot be run stand among the others."""
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    files = corpus_files(REGRESSIONS)[:4]
+    for name, place in (("first", 0), ("middle", 2), ("last", len(files) + 2)):
+        wrong = tmp_path / f"{name}.yaml"
+        wrong.write_text("name: [", encoding="utf-8")
+        files.insert(place, wrong)
+    alone, together = (
+        [(item.file, item.outcome, item.why) for item in check_files(files, n)] for n in (1, 3)
+    )
+    assert together == alone
+    assert [file for file, *_ in alone] == files
+    assert [outcome == ERROR for _, outcome, _ in alone] == [file.parent == tmp_path for file in files]
+
+
+def test_a_corpus_that_is_left_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    before = set(threading.enumerate())
+    results = check_files(corpus_files(REGRESSIONS), 2)
+    next(results)
+    results.close()
+    assert set(threading.enumerate()) == before

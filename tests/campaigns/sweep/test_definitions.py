@@ -137,3 +137,10 @@ def test_more_seeds_than_can_be_counted_are_refused() -> None:
 def test_the_same_sweep_has_the_same_name() -> None:
     assert definition(6).name() == definition(6).name()
     assert len({definition(6).name(), definition(7).name(), definition(6, varies=acks("1")).name()}) == 3
+
+
+def test_a_number_stands_for_that_many_seeds_from_the_first() -> None:
+    assert parse_seeds("5") == parse_seeds("0..5") == range(5)
+    for text in ("0", "", "..5", "5..", "-5", "1.5"):
+        with pytest.raises(SeedError):
+            parse_seeds(text)
