@@ -453,6 +453,15 @@ class Behaviours:
         before=(("4.0", False),),
         is_met=False,
     )
+    cleaner_retains_batch_at_hw: bool = _switch(
+        "Compaction keeps an empty batch only if it ends at the high watermark. Before, it kept the last batch of every cleaning round, "
+        "and empty batches piled up (see `cleaner_retains_last_batch`).",
+        "KAFKA-20452, Cleaner.cleanInto",
+        of=DISKS,
+        meaning="compaction keeps no empty batch below the high watermark (KAFKA-20452)",
+        before=(("4.4", False),),
+        is_repair=False,
+    )
     shutting_down_leader_is_offline: bool = _switch(
         "When some broker fails, partitions are offline too whose leader is in controlled shutdown: with unclean "
         "elections a replica outside the ISR is elected although the leader is still alive.",
@@ -617,6 +626,33 @@ class Behaviours:
         before=(("4.2", False),),
         is_repair=False,
     )
+    assignor_change_assigns: bool = _switch(
+        "With KIP-848 the group's epoch rises when the assignor that most members prefer changes, so that it assigns. Before, that assignor "
+        "was used with the next change of members or topics.",
+        "KAFKA-20434, GroupMetadataManager.hasPreferredServerAssignorChanged",
+        of=GROUPS,
+        meaning="a group assigns when its members prefer another assignor (KAFKA-20434)",
+        before=(("4.4", False),),
+        is_repair=False,
+    )
+    emptied_group_assigns_at_once: bool = _switch(
+        "With KIP-848 the first member after a group was empty gets its partitions at once. Before, it waited until "
+        "group.consumer.assignment.interval.ms had passed since the group's last assignment.",
+        "KAFKA-20442, GroupMetadataManager.consumerGroupFenceMembers",
+        of=GROUPS,
+        meaning="a group that was empty assigns at once (KAFKA-20442)",
+        before=(("4.4", False),),
+        is_repair=False,
+    )
+    former_instance_released: bool = _switch(
+        "With KIP-848 a member that takes another group.instance.id gives up its former one. Before, nobody could join under the former "
+        "one: it was refused with UNRELEASED_INSTANCE_ID, and with UNKNOWN_MEMBER_ID once the member was gone.",
+        "ConsumerGroup.updateStaticMember",
+        of=GROUPS,
+        meaning="a member that takes another group.instance.id gives up its former one",
+        before=(("4.4", False),),
+        is_repair=False,
+    )
     group_answers_wait_for_writes: bool = _switch(
         "A group's coordinator answers a heartbeat, who leaves and who asks for stable offsets when all that it has written of their partition "
         "is committed, on which the answer may rest. Before, it answered from memory, also one that had been replaced and did not know it.",
@@ -635,6 +671,15 @@ class Behaviours:
         before=(("4.0", False),),
         is_repair=False,
         is_met=False,
+    )
+    transactional_commit_errors_named: bool = _switch(
+        "A transaction that commits for a group that the coordinator does not know gets GROUP_ID_NOT_FOUND, and with a stale member epoch "
+        "STALE_MEMBER_EPOCH (TxnOffsetCommit 6). Before, both were ILLEGAL_GENERATION. The producer aborts the transaction either way.",
+        "KIP-1319 (KAFKA-20444), OffsetMetadataManager.validateTransactionalOffsetCommit",
+        of=TRANSACTIONS,
+        meaning="a refused transactional commit has the same error as a plain one (KIP-1319)",
+        before=(("4.4", False),),
+        is_repair=False,
     )
     offsets_kept_while_read: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty, and of a group with members those of topics that none of "
@@ -1486,6 +1531,11 @@ RELEASES: Final[dict[str, ReleaseProfile]] = {
             "4.3",
             "Eligible leader replicas (KIP-966), by default from 4.1 on; brokers hear at once of what is committed (KIP-1166), a commit is "
             "fenced by the epoch of its assignment (KIP-1251).",
+        ),
+        _profile(
+            "4.4",
+            "A consumer group assigns when its members prefer another assignor (KAFKA-20434), a refused transactional commit names its error "
+            "(KIP-1319), compaction leaves fewer empty batches (KAFKA-20452).",
         ),
     )
 }

@@ -12,7 +12,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import Metadata
 
-COLUMNS: Final[tuple[tuple[str, Metadata], ...]] = (("2.4", "zookeeper"), ("3.9", "kraft"), ("4.3", "kraft"))
+COLUMNS: Final[tuple[tuple[str, Metadata], ...]] = (("2.4", "zookeeper"), ("3.9", "kraft"), ("4.4", "kraft"))
 """The releases, each with where it keeps its metadata."""
 
 LIMIT_US: Final = 120 * US_PER_SECOND
@@ -92,7 +92,7 @@ WHY: Final[dict[str, str]] = {
 def library_table() -> str:
     """Return what becomes of each campaign of the library, variants with the same outcome in one row."""
     rows = [
-        "| campaign | variants | 2.4, ZooKeeper | 3.9, KRaft | 4.3, KRaft | why |",
+        "| campaign | variants | 2.4, ZooKeeper | 3.9, KRaft | 4.4, KRaft | why |",
         "|---|---|---|---|---|---|",
     ]
     rows += [f"| {' | '.join(row)} |" for row in _rows()]

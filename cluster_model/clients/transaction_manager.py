@@ -75,6 +75,8 @@ _GROUP_HAS_MOVED_ON: Final = frozenset(
         errors.FENCED_INSTANCE_ID,
         errors.UNKNOWN_MEMBER_ID,
         errors.ILLEGAL_GENERATION,
+        errors.GROUP_ID_NOT_FOUND,
+        errors.STALE_MEMBER_EPOCH,
         errors.TRANSACTION_ABORTABLE,
     }
 )

@@ -252,8 +252,11 @@ class Cleaner:
         last = batch.next_offset - 1
         if self._last_offsets.get(batch.producer_id) == last:
             return True
-        is_end = batch.next_offset == self._range.first_uncleanable_offset
-        return is_end and self._behaviours.cleaner_retains_last_batch
+        if not self._behaviours.cleaner_retains_last_batch:
+            return False
+        if self._behaviours.cleaner_retains_batch_at_hw:
+            return batch.next_offset == self._log.high_watermark
+        return batch.next_offset == self._range.first_uncleanable_offset
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -14,7 +14,7 @@ KRAFT: Final = "kraft"
 
 _PINNED: Final = (
     *("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.4.1", "2.8.2"),
-    *("3.6.2", "3.9.2", "4.0.2", "4.3.1"),
+    *("3.6.2", "3.9.2", "4.0.2", "4.3.1", "4.4.0"),
 )
 """Tried, on Java 17, with the jars that are listed in the folder ``jars``."""
 _FIRST_WITH_KRAFT: Final = (3, 3)

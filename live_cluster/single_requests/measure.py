@@ -50,7 +50,7 @@ COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
 }
 """One broker coordinates all, and a group that is empty waits for no member."""
 CONSUMER_GROUP_SETTINGS: Final[dict[str, Value]] = {
-    "group.consumer.assignors": "range",
+    "group.consumer.assignors": "range,uniform",
     "group.consumer.assignment.interval.ms": 0,
 }
 """Of groups whose coordinator assigns (KIP-848): it does so at once, in an order that follows from the members' names."""

@@ -13,7 +13,7 @@ _OFFSET_KEYS: Final = (0, 1)
 _GROUP_KEY: Final = 2
 """The kinds of keys (``OffsetCommitKey``, ``GroupMetadataKey``)."""
 _GROUP_VALUE_MAX: Final = 3
-"""The last version of ``GroupMetadataValue`` that is not flexible, which brokers write up to 4.3."""
+"""The last version of ``GroupMetadataValue`` that is not flexible, which brokers write up to 4.4."""
 _WITH_REBALANCE_TIMEOUT, _WITH_TIMESTAMP, _WITH_INSTANCE = 1, 2, 3
 _STATE: Final = struct.Struct(">hqhib")
 """How a ``TransactionLogValue`` begins, in all of its versions: version, producer id and epoch, timeout, state."""

@@ -70,6 +70,11 @@ ARRIVED: dict[str, dict[str, object]] = {
     "next_transaction_verified": {"0.10.2": False, "4.0": True},  # KAFKA-18575, 4.0
     "stale_epoch_refused_unverified": {"0.10.2": False, "4.3": True},  # KAFKA-18042, 4.1
     "stale_epoch_told_first": {"0.10.2": False, "3.9": True},  # KAFKA-19690, 3.9.2, 4.0.1, 4.1.1
+    "cleaner_retains_batch_at_hw": {"0.10.2": False, "4.4": True},  # KAFKA-20452, 4.4
+    "assignor_change_assigns": {"0.10.2": False, "4.4": True},  # KAFKA-20434, 4.4
+    "emptied_group_assigns_at_once": {"0.10.2": False, "4.4": True},  # KAFKA-20442, 4.4
+    "former_instance_released": {"0.10.2": False, "4.4": True},  # 4.4
+    "transactional_commit_errors_named": {"0.10.2": False, "4.4": True},  # KIP-1319, 4.4
     "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 
@@ -142,7 +147,7 @@ def test_what_no_release_does_yet(switch: str) -> None:
 
 
 def test_releases_are_listed_oldest_first() -> None:
-    assert list(RELEASES) == ["0.10.2", "0.11", "1.1", "2.0", "2.4", "2.8", "3.6", "3.9", "4.0", "4.3"]
+    assert list(RELEASES) == ["0.10.2", "0.11", "1.1", "2.0", "2.4", "2.8", "3.6", "3.9", "4.0", "4.3", "4.4"]
     versions = [release.version for release in RELEASES.values()]
     assert versions == sorted(versions)
     assert RELEASES[DEFAULT_RELEASE].behaviours == Behaviours()

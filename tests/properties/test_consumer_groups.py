@@ -105,7 +105,7 @@ class Walk:
     """A group and its members, of whom each does what it is told when it says so."""
 
     def __init__(self, assignor: str, *, waits: bool = True) -> None:
-        self.group = ConsumerGroup(topics=dict(TOPICS))
+        self.group = ConsumerGroup(releases_former_instances=True, topics=dict(TOPICS))
         self.assignor = assignor
         self.waits = waits
         self.owned: dict[str, tuple[str, ...]] = {}
@@ -224,7 +224,7 @@ def test_the_last_records_of_a_group_say_what_it_is_in_any_order_that_compaction
             walk.join_or_leave(name)
     records = records_of(walk.group)
     order.shuffle(records)
-    loaded = ConsumerGroup()
+    loaded = ConsumerGroup(releases_former_instances=True)
     for record in records:
         kind, _, rest = record.key.partition(" ")
         replay(loaded, kind, rest, record.value)

@@ -6,12 +6,13 @@ to give up goes on to the target's epoch, and gets of its new partitions those t
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from harrow.cluster_model.coordinators.protocol import JOIN_EPOCH, NO_INSTANCE
+from harrow.cluster_model.coordinators.internal_topics import java_hash_place
+from harrow.cluster_model.coordinators.protocol import JOIN_EPOCH, NO_INSTANCE, NO_MEMBER
 
 EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"
@@ -88,8 +89,10 @@ class ConsumerGroup:
 
     ``topics`` are those that somebody subscribes to, with how many partitions they have. ``target`` was made at ``target_made_us``
     for ``target_epoch``. ``seen_partitions`` is how many partitions the broker knew of when ``topics`` was looked up last.
+    ``releases_former_instances`` is the switch `former_instance_released`.
     """
 
+    releases_former_instances: bool
     epoch: int = 0
     topics: dict[str, int] = field(default_factory=dict)
     target_epoch: int = 0
@@ -112,12 +115,18 @@ class ConsumerGroup:
         return RECONCILING
 
     def static_member(self, instance: str) -> ConsumerGroupMember | None:
-        member = self.static_members.get(instance)
-        return None if member is None else self.members[member]
+        return self.members.get(self.static_members.get(instance, NO_MEMBER))
+
+    def is_orphaned(self, instance: str) -> bool:
+        """Return whether an instance still belongs to a member that is gone (before `former_instance_released`)."""
+        return instance in self.static_members and self.static_member(instance) is None
 
     def put(self, member: ConsumerGroupMember) -> None:
-        """Take a member, or what it says of itself now."""
+        """Take a member, or what it says of itself now (``updateMember``, ``updateStaticMember``)."""
         self.members[member.id] = member
+        if self.releases_former_instances:
+            for instance in [name for name, owner in self.static_members.items() if owner == member.id]:
+                del self.static_members[instance]
         if member.subscriber.instance != NO_INSTANCE:
             self.static_members[member.subscriber.instance] = member.id
 
@@ -143,6 +152,15 @@ class ConsumerGroup:
             if self.owners.get(partition) == member.id:
                 del self.owners[partition]
 
+    def hold(self, partitions: Iterable[str]) -> None:
+        """Have no member get some partitions until they are released."""
+        self.owners.update(dict.fromkeys(partitions, NO_MEMBER))
+
+    def release(self, partitions: Iterable[str]) -> None:
+        for partition in partitions:
+            if self.owners.get(partition) == NO_MEMBER:
+                del self.owners[partition]
+
     def is_owned_by_other(self, partition: str, member: ConsumerGroupMember) -> bool:
         """Return whether a partition is to be released before a member gets it."""
         return self.owners.get(partition, member.id) != member.id
@@ -156,4 +174,5 @@ class ConsumerGroup:
         votes = Counter(
             member.subscriber.assignor for member in self.members.values() if member.subscriber.assignor
         )
-        return max(votes, key=lambda name: votes[name]) if votes else None
+        # Of those with as many votes the first in a Java hash table wins: `Stream.max` keeps the first of equals.
+        return min(votes, key=lambda name: (-votes[name], java_hash_place(name))) if votes else None

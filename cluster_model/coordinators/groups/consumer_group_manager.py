@@ -140,10 +140,14 @@ class ConsumerGroupManager:
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(group, consumers, request, answer)
             return
+        known = consumers.members.get(request.member)
         error, member, records = self._member_of(group, consumers, request)
         if error != errors.NONE or member is None:
             answer(ConsumerGroupHeartbeatResponse(error))
             return
+        # A member that takes the place of a static one gives its own up, which is free when that is written.
+        given_up = known.current.owns() if known is not None and known is not member else ()
+        consumers.hold(given_up)
         before = self._summary(consumers)
         # The target of a static member is looked up by its instance, which nobody has yet (`ConsumerGroup.targetAssignment`).
         has_target = request.instance == NO_INSTANCE or consumers.static_member(request.instance) is not None
@@ -156,6 +160,7 @@ class ConsumerGroupManager:
         self._reconcile(
             group, consumers, member, request.owned, target, records, subscribes_anew=subscribes_anew
         )
+        consumers.release(given_up)
         self._heard_of(group, member)
         self._tell(
             group,
@@ -220,6 +225,8 @@ class ConsumerGroupManager:
             if static is None or error != errors.NONE:
                 return error, None, []
             return self._epoch_error(static, request), static, []
+        if consumers.is_orphaned(request.instance):
+            return errors.UNKNOWN_MEMBER_ID, None, []
         if static is None:
             return errors.NONE, known or ConsumerGroupMember(request.member, Subscriber()), []
         if static.current.epoch != LEAVE_STATIC_EPOCH:
@@ -278,8 +285,11 @@ class ConsumerGroupManager:
         client: str,
         records: list[CoordinatorRecord],
     ) -> bool:
-        """Take what a member says of itself, and return whether it subscribes to other topics; the group's epoch is bumped if so, or if its topics are others than before."""
-        before = member.subscriber
+        """Take what a member says of itself, and return whether it subscribes to other topics.
+
+        The group's epoch rises if so, if the topics have other partitions than before, or if another assignor is preferred now.
+        """
+        before, preferred = member.subscriber, self._assignor(consumers)
         timeout_us, topics = request.rebalance_timeout_us, request.topics
         member.subscriber = Subscriber(
             request.instance or before.instance,
@@ -293,9 +303,16 @@ class ConsumerGroupManager:
             consumers.put(member)
             records.append(member_record(group.id, member))
         is_other = member.subscriber.topics != before.topics
-        if is_other or consumers.seen_partitions != len(self._metadata.partitions):
-            self._refresh_topics(group, consumers, records, bumps=is_other)
+        bumps = is_other or (
+            self._behaviours.assignor_change_assigns and self._assignor(consumers) != preferred
+        )
+        if bumps or consumers.seen_partitions != len(self._metadata.partitions):
+            self._refresh_topics(group, consumers, records, bumps=bumps)
         return is_other
+
+    def _assignor(self, consumers: ConsumerGroup) -> str:
+        """Return the assignor that a group uses: the one that most members prefer, or the broker's first."""
+        return consumers.preferred_assignor() or self._config.consumer_group_assignors[0]
 
     def _refresh_topics(
         self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord], *, bumps: bool
@@ -354,6 +371,9 @@ class ConsumerGroupManager:
         records += member_tombstones(group.id, member.id)
         self._tell_removed(group, member)
         self._refresh_topics(group, consumers, records, bumps=True)
+        if not consumers.members and self._behaviours.emptied_group_assigns_at_once:
+            consumers.target_epoch, consumers.target_made_us = consumers.epoch, None
+            records.append(target_record(group.id, consumers))
         self._tell(group, consumers, before, reason)
 
     def _fence(
@@ -374,7 +394,7 @@ class ConsumerGroupManager:
 
     def _make_target(self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord]) -> None:
         """Have the assignor say who is to own what (``TargetAssignmentBuilder``)."""
-        name = consumers.preferred_assignor() or self._config.consumer_group_assignors[0]
+        name = self._assignor(consumers)
         members = {
             member.id: MemberSpec(
                 member.subscriber.instance,

@@ -168,7 +168,7 @@ class GroupCoordinator:
         if partition not in self._loading:
             return
         del self._loading[partition]
-        for group in groups_in(partition, self._log.batches(partition)).values():
+        for group in groups_in(partition, self._log.batches(partition), self._behaviours).values():
             self._groups[group.id] = group
             if group.offsets:
                 self._expiry.request()
@@ -184,7 +184,8 @@ class GroupCoordinator:
         reason = "a write has failed"
         if group.consumers is not None:
             self._consumer_groups.unloaded(group, group.consumers, reason)
-        read = groups_in(group.partition, self._log.batches(group.partition)).get(group.id)
+        batches = self._log.batches(group.partition)
+        read = groups_in(group.partition, batches, self._behaviours).get(group.id)
         group.consumers = None if read is None else read.consumers
         if group.consumers is None:
             group.state = EMPTY
@@ -707,7 +708,8 @@ class GroupCoordinator:
                 self._append(group, (group_tombstone(group),), lambda _: None)
                 group.generation = 0
             begins_at = int(self._behaviours.group_epochs_begin_at_one)
-            group.consumers = ConsumerGroup(epoch=begins_at, target_epoch=begins_at)
+            releases = self._behaviours.former_instance_released
+            group.consumers = ConsumerGroup(releases, epoch=begins_at, target_epoch=begins_at)
         return None if group is None else group.consumers
 
     def _becomes_classic(self, group: Group) -> bool:
@@ -943,7 +945,8 @@ class GroupCoordinator:
             return
         group = self._groups.get(request.group)
         if group is None and request.generation != NO_GENERATION and self._behaviours.unknown_group_told:
-            answer(errors.ILLEGAL_GENERATION)
+            is_named = self._behaviours.transactional_commit_errors_named
+            answer(errors.GROUP_ID_NOT_FOUND if is_named else errors.ILLEGAL_GENERATION)
             return
         if group is None:
             group = self._new_group(request.group)
@@ -958,7 +961,8 @@ class GroupCoordinator:
         is_given = request.generation != NO_GENERATION or request.member != NO_MEMBER
         if is_given and group.consumers is not None:
             error = self._consumer_groups.commit_error(group.consumers, request)
-            return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH else error
+            is_named = self._behaviours.transactional_commit_errors_named
+            return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_named else error
         if not is_given or (request.generation == NO_GENERATION and group.state == EMPTY):
             return errors.NONE
         error = self._member_error(group, request.member, request.instance)

@@ -17,6 +17,7 @@ from harrow.cluster_model.coordinators.groups.consumer_group_records import (
 from harrow.cluster_model.coordinators.groups.group import EMPTY, STABLE, CommittedOffset, Group, Member
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import COMMIT, RecordBatch
+from harrow.cluster_model.release import Behaviours
 
 _GROUP: Final = "group"
 _OFFSET: Final = "offset"
@@ -67,7 +68,7 @@ def offsets_in(batch: RecordBatch) -> Iterator[tuple[int, str, str, int]]:
             yield place, group, partition, record.value["offset"]
 
 
-def groups_in(number: int, batches: Iterable[RecordBatch]) -> dict[str, Group]:
+def groups_in(number: int, batches: Iterable[RecordBatch], behaviours: Behaviours) -> dict[str, Group]:
     """Return the groups of which a partition of ``__consumer_offsets`` tells (``doLoadGroupsAndOffsets``)."""
     groups: dict[str, Group] = {}
 
@@ -88,7 +89,8 @@ def groups_in(number: int, batches: Iterable[RecordBatch]) -> dict[str, Group]:
             if kind == _GROUP:
                 _load_group(known(rest), record.value)
             elif is_of_consumer_group(kind):
-                _load_consumers(known(group_of(kind, rest)), kind, rest, record.value)
+                consumers = _consumers_of(known(group_of(kind, rest)), behaviours)
+                replay(consumers, kind, rest, record.value)
             else:
                 partition, _, name = rest.partition(" ")
                 _load_offset(known(name), partition, record.value, place, batch)
@@ -111,10 +113,10 @@ def _settle_protocol(group: Group) -> None:
         group.consumers = None
 
 
-def _load_consumers(group: Group, kind: str, rest: str, value: Any) -> None:
+def _consumers_of(group: Group, behaviours: Behaviours) -> ConsumerGroup:
     if group.consumers is None:
-        group.consumers = ConsumerGroup()
-    replay(group.consumers, kind, rest, value)
+        group.consumers = ConsumerGroup(behaviours.former_instance_released)
+    return group.consumers
 
 
 def _load_group(group: Group, value: Any) -> None:

@@ -12,6 +12,7 @@ from harrow.live_cluster.single_requests.coordinators.steps import (
     GROUP,
     INSTANCES_OF_MEMBERS,
     MEMBERS,
+    OTHER_INSTANCE,
     SUBSCRIPTIONS,
     ConsumerHeartbeatStep,
     Who,
@@ -101,6 +102,8 @@ class ConsumerIdentities:
 
     @staticmethod
     def _instance(step: ConsumerHeartbeatStep) -> str:
+        if step.renames:
+            return OTHER_INSTANCE
         instance = INSTANCES_OF_MEMBERS.get(step.member, messages.NO_INSTANCE)
         if step.strays:
             return messages.NO_INSTANCE if instance else INSTANCES_OF_MEMBERS[MEMBERS[-1]]

@@ -25,7 +25,6 @@ from kafka.protocol.producer import (
     EndTxnRequest,
     InitProducerIdRequest,
     ProduceRequest,
-    TxnOffsetCommitRequest,
 )
 from kafka.record import MemoryRecordsBuilder
 
@@ -69,7 +68,7 @@ from harrow.live_cluster.wire.coordinator_messages import (
     subscription,
     transaction_records,
 )
-from harrow.live_cluster.wire.group_requests import CONSUMER_GROUP_HEARTBEAT
+from harrow.live_cluster.wire.group_requests import CONSUMER_GROUP_HEARTBEAT, TXN_OFFSET_COMMIT
 from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS
 from harrow.live_cluster.wire.topics import create_topic
 
@@ -493,20 +492,18 @@ class RealCoordinator:
         numbers = [_number(name) for name in owned]
         return [kind.TopicPartitions(topic_id=self._topic_id, partitions=numbers)] if numbers else []
 
-    def _offsets(self, topic: Any, partition: Any, offsets: Mapping[str, int]) -> Any:
-        """Return what a commit says of the topic, in the kinds of its request."""
-        return topic(
-            name=self._topic,
-            partitions=[
-                partition(
-                    partition_index=_number(name),
-                    committed_offset=offset,
-                    committed_leader_epoch=-1,
-                    committed_metadata="",
-                )
-                for name, offset in offsets.items()
-            ],
-        )
+    @staticmethod
+    def _offsets(partition: Any, offsets: Mapping[str, int]) -> list[Any]:
+        """Return what a commit says of the topic's partitions, in the kind of its request."""
+        return [
+            partition(
+                partition_index=_number(name),
+                committed_offset=offset,
+                committed_leader_epoch=-1,
+                committed_metadata="",
+            )
+            for name, offset in offsets.items()
+        ]
 
     def _commit(self, request: messages.OffsetCommitRequest) -> tuple[Any, Callable[[Any], Answer]]:
         kind = OffsetCommitRequest
@@ -516,7 +513,12 @@ class RealCoordinator:
             generation_id_or_member_epoch=request.generation,
             member_id=request.member,
             group_instance_id=request.instance or None,
-            topics=[self._offsets(topic, topic.OffsetCommitRequestPartition, request.offsets)],
+            topics=[
+                topic(
+                    name=self._topic,
+                    partitions=self._offsets(topic.OffsetCommitRequestPartition, request.offsets),
+                )
+            ],
         )
         return sent, _errors_of_partitions
 
@@ -642,17 +644,23 @@ class RealCoordinator:
         return sent, _only_error
 
     def _txn_commit(self, request: messages.TxnOffsetCommitRequest) -> tuple[Any, Callable[[Any], Answer]]:
-        kind = TxnOffsetCommitRequest
+        kind = TXN_OFFSET_COMMIT
         topic = kind.TxnOffsetCommitRequestTopic
-        sent = self._version(kind, *range(6))(
+        sent = self._version(kind, *range(7))(
             transactional_id=self._own(request.transactional_id),
             group_id=self._own(request.group),
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
-            generation_id=request.generation,
+            generation_id_or_member_epoch=request.generation,
             member_id=request.member,
             group_instance_id=request.instance or None,
-            topics=[self._offsets(topic, topic.TxnOffsetCommitRequestPartition, request.offsets)],
+            topics=[
+                topic(
+                    topic_id=self._topic_id,
+                    name=self._topic,
+                    partitions=self._offsets(topic.TxnOffsetCommitRequestPartition, request.offsets),
+                )
+            ],
         )
         return sent, _errors_of_partitions
 

@@ -1,5 +1,6 @@
 """Sequences of steps for coordinators, drawn by Hypothesis."""
 
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -146,6 +147,7 @@ _CONSUMER_HEARTBEAT: Final = st.builds(
     owned=st.sampled_from((None, None, "told", "told", "told", "nothing", "all")),
     has_timeout=_SELDOM,
     assignor=st.sampled_from((*(None,) * 12, "range", "sorted")),
+    renames=_SELDOM,
 )
 _CONSUMER_JOIN: Final = st.builds(
     ConsumerHeartbeatStep,
@@ -157,6 +159,7 @@ _CONSUMER_JOIN: Final = st.builds(
     owned=st.sampled_from((*("nothing",) * 15, None, "told", "all")),
     has_timeout=st.sampled_from((*(True,) * 12, False)),
     assignor=st.sampled_from((*(None,) * 6, "range", "sorted")),
+    renames=_SELDOM,
 )
 _CONSUMER_LEAVE: Final = st.builds(
     ConsumerHeartbeatStep,
@@ -193,6 +196,34 @@ _GIVES_UP: Final = st.builds(
 """Heartbeats in turn, with which partitions go from one to the other."""
 
 
+def _renamed(members: tuple[int, int], *, leaves: bool) -> tuple[GroupStep, ...]:
+    """Return a static member that takes another instance id, after which a second one joins under its former id."""
+    first, second = members
+    joins = ConsumerHeartbeatStep(does="joins", subscription=0, owned="nothing", has_timeout=True)
+    left = (ConsumerHeartbeatStep(member=first, does="leaves", renames=True),) if leaves else ()
+    return (
+        replace(joins, member=first),
+        replace(joins, member=first, renames=True),
+        *left,
+        replace(joins, member=second),
+    )
+
+
+_PREFERS: Final[tuple[GroupStep, ...]] = (
+    ConsumerHeartbeatStep(does="joins", subscription=0, owned="nothing", has_timeout=True),
+    *(ConsumerHeartbeatStep(owned="told", assignor=assignor) for assignor in ("uniform", None, "range")),
+)
+"""A lone member that prefers another assignor for a while.
+
+With several the order of their ids in a hash table of Java would decide what each gets by ``uniform``.
+"""
+_UNKNOWN: Final[st.SearchStrategy[tuple[GroupStep, ...]]] = st.just(
+    (ConsumerHeartbeatStep(who="ghost", epoch=1),)
+)
+"""A heartbeat for a group that there is not."""
+_RENAMED: Final = st.builds(_renamed, st.sampled_from(((2, 3), (3, 2))), leaves=st.booleans())
+
+
 def consumer_group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
     """Return what draws sequences of requests of groups whose coordinator assigns (KIP-848)."""
     step: st.SearchStrategy[GroupStep] = weighted(
@@ -203,10 +234,12 @@ def consumer_group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
         (2, _CONSUMER_COMMITTED),
     )
     parts: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
-        (6, step.map(lambda drawn: (drawn,))), (1, _RECONCILED), (2, _GIVES_UP)
+        (6, step.map(lambda drawn: (drawn,))), (1, _RECONCILED), (2, _GIVES_UP), (1, _RENAMED)
     )
     drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
-    begins: st.SearchStrategy[tuple[GroupStep, ...]] = weighted((7, _RECONCILED), (1, _NOTHING))
+    begins: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+        (8, _RECONCILED), (3, st.just(_PREFERS)), (2, _UNKNOWN)
+    )
     return st.builds(lambda begins, then: (*begins, *chain.from_iterable(then)), begins, drawn)
 
 
@@ -279,9 +312,8 @@ def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]
     if draw(st.booleans()):
         parts += [AddOffsetsStep(instance=instance)] if adds else []
         member = draw(st.sampled_from((None, None, 0, 1)))
-        parts.append(
-            TxnCommitStep(instance=instance, member=member, generation=None if member is None else 0)
-        )
+        generation = None if member is None else draw(st.sampled_from((0, 0, 0, -1, 1)))
+        parts.append(TxnCommitStep(instance=instance, member=member, generation=generation))
     if draw(st.sampled_from((True, True, False))):
         parts.append(EndTxnStep(instance=instance, commits=draw(st.booleans())))
     if draw(_SELDOM):

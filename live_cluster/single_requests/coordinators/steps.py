@@ -18,6 +18,8 @@ TOPIC: Final = "t"
 MEMBERS: Final = (0, 1, 2, 3)
 INSTANCES_OF_MEMBERS: Final = {2: "i", 3: "i"}
 """The static members (KIP-345): two slots have one group instance id, so that each fences the other."""
+OTHER_INSTANCE: Final = "j"
+"""The group instance id of a consumer that renames itself."""
 PROTOCOLS: Final = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("roundrobin",))
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
 """The topic, and one that there is not."""
@@ -117,7 +119,10 @@ Owned = Literal["told", "nothing", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeatStep:
-    """A member of a group whose coordinator assigns joins, lives or leaves; what it does not say has not changed."""
+    """A member of a group whose coordinator assigns joins, lives or leaves; what it does not say has not changed.
+
+    One that *renames* itself takes another group instance id.
+    """
 
     kind: Literal["consumer-heartbeat"] = "consumer-heartbeat"
     member: int = 0
@@ -129,6 +134,7 @@ class ConsumerHeartbeatStep:
     owned: Owned | None = None
     has_timeout: bool = False
     assignor: str | None = None
+    renames: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

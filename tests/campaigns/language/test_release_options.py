@@ -13,7 +13,7 @@ expect: {verdict: held}
 variants:
   plain: {}
   old: {kafka: "3.6"}
-  new: {kafka: "4.3"}
+  new: {kafka: "4.4"}
 """
 OF_ZOOKEEPER = """\
 kafka: "2.4"
@@ -50,8 +50,8 @@ def test_variants_that_name_a_release_are_left_out_with_another_one_and_a_note_s
 
 
 def test_a_variant_that_names_the_same_release_stays() -> None:
-    assert names(WITH_RELEASES, "kafka=4.3") == [(None, "4.3"), ("plain", "4.3"), ("new", "4.3")]
-    assert names(WITH_RELEASES, "kafka=latest") == names(WITH_RELEASES, "kafka=4.3")
+    assert names(WITH_RELEASES, "kafka=4.4") == [(None, "4.4"), ("plain", "4.4"), ("new", "4.4")]
+    assert names(WITH_RELEASES, "kafka=latest") == names(WITH_RELEASES, "kafka=4.4")
 
 
 def test_a_variant_that_is_named_runs_as_of_the_release_of_the_option() -> None:
@@ -237,7 +237,7 @@ def test_a_plan_knows_for_which_release_it_was_written() -> None:
 
     assert written(WITH_RELEASES) == [None] * 4
     assert written(WITH_RELEASES, "kafka=4.0") == ["Kafka 2.4", "Kafka 2.4"]
-    assert written(WITH_RELEASES, "kafka=4.3") == ["Kafka 2.4", "Kafka 2.4", None]
+    assert written(WITH_RELEASES, "kafka=4.4") == ["Kafka 2.4", "Kafka 2.4", None]
     assert written("expect: {verdict: held}\n", "kafka=4.0") == [None]
     assert written('kafka: "3.9"\n', "cluster.metadata=zookeeper") == ["Kafka 3.9 with KRaft"]
 

@@ -214,6 +214,23 @@ def test_the_last_batch_of_what_is_cleaned_stays_although_it_is_empty_since_4_0(
     assert file.base_offsets == left
 
 
+@pytest.mark.parametrize(
+    ("release", "high_watermark", "left"),
+    [("4.3", 3, [0, 1, 2]), ("4.4", 3, [0, 2]), ("4.4", 2, [0, 1, 2])],
+)
+def test_since_4_4_an_empty_batch_stays_only_where_it_ends_at_the_high_watermark(
+    release: str, high_watermark: int, left: list[int]
+) -> None:
+    """KAFKA-20452."""
+    behaviours = RELEASES[release].behaviours
+    config = topic(delete_retention_ms=0)
+    log, file = log_of(keyed(B1), keyed(("a", None)), keyed(C1), config=config, behaviours=behaviours)
+    log.high_watermark = high_watermark
+    for now_us in (1, 2):
+        clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
+    assert file.base_offsets == left
+
+
 def test_a_log_that_was_cut_into_a_hole_ends_with_its_last_batch_after_a_restart() -> None:
     config = topic(segment_bytes=350)
     log, file = log_of(*map(keyed, (B1, A1, A2, A3, C1, D1, E1)), config=config)

@@ -26,6 +26,7 @@ from harrow.live_cluster.getting.kafka_release import (
         ("3.9.2", ("kraft", "zookeeper"), "3.9"),
         ("4.0.2", ("kraft",), "4.0"),
         ("4.3.1", ("kraft",), "4.3"),
+        ("4.4.0", ("kraft",), "4.4"),
     ],
 )
 def test_a_release_says_where_its_metadata_can_be_and_which_model_it_is_held_to(

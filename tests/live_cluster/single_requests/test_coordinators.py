@@ -44,7 +44,7 @@ from harrow.live_cluster.single_requests.measure import (
 )
 from harrow.live_cluster.single_requests.sequences import seed_sequences
 
-RELEASES = ("2.4.1", "3.9.2", "4.3.1")
+RELEASES = ("2.4.1", "3.9.2", "4.3.1", "4.4.0")
 
 
 def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
@@ -149,6 +149,11 @@ UNVERIFIED = {"AddPartitionsToTxn": {"TRANSACTION_ABORTABLE"}, "Produce": {"TRAN
         ("2.4.1", "transactions", [TRANSACTIONS, ZOMBIES_2_4, {"AddOffsetsToTxn": {"NONE"}}]),
         ("3.9.2", "transactions", [TRANSACTIONS, ZOMBIES, UNVERIFIED, {"AddOffsetsToTxn": {"NONE"}}]),
         ("4.3.1", "transactions", [TRANSACTIONS, ZOMBIES, {"OffsetFetch": {"UNSTABLE_OFFSET_COMMIT"}}]),
+        (
+            "4.4.0",
+            "transactions",
+            [TRANSACTIONS, ZOMBIES, {"TxnOffsetCommit": {"GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH"}}],
+        ),
     ],
 )
 def test_sequences_come_to_every_answer_that_they_are_about(
@@ -162,6 +167,23 @@ def test_sequences_come_to_every_answer_that_they_are_about(
             found |= set(compared.answered())
     expected = {(api, error) for about in reached for api, told in about.items() for error in told}
     assert expected - found == set()
+
+
+@pytest.mark.parametrize(
+    ("coordinated", "switch"),
+    [
+        ("groups", "assignor_change_assigns"),
+        ("groups", "former_instance_released"),
+        ("transactions", "transactional_commit_errors_named"),
+    ],
+)
+def test_sequences_show_what_4_4_changed(coordinated: Coordinated, switch: str) -> None:
+    made = KafkaRelease("4.4.0")
+    assert any(
+        compared_coordinators(steps, model_coordinator(made), broker("4.4.0", **{switch: False})).difference
+        for number in range(5)
+        for steps in seed_sequences(number, coordinator_sequences("4.4.0", coordinated))
+    )
 
 
 @pytest.mark.parametrize("coordinated", ["groups", "transactions"])

@@ -196,6 +196,55 @@ def test_a_member_says_who_assigns_and_the_broker_has_the_last_word() -> None:
     assert [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)] == ["range"]
 
 
+@pytest.mark.parametrize(("release", "epochs"), [("4.3", [1, 1, 1, 1]), ("4.4", [1, 1, 2, 2])])
+def test_since_4_4_a_group_assigns_when_most_members_prefer_another_assignor(
+    release: str, epochs: list[int]
+) -> None:
+    """KAFKA-20434. The broker's first assignor counts where no member prefers one."""
+    app = Members(release, group_consumer_assignment_interval_ms=0, group_consumer_assignors="range,uniform")
+    assignors = (None, "range", "uniform", "uniform")
+    assert [app.beat("a", assignor=assignor).epoch for assignor in assignors] == epochs
+    made = [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)]
+    assert made == ["range", "uniform"][: epochs[-1]]
+
+
+def test_of_assignors_with_as_many_votes_the_first_in_a_hash_table_of_java_assigns() -> None:
+    app = Members(group_consumer_assignment_interval_ms=0)
+    for member, assignor in [("a", "range"), ("b", "range"), ("c", "uniform"), ("d", "uniform")]:
+        app.beat(member, assignor=assignor)
+    made = [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)]
+    assert made == ["range", "range", "range", "uniform"]
+
+
+@pytest.mark.parametrize(("release", "assignment"), [("4.3", ()), ("4.4", BOTH)])
+def test_since_4_4_the_first_member_of_a_group_that_was_empty_waits_for_no_interval(
+    release: str, assignment: tuple[str, ...]
+) -> None:
+    """KAFKA-20442."""
+    app = Members(release)
+    app.beat("a")
+    app.beat("a", LEAVE_EPOCH)
+    assert app.beat("b").assignment == assignment
+
+
+@pytest.mark.parametrize(
+    ("release", "while_there", "when_gone"),
+    [
+        ("4.3", errors.UNRELEASED_INSTANCE_ID, errors.UNKNOWN_MEMBER_ID),
+        ("4.4", errors.NONE, errors.UNRELEASED_INSTANCE_ID),
+    ],
+)
+def test_since_4_4_a_member_that_takes_another_instance_id_gives_up_its_former_one(
+    release: str, while_there: str, when_gone: str
+) -> None:
+    app = Members(release)
+    app.beat("a", instance="one")
+    app.beat("a", JOIN_EPOCH, instance="two")
+    assert app.beat("b", instance="one").error == while_there
+    app.beat("a", LEAVE_EPOCH, instance="two")
+    assert app.beat("c", instance="one").error == when_gone
+
+
 # Who is no member any more
 
 
@@ -286,6 +335,18 @@ def test_a_member_that_becomes_a_static_one_has_nothing_until_the_next_target(re
     app.wait(1)
     app.beat("b", LEAVE_EPOCH)
     assert app.beat("a", instance="one").assignment == BOTH
+
+
+def test_a_member_that_takes_the_place_of_a_static_one_gets_what_it_has_given_up_with_its_next_heartbeat() -> (
+    None
+):
+    """Its coordinator has written by then that it has given that up."""
+    app = Members(group_consumer_assignment_interval_ms=0, group_consumer_assignors="range")
+    assert app.beat("a", instance="two").assignment == BOTH
+    assert app.beat("b", instance="one").assignment == ()
+    app.beat("b", LEAVE_STATIC_EPOCH, instance="one")
+    assert app.beat("a", JOIN_EPOCH, instance="one").assignment == ()
+    assert app.beat("a", instance="one").assignment == ("t-0",)
 
 
 def test_a_static_member_that_has_not_left_keeps_others_with_its_instance_id_out() -> None:
@@ -386,12 +447,23 @@ def test_the_mutant_takes_commits_of_any_epoch() -> None:
     assert app.commit_of("nobody", 9) == errors.NONE
 
 
-def test_a_transaction_with_a_stale_member_epoch_is_told_of_an_illegal_generation() -> None:
-    # The coordinator of transactions, which is asked first, knows of no such one.
-    app = Members(behaviours={"transaction_verification": False})
+@pytest.mark.parametrize(
+    ("release", "stale", "unknown"),
+    [
+        ("4.3", errors.ILLEGAL_GENERATION, errors.ILLEGAL_GENERATION),
+        ("4.4", errors.STALE_MEMBER_EPOCH, errors.GROUP_ID_NOT_FOUND),
+    ],
+)
+def test_since_4_4_a_transaction_is_told_why_its_commit_is_refused(
+    release: str, stale: str, unknown: str
+) -> None:
+    """KIP-1319."""
+    # The coordinator of transactions, which is asked first, knows no such transaction.
+    app = Members(release, behaviours={"transaction_verification": False})
     app.pair()
     request = TxnOffsetCommitRequest("tx", "g", 1, 0, {"t-1": 3}, 1, "a", NO_INSTANCE)
-    assert app.ask(request).partitions == {"t-1": errors.ILLEGAL_GENERATION}
+    assert app.ask(request).partitions == {"t-1": stale}
+    assert app.ask(replace(request, group="unknown")).partitions == {"t-1": unknown}
 
 
 @pytest.mark.parametrize(
