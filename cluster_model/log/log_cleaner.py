@@ -252,11 +252,9 @@ class Cleaner:
         last = batch.next_offset - 1
         if self._last_offsets.get(batch.producer_id) == last:
             return True
-        if not self._behaviours.cleaner_retains_last_batch:
-            return False
-        if self._behaviours.cleaner_retains_batch_at_hw:
-            return batch.next_offset == self._log.high_watermark
-        return batch.next_offset == self._range.first_uncleanable_offset
+        at_hw = self._behaviours.cleaner_retains_batch_at_hw
+        kept = self._log.high_watermark if at_hw else self._range.first_uncleanable_offset
+        return batch.next_offset == kept and self._behaviours.cleaner_retains_last_batch
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
