@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from harrow.cluster_model.release import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
 DOCS = (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")
+NEWEST = re.escape(NEWEST_RELEASE)
 
 
 @pytest.fixture
@@ -273,8 +275,8 @@ def test_two_releases_differ_in_behaviours_and_in_defaults_that_nobody_has_set(
 
 def test_two_releases_are_compared_by_name(harrow: Harrow, folder: Path) -> None:
     out = harrow("diff", "4.0", "latest").stdout
-    assert out.startswith("What differs between Kafka 4.0 and Kafka 4.3")
-    assert re.search(r"eligible_leader_replicas +in 4\.0: false, in 4\.3: true", out)
+    assert out.startswith(f"What differs between Kafka 4.0 and Kafka {NEWEST_RELEASE}")
+    assert re.search(rf"eligible_leader_replicas +in 4\.0: false, in {NEWEST}: true", out)
     told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)
     assert told["schema"] == "harrow.diff-releases/1"
     assert told["metadata"] == [["kraft", "zookeeper"], ["kraft"]]
@@ -310,11 +312,11 @@ def test_settings_that_are_gone_are_told_between_releases(harrow: Harrow) -> Non
 
 def test_a_newer_release_may_come_first(harrow: Harrow) -> None:
     out = harrow("diff", "latest", "3.9").stdout
-    assert out.startswith("What differs between Kafka 4.3 and Kafka 3.9")
-    assert "metadata in 4.3: kraft, in 3.9: kraft or zookeeper" in out
-    assert re.search(r"cleaner_retains_last_batch +in 4\.3: true, in 3\.9: false", out)
-    assert re.search(r"linger\.ms \(producer\) +in 4\.3: 5, in 3\.9: 0", out)
-    assert re.search(r"group\.protocol \(consumer\) +in 4\.3: classic, in 3\.9: no such setting", out)
+    assert out.startswith(f"What differs between Kafka {NEWEST_RELEASE} and Kafka 3.9")
+    assert f"metadata in {NEWEST_RELEASE}: kraft, in 3.9: kraft or zookeeper" in out
+    assert re.search(rf"cleaner_retains_last_batch +in {NEWEST}: true, in 3\.9: false", out)
+    assert re.search(rf"linger\.ms \(producer\) +in {NEWEST}: 5, in 3\.9: 0", out)
+    assert re.search(rf"group\.protocol \(consumer\) +in {NEWEST}: classic, in 3\.9: no such setting", out)
     # What each switch is about says "Before" of older releases, the values say it of none.
     assert not re.search(r", before|, new$|removed", out, re.MULTILINE)
 
