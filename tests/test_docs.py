@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
     *(DOCS.parent / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
     DOCS.parent / "results" / "README.md",
-    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
 )
 
 
@@ -42,6 +42,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_index_has_every_page() -> None:
     listed = re.findall(r"^\| \[([\w.-]+)\]", (DOCS / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(page.name for page in DOCS.glob("*.md") if page.name != "README.md")
+
+
+def test_the_index_of_the_findings_has_each_of_them() -> None:
+    findings = DOCS / "findings"
+    listed = re.findall(
+        r"^\| \[[\w-]+\]\(([\w.-]+)\)", (findings / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(page.name for page in findings.glob("*.md") if page.name != "README.md")
 
 
 def without_code(page: Path) -> str:

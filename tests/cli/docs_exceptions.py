@@ -13,6 +13,15 @@ NOT_RUN: Final = {
     "pip install 'kafka-harrow[hypothesis]'": "would install",
     "gh pr comment --body-file results/latest/report.md": "would speak to GitHub",
     "harrow run loss-by-hw-truncation --variant base --watch": "needs a terminal; test_watch_snapshots.py has it",
+    "harrow kafka get 4.4.0": "would download Kafka",
+    **dict.fromkeys(
+        (
+            "java -cp 'kafka_2.13-4.4.0/libs/*' PartitionFlaws.java",
+            "python reproduce.py re-elected-leader kafka_2.13-4.4.0/libs /tmp/re-elected",
+            "python reproduce.py reverted-log-start kafka_2.13-4.4.0/libs /tmp/reverted",
+        ),
+        "needs the jars of Kafka 4.4.0; tests/live/test_findings.py runs it",
+    ),
     "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
 }
 """Commands that are not run at all."""

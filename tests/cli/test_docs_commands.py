@@ -21,7 +21,7 @@ from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
 PAGES = [
     read_page(path, ROOT)
-    for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 ]
 OF_ITS_OWN = ("--engine hypothesis", "|", "&&", ";")
 """What needs a shell, or libraries that a fork does not bear."""
