@@ -25,6 +25,7 @@ class _Campaign(_StatePart):
 class _Cell(_StatePart):
     campaign: _CampaignName
     cell: str
+    variant: str
     settings: dict[str, str]
 
 

@@ -8,7 +8,7 @@ from harrow.campaigns.sweep.row import ERROR, EXPECTATION, OUTCOMES
 from harrow.campaigns.sweep.sweep_report import CellCount, FailureGroup, FailureRate, SweepReport
 from harrow.checks.finding import VIOLATED
 from harrow.cli.ci.suite import EXPECTATIONS, REPRODUCE, Case, Status, Suite, note_suite
-from harrow.cli.render.sweep import grouped, interval, percent
+from harrow.cli.render.figures import grouped, interval, percent
 
 
 def sweep_suites(report: SweepReport) -> list[Suite]:
@@ -56,7 +56,7 @@ def _rules(rates: Sequence[FailureRate], groups: Sequence[FailureGroup], cell: C
         of_rule = [rate for rate in rates if rate.rule == rule]
         message = "; ".join(
             f"{rate.status or 'never'}: {grouped(rate.hits)} of {grouped(rate.runs)} runs"
-            + (f", {percent(rate.hits / rate.runs)} {interval(rate)}" if rate.runs else "")
+            + (f", {percent(rate.hits / rate.runs)} {interval(rate.low, rate.high)}" if rate.runs else "")
             for rate in of_rule
         )
         # The example of a kind of failure is the first of all cells; one of this cell comes first.

@@ -1,7 +1,6 @@
 """What a sweep found, for people: failures by kind, how often per setting, rare states, durations."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, Final
 
 from rich.console import Console, RenderableType
@@ -13,10 +12,12 @@ from harrow.campaigns.record.report import BASE
 from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.row import ERROR
 from harrow.campaigns.sweep.row import FAILED as FAILED_OUTCOME
-from harrow.campaigns.sweep.sweep_report import FailureGroup, FailureRate, SweepReport
-from harrow.checks.finding import HELD, INCONCLUSIVE, VIOLATED
+from harrow.campaigns.sweep.sweep_report import FailureGroup, SweepReport
+from harrow.checks.finding import INCONCLUSIVE
 from harrow.cli.console import show, unbroken
-from harrow.cli.render.layout import DIM, FAILED, STYLES, columns, indented, shortlist
+from harrow.cli.render.figures import grouped
+from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, shortlist
+from harrow.cli.render.sweep_matrix import Matrix
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _US_PER_MS: Final = 1_000
@@ -42,8 +43,7 @@ def show_report(
         more = counted(len(report.failures) - len(shown), "more kind")
         show(console, Text(f"and {more} of failures; --verbose shows them, --format json too", DIM), Text())
     if not quiet:
-        show(console, *_matrix(report))
-        show(console, *_service(report))
+        show(console, Matrix(report))
         show(console, *_rest(report, verbose=verbose))
     if not quiet or report.failures:
         show(console, *_summary(report))
@@ -66,84 +66,11 @@ def _failure(group: FailureGroup, written: WrittenFailure | None) -> Iterator[Re
         yield unbroken(Text.assemble("  ", (f"{label:10}", DIM), text))
 
 
-def _matrix(report: SweepReport) -> Iterator[RenderableType]:
-    if not report.rates:
-        return
-    several = len({rate.campaign for rate in report.rates}) > 1
-    table = columns("anomaly, and with which settings", header_style="bold")
-    table.add_column("rate", justify="right", no_wrap=True)
-    table.add_column("95% interval", no_wrap=True)
-    table.add_column("runs with it", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    # Violations first, then what was permitted.
-    groups = [
-        (rule, campaign, tuple(rates))
-        for (rule, campaign), rates in groupby(report.rates, key=lambda rate: (rate.rule, rate.campaign))
-    ]
-    groups.sort(key=lambda group: all(rate.status != VIOLATED for rate in group[2]))
-    for rule, campaign, rates in groups:
-        table.add_row(f"{rule}  {campaign}" if several else rule)
-        for rate, settings in zip(rates, cell_labels([rate.cell for rate in rates]), strict=True):
-            style = FAILED if rate.status == VIOLATED else STYLES.get(rate.status or HELD, "")
-            table.add_row(
-                indented(settings, 2),
-                percent(rate.hits / rate.runs) if rate.runs else "",
-                interval(rate),
-                f"{grouped(rate.hits)} of {grouped(rate.runs)}",
-                Text(rate.status or "", style),
-            )
-    yield Text("How often, of the runs that could tell:", "bold")
-    yield indented(table, 2)
-    yield Text()
-
-
-def _service(report: SweepReport) -> Iterator[RenderableType]:
-    if not report.service:
-        return
-    several = len({cell.campaign for cell in report.service}) > 1
-    table = columns("with which settings", header_style="bold")
-    for head in ("acked", "longest outage: median", "99%", "worst", "99% acked within: median", "worst"):
-        table.add_column(head, justify="right", no_wrap=True)
-    labels = cell_labels([cell.cell for cell in report.service])
-    for cell, settings in zip(report.service, labels, strict=True):
-        outage, ack = cell.outage, cell.ack_p99
-        table.add_row(
-            f"{cell.campaign}  {settings}" if several else settings,
-            percent(cell.acked / cell.sent),
-            *(rough_duration_text(round(us)) for us in (outage.median_us, outage.p99_us, outage.max_us)),
-            *(rough_duration_text(round(us)) for us in ((ack.median_us, ack.max_us) if ack else ())),
-        )
-    yield Text("What clients got, run by run:", "bold")
-    yield indented(table, 2)
-    yield Text()
-
-
 def cell_labels(cells: Sequence[str]) -> list[str]:
     """Return what tells cells of a grid apart, by their names: without `base` if none is a variant."""
     prefix = f"{BASE} "
     is_grid_alone = all(cell.startswith(prefix) for cell in cells)
     return [cell.removeprefix(prefix) if is_grid_alone else cell for cell in cells]
-
-
-def interval(rate: FailureRate) -> str:
-    return f"[{percent(rate.low)[:-1]}, {percent(rate.high)[:-1]}]"
-
-
-def percent(rate: float) -> str:
-    """Return a rate in percent, small ones with more digits."""
-    hundred = rate * 100
-    if hundred in {0, 100}:
-        return f"{hundred:.0f}%"
-    if hundred >= 99.95:
-        return ">99.9%"  # almost all is not all
-    if hundred >= 1:
-        return f"{hundred:.1f}%"
-    return f"{hundred:.2g}%" if hundred >= 0.0001 else f"{hundred:.1e}%"
-
-
-def grouped(number: int) -> str:
-    """Return a number with its thousands apart."""
-    return f"{number:,}".replace(",", " ")
 
 
 def _count(number: int, noun: str) -> str:

@@ -14,8 +14,9 @@ from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.row import ERROR
 from harrow.campaigns.sweep.sweep import Progress
 from harrow.checks.finding import STATUSES
+from harrow.cli.render.figures import grouped, percent
 from harrow.cli.render.layout import DIM, STYLES
-from harrow.cli.render.sweep import cell_labels, grouped, percent
+from harrow.cli.render.sweep import cell_labels
 from harrow.cli.sweep_progress import speed_text
 from harrow.cli.watch.canvas import BAD, HEADING, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND

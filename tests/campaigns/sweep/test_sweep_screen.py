@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.sweep import Progress
 from harrow.campaigns.sweep.sweep_report import (
     CellCount,
+    CellService,
     Duration,
     Example,
     FailureGroup,
     FailureRate,
+    Quantiles,
     SweepReport,
 )
 from harrow.campaigns.sweep.sweep_tally import FailureTally, SweepTally
-from harrow.cli.render.sweep import grouped, percent, show_report
+from harrow.cli.render.figures import grouped, percent
+from harrow.cli.render.sweep import show_report
 from harrow.cli.sweep_progress import SweepProgress, progress_line
 
 STATE = {
@@ -62,17 +66,22 @@ def failure(name: str = "lost-write-1234abcd", times: int = 3) -> FailureGroup:
 
 
 def report(
-    *rates: FailureRate, failures: tuple[FailureGroup, ...] = (), runs: int = 20_000, **state: Any
+    *rates: FailureRate,
+    failures: tuple[FailureGroup, ...] = (),
+    runs: int = 20_000,
+    of_cells: Sequence[str] = ("base acks=1", "base acks=all"),
+    service: tuple[CellService, ...] = (),
+    **state: Any,
 ) -> SweepReport:
     cells = tuple(
         CellCount(
             campaign="c",
-            cell=f"base acks={acks}",
+            cell=name,
             runs=runs,
             verdicts={"held": runs},
             outcomes={"unexpected": 3} if failures else {"as-expected": runs},
         )
-        for acks in ("1", "all")
+        for name in of_cells
     )
     duration = Duration(
         campaign="c",
@@ -94,6 +103,7 @@ def report(
         never_reached=tuple(PROBES),
         required=(),
         durations=(duration,),
+        service=service,
         reasons=(),
     )
 
@@ -105,29 +115,106 @@ def shown(of: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_the_matrix_is_one_table_that_fits_a_terminal() -> None:
+def cell(variant: str, campaign: str = "c", **settings: str) -> dict[str, Any]:
+    """Return a cell as `sweep.json` has it."""
+    name = " ".join([variant, *(f"{key}={value}" for key, value in settings.items())])
+    return {"campaign": campaign, "cell": name, "variant": variant, "settings": settings}
+
+
+def service(name: str, outage_us: int, campaign: str = "c") -> CellService:
+    times = Quantiles(median_us=outage_us / 2, p99_us=outage_us - 1, max_us=outage_us)
+    return CellService(
+        campaign=campaign,
+        cell=name,
+        runs=10,
+        sent=1_000,
+        acked=998,
+        failed=1,
+        unknown=1,
+        outages=3,
+        outage=times,
+        ack_p99=times,
+    )
+
+
+def table(lines: list[str], title: str) -> list[str]:
+    start = lines.index(title) + 1
+    return lines[start : lines.index("", start)]
+
+
+def test_the_matrix_has_a_row_for_each_cell_and_a_column_for_what_differs() -> None:
+    cells = [cell("base", acks=acks, size="3") for acks in ("1", "all")]
     lines = shown(
         report(
-            rate("base acks=1 min.insync.replicas=2", 620, "permitted"),
-            rate("base acks=all min.insync.replicas=2", 0, None),
+            rate("base acks=1 size=3", 620, "permitted"),
+            rate("base acks=all size=3", 0, None),
+            cells=cells,
+            of_cells=[each["cell"] for each in cells],
         )
     )
-    start = lines.index("How often, of the runs that could tell:")
-    assert lines[start + 1 : start + 6] == [
-        "  anomaly, and with which settings  rate  95% interval   runs with it",
-        "  lost-write",
-        "    acks=1 min.insync.replicas=2    3.1%  [2.9, 3.3]    620 of 20 000  permitted",
-        "    acks=all min.insync.replicas=2    0%  [0, 0.019]      0 of 20 000",
-        "",
+    assert table(lines, "How often, of the runs that could tell:") == [
+        "        lost-write, permitted",
+        "  acks  rate  95% interval           runs",
+        "  1     3.1%  [2.9, 3.3]    620 of 20 000",
+        "  all     0%  [0, 0.019]      0 of 20 000",
     ]
-    assert max(map(len, lines)) <= 80
+
+
+LONG = "broker.session.timeout.ms"
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
+def test_no_column_of_the_matrix_is_cut_at_any_width(width: int) -> None:
+    values = ("18s", "3s", "900ms", "2m")
+    cells = [cell("base", **{LONG: value, "acks": "all"}) for value in values]
+    names = [each["cell"] for each in cells]
+    of = report(
+        *(rate(name, 1, "violated") for name in names),
+        *(rate(name, 2, "permitted", rule="duplicate") for name in names),
+        cells=cells,
+        of_cells=names,
+        service=tuple(service(name, 12_345_678) for name in names),
+    )
+    lines = shown(of, width=width)
+    end = next(place for place, line in enumerate(lines) if line.startswith("rare states"))
+    matrix = [line for line in lines[:end] if line]
+    text = "\n".join(matrix)
+    assert not any("…" in line or "..." in line for line in matrix)
+    assert LONG in "".join(text.split())
+    keys = [line.removeprefix("A ").split()[0] for line in matrix if line != "A"]
+    keys = [key for key in keys if key in values]
+    assert keys == ["900ms", "3s", "18s", "2m"] * (len(keys) // 4), "sorted by how long they are"
+    assert len(keys) >= 4
+    words = " ".join(text.split())
+    assert words.count("99.8%") == 4
+    assert (words.count("6.17 s"), words.count("12.3 s")) == (8, 12)
+    assert words.count("1 of 20 000") == words.count("2 of 20 000") == 4
+
+
+def test_sizes_releases_and_words_are_sorted_as_people_sort_them() -> None:
+    for key, given, order in (
+        ("kafka", ("4.0", "0.10.2", "2.4", "2.10"), ("0.10.2", "2.4", "2.10", "4.0")),
+        ("acks", ("all", "1", "0"), ("0", "1", "all")),
+        ("size", ("1MiB", "10kB", "2KiB"), ("2KiB", "10kB", "1MiB")),
+        ("ratio", ("0.5", "0.25", "-1"), ("-1", "0.25", "0.5")),
+        ("word", ("uniform", "range"), ("uniform", "range")),
+    ):
+        cells = [cell("base", **{key: value}) for value in given]
+        names = [each["cell"] for each in cells]
+        of = report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
+        matrix = table(shown(of), "What clients got, run by run:")
+        assert [line.split()[0] for line in matrix if line.split()[0] in given] == list(order)
 
 
 def test_what_was_broken_stands_before_what_was_permitted() -> None:
     lines = shown(
-        report(rate("base", 5, "permitted", rule="duplicate"), rate("base", 1, "violated", rule="lost-write"))
+        report(
+            rate("base", 5, "permitted", rule="duplicate"), rate("base", 1, "violated", rule="lost-write")
+        ),
+        width=150,
     )
-    assert lines.index("  lost-write") < lines.index("  duplicate")
+    (titles,) = [line for line in lines if "lost-write, violated" in line]
+    assert titles.index("lost-write, violated") < titles.index("duplicate, permitted")
 
 
 def test_campaigns_and_variants_are_told_apart() -> None:
@@ -137,11 +224,22 @@ def test_campaigns_and_variants_are_told_apart() -> None:
                 rate("base", 1, "violated"),
                 rate("old", 2, "violated"),
                 rate("base", 3, "violated", campaign="d"),
+                of_cells=[],
             )
         )
     )
-    assert re.search(r"(?m)^  lost-write  c$\n    base .* 1 of 20 000 .*\n    old .* 2 of 20 000 ", text)
-    assert re.search(r"(?m)^  lost-write  d$\n    base .* 3 of 20 000 ", text)
+    assert re.search(r"(?m)^  campaign  variant  +rate ", text)
+    assert re.search(r"(?m)^  c         base .* 1 of 20 000$\n  c         old .* 2 of 20 000$", text)
+    assert re.search(r"(?m)^  d         base .* 3 of 20 000$", text)
+
+
+def test_what_a_folder_says_of_a_cell_cannot_disturb_a_terminal() -> None:
+    cells = [cell("base", **{"a\x1b[31m": "1\n2"}), cell("b", **{"a\x1b[31m": "3"})]
+    names = [each["cell"] for each in cells]
+    lines = shown(report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names)))
+    matrix = table(lines, "What clients got, run by run:")
+    assert any("1\\n2" in line for line in matrix)
+    assert not any("\x1b" in line for line in lines)
 
 
 def test_a_failure_says_how_to_see_it_again_in_lines_that_can_be_copied() -> None:
