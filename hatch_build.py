@@ -61,6 +61,7 @@ PURE: Final = frozenset(
         # Kinds of links: their operands are read from the annotations of functions, which compiled ones have not.
         *("checks/history/missing_records.py", "checks/history/send_order.py", "checks/history/witness.py"),
         *("checks/history/transaction_cycles.py", "checks/rules/acked_below_min_isr.py"),
+        *("checks/history/misrouted_records.py", "checks/rules/unconsumed.py"),
         *("checks/rules/broken_invariants.py", "checks/rules/log_divergence.py"),
         *(
             "checks/rules/nonmonotonic_send.py",

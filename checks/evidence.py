@@ -73,12 +73,27 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``."""
+    """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``.
+
+    It is to read its ``partitions``, or else those of its ``topics``, or else everything. Once nothing is wrong, a group
+    reads on within ``patience_us``, the sum of the timeouts that can follow one another, or within ``rebalance_us``
+    more while it rebalances.
+    """
 
     name: str
     read_committed: bool
     group: str = ""
     offset_reset: str = ""
+    topics: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    patience_us: int = 0
+    rebalance_us: int = 0
+
+    def is_to_read(self, partition: str) -> bool:
+        """Return whether it subscribes to a partition's topic, or has assigned itself the partition."""
+        if self.partitions:
+            return partition in self.partitions
+        return not self.topics or partition.rpartition("-")[0] in self.topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,22 @@ class GroupWork:
             self._read_operations()
         self._read_sends()
 
+    @property
+    def groups(self) -> Sequence[str]:
+        """The groups that have members, in the order in which these came."""
+        return tuple(dict.fromkeys(self._groups.values()))
+
+    def reading_since(self, group: str, topic: str) -> int | None:
+        """Return when a member first polled records of a topic or committed an offset of it; None for never."""
+        begun = (
+            work[0].at_us
+            for name, done in self.partitions.get(group, {}).items()
+            if name.rpartition("-")[0] == topic
+            for work in (done.polls, done.commits)
+            if work
+        )
+        return min(begun, default=None)
+
     def client(self, process: int) -> str:
         return self._evidence.process_names[process]
 

@@ -383,6 +383,18 @@ _MUTANTS: Final = (
         noticed_by=("hw-waits-for-min-isr",),
     ),
     Mutant(
+        name="expired-memory-reused",
+        switch="expired_memory_kept",
+        doc=(
+            "A batch expires while a request carries it, and its memory is given to the next batch: the request goes on with records "
+            "of another partition. A mutant alone, in no release of the model: real clients do this only to what a socket has not "
+            "taken yet, and the model has no sockets that are full."
+        ),
+        source="KAFKA-19012; Java clients 2.8.0 to 4.1.1",
+        noticed_by=("misrouted",),
+        kafka="4.3",
+    ),
+    Mutant(
         name="retry-acked-before-commit",
         switch="duplicate_waits_for_hw",
         doc="A retry that the leader recognises is acknowledged at once, whether or not its record is committed.",

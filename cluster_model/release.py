@@ -539,11 +539,10 @@ class Behaviours:
     static_leader_skips_assignment: bool = _switch(
         "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
         "told that its former life led, and the group had no member that looked for new partitions.",
-        "KIP-814, JoinGroupResponse.SkipAssignment",
+        "KIP-814, KAFKA-13435, JoinGroupResponse.SkipAssignment",
         of=STATIC_MEMBERS,
         meaning="a static leader that comes back goes on leading (KIP-814)",
         before=(("3.2", False),),
-        is_repair=False,
     )
     syncs_expire: bool = _switch(
         "A member that has joined and does not ask for its partitions is removed after the rebalance timeout. Before, the others "
@@ -847,6 +846,13 @@ class Behaviours:
         of=CLIENTS,
         meaning="a send is reported within delivery.timeout.ms (KIP-91)",
         before=(("2.1", False),),
+    )
+    expired_memory_kept: bool = _switch(
+        "The memory of a batch that expires while a request carries it is given to no other batch before the request is over. Off is "
+        "a mutant: the next batch is written over it, and goes to the leader of the batch that has expired.",
+        "KAFKA-19012, Sender.failBatch, BufferPool.deallocate (Java clients 2.8.0 to 4.1.1)",
+        of=CLIENTS,
+        meaning="a request keeps the memory of its batches (KAFKA-19012)",
     )
     oldest_request_fails_first: bool = _switch(
         "When a connection is lost, the oldest of the requests in flight fails first. A producer without "

@@ -131,6 +131,12 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="compaction removes nothing for a later record that is not committed",
         ),
         Repair(
+            name="KIP-814",
+            since="3.2",
+            switch="static_leader_skips_assignment",
+            text="a static member that led its group and comes back leads it again, and looks for new partitions (KAFKA-13435)",
+        ),
+        Repair(
             name="KAFKA-14402",
             since="3.6",
             switch="transaction_verification",

@@ -81,6 +81,7 @@ WHY: Final[dict[str, str]] = {
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
     "zombie-fenced": "up to 2.6 a leader that refuses the older epoch fences the producer: the variant `2.4`; since then it may abort first (KIP-588)",
     "zookeeper-majority-lost": "about ZooKeeper",
+    "unread-partition": "from 3.2 on a static member that comes back leads its group again (KIP-814): the variant `3.6`",
     "unclean-election": (
         "from 4.1 on also the last member leaves the ISR (KIP-966): the variant `eligible-leaders`; in KRaft before 3.9 no replica is elected "
         "uncleanly (KAFKA-12670): the variant `kraft-3.6`"

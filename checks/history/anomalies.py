@@ -8,6 +8,7 @@ from harrow.checks import promise
 from harrow.checks.finding import Finding
 from harrow.checks.history import (
     early_reads,
+    misrouted_records,
     missing_records,
     offset_conflicts,
     poll_order,
@@ -82,6 +83,11 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.PRECOMMITTED_READ: Anomaly(
         early_reads.precommitted_reads, "An operation polled what it itself had sent."
+    ),
+    promise.MISROUTED: Anomaly(
+        misrouted_records.misrouted_records,
+        "A poll returned a record from a partition to which nobody sent it; it was sent to another one. Nothing counts in a "
+        "partition without any sends, nor where a value was sent to two partitions: values do not tell records apart then.",
     ),
     promise.TORN_TRANSACTION: Anomaly(
         torn_transactions.torn_transactions,

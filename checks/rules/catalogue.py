@@ -16,6 +16,7 @@ from harrow.checks.rules import (
     lost_effect,
     lost_write,
     lso_stands_still,
+    misrouted,
     nonmonotonic_send,
     offset_regression,
     read_above_hw,
@@ -25,6 +26,7 @@ from harrow.checks.rules import (
     two_leaders,
     unasked_commit,
     unavailable,
+    unconsumed,
     unseen,
 )
 from harrow.checks.rules.history_rules import HISTORY_RULES
@@ -39,10 +41,12 @@ RULES: Final[Registry[str, Rule]] = Registry(
         nonmonotonic_send.RULE,
         inconsistent_offsets.RULE,
         unseen.RULE,
+        misrouted.RULE,
         read_above_hw.RULE,
         log_divergence.RULE,
         two_leaders.RULE,
         unavailable.RULE,
+        unconsumed.RULE,
         acked_below_min_isr.RULE,
         torn_transaction.RULE,
         unasked_commit.RULE,

@@ -169,7 +169,7 @@ def _gone(
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     superseded = [
-        claim for claim in gone if compaction.is_superseded(story.index, story.partition, claim.value)
+        claim for claim in gone if compaction.is_superseded(story.index, story.partition, claim.value, offset)
     ]
     if not superseded and len(gone) == len(claims) and sum(claim.polled for claim in claims) == 1:
         return [claim for claim in claims if not claim.polled], []

@@ -5,7 +5,13 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes import compaction
-from harrow.checks.causes.effects import by_lost_log, by_reset, group_committed, handed_out
+from harrow.checks.causes.effects import (
+    by_lost_log,
+    by_reset,
+    group_committed,
+    handed_out,
+    position_was_reset,
+)
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import END, Story
 from harrow.checks.evidence import Evidence
@@ -19,6 +25,8 @@ from harrow.checks.prevention import COORDINATION, by_behaviour
 from harrow.checks.rule import Rule
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.events import Offset, OffsetReset, Text
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET
+from harrow.cluster_model.trace import TraceLine
 
 COMMITTED_POSITION: Final = "committed position"
 
@@ -42,36 +50,72 @@ def committed_behind_it() -> str:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records below what members of a group have read or committed that no poll of any of them returned."""
+    """Find records below a group's position that no poll of any of its members returned."""
     work = index.group_work
-    for group, partitions in work.partitions.items():
-        for partition, done in partitions.items():
+    for group in work.groups:
+        done = work.partitions.get(group, {})
+        reset = (line.event.partition for line in _resets(index, group))
+        for partition in dict.fromkeys((*done, *reset)):
             if partition in index.evidence.read_back:
-                yield from _skipped(index, group, partition, done)
+                yield from _skipped(index, group, partition, done.get(partition, GroupPartition()))
 
 
 def _skipped(index: Index, group: str, partition: str, done: GroupPartition) -> Iterator[Finding]:
-    gaps = list(_gaps(done, _begin(index, group, partition, done)))
-    if not gaps:
-        return
-    records = index.group_work.records_of(partition)
+    begin = _begin(index, group, partition, done)
+    gaps = list(_gaps(done, begin))
+    records = index.group_work.records_of(partition) if begin or gaps else {}
+    for offset in range(begin):
+        value = records.get(offset)
+        if value is not None and _was_owed(index, group, partition, offset, value, done):
+            yield _finding(index, group, partition, offset, value, done)
     for first, end in gaps:
         for offset in range(first, end):
             value = records.get(offset)
-            if value is not None and not _is_excused(index, partition, value):
+            if value is not None and not compaction.is_superseded(index, partition, value, offset):
                 yield _finding(index, group, partition, offset, value, done)
 
 
-def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:
-    """Return where a group began that had committed nothing: at the end of the partition, if its first member's settings say so.
-
-    Real clients do not tell where the end was when they came. What stands before the first record that one of them was given, or before
-    what one committed first, cannot be held against them then.
-    """
+def _resets(index: Index, group: str, partition: str | None = None) -> Iterator[TraceLine[OffsetReset]]:
+    """Yield the resets of a group's members, in one partition or in all of them."""
     members = index.group_work.members(group)
-    for _, event in index.events(OffsetReset, partition=partition):
-        if event.client in members:
-            return event.offset if event.position < 0 else 0
+    for line in index.events(OffsetReset, partition=partition):
+        if line.event.client in members:
+            yield line
+
+
+def _was_owed(
+    index: Index, group: str, partition: str, offset: int, value: Value, done: GroupPartition
+) -> bool:
+    """Return whether a record before the group's first position was sent while the group read the topic.
+
+    A partition can be added to the topic, and the producers learn of it first. What was sent before the group
+    read any of the topic is not owed: ``auto.offset.reset=latest`` says to begin behind it.
+    """
+    since_us = index.group_work.reading_since(group, partition.rpartition("-")[0])
+    resets = (event.at_us for _, event in _resets(index, group) if _is_same_topic(event.partition, partition))
+    begun_us = min((at_us for at_us in (since_us, *resets) if at_us is not None), default=None)
+    sends = index.sends_of(partition, value)
+    return (
+        begun_us is not None
+        and bool(sends)
+        and sends[0].invoked_us > begun_us
+        and not done.readers_of(offset)
+        and not compaction.is_superseded(index, partition, value, offset)
+    )
+
+
+def _is_same_topic(partition: str, other: str) -> bool:
+    return partition.rpartition("-")[0] == other.rpartition("-")[0]
+
+
+def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:
+    """Return where a group began that had committed nothing: with ``latest`` at the end of the partition.
+
+    Real clients do not report where the end was when they came, so there it is the first offset that a member
+    polled or committed.
+    """
+    for _, event in _resets(index, group, partition):
+        return event.offset if event.position < 0 else 0
     if any(
         settings.group == group and settings.offset_reset == LATEST
         for settings in index.evidence.consumers.values()
@@ -89,11 +133,6 @@ def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
         reached = max(reached, last + 1)
     if done.passed() > reached:
         yield reached, done.passed()
-
-
-def _is_excused(index: Index, partition: str, value: Value) -> bool:
-    """Return whether compaction may have taken a record away before anybody came."""
-    return compaction.is_superseded(index, partition, value)
 
 
 def _finding(
@@ -131,6 +170,8 @@ def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Ca
     """Return why a record was passed over; ``next_offset`` is where the next member began, None where there was only a commit."""
     index = story.index
     found = by_reset(story, index.group_work.members(group), offset, twice=False)
+    if found is None and not any(_resets(index, group, story.partition)):
+        found = _by_first_position(index, group, story.partition, offset)
     if found is None:
         found = by_lost_log(index, story.partition)
     if found is not None:
@@ -141,6 +182,16 @@ def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Ca
         else began_behind_it.conclude(offset=next_offset)
     )
     return Cause((why,), None, by_behaviour(index.evidence, COORDINATION))
+
+
+def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:
+    """Explain a record before the first position of a group whose resets nothing reports: real clients do not."""
+    done = index.group_work.partitions.get(group, {}).get(partition)
+    if done is None or offset >= _begin(index, group, partition, done):
+        return None
+    conclusion = position_was_reset.conclude(policy=LATEST)
+    setting = f"{AUTO_OFFSET_RESET}={LATEST}"
+    return Cause((conclusion,), setting, promise.prevention(promise.RESETTING, setting))
 
 
 def _held_to(evidence: Evidence) -> str:
@@ -154,8 +205,9 @@ def _held_to(evidence: Evidence) -> str:
 RULE: Final = Rule(
     name=promise.REBALANCE_SKIP,
     definition=(
-        "A group has read or committed past a committed record that no poll of any of its members returned, whichever of them had "
-        "the partition at the time. What one consumer skips while it keeps a partition is a poll-skip as well."
+        "A group has read, committed or been reset past a committed record that no poll of any of its members returned, "
+        "whichever of them had the partition at the time. A record that was sent before the group read the topic does not "
+        "count where the group began at the end. What one consumer skips while it keeps a partition is a poll-skip as well."
     ),
     source="Jepsen's Kafka workload (poll-skip), for groups; KafkaConsumer (Offsets and Consumer Position); GroupCoordinator.validateOffsetCommit.",
     promise=Promise(

@@ -16,7 +16,9 @@ from harrow.checks.history.records import ACKED, FAILED, NEVER_SENT, UNKNOWN, UN
 from harrow.checks.index import Index
 from harrow.checks.service.outages import Disturbances, Outage, outages_of
 from harrow.checks.service.rebalances import rebalance_times
-from harrow.cluster_model.history import ASSIGN, OK, POLL, SEND, columns_of
+from harrow.cluster_model.clients.consumer import LATEST
+from harrow.cluster_model.events import OffsetReset
+from harrow.cluster_model.history import ASSIGN, COMMIT, OK, POLL, SEND, columns_of
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 BUCKETS_MAX: Final = 120
@@ -107,8 +109,9 @@ class ServiceLevels:
     """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on.
 
     ``transactions`` is how long those took that were committed, from the first send to the answer; ``rebalances`` how long groups
-    had no generation in which all members knew their partitions. ``unread`` is the longest time for which no consumer read a partition that had acked
-    records to be read, of those that the workload reads at all; None where it reads nothing.
+    had no generation in which all members knew their partitions. ``unread`` is the longest time for which no consumer
+    read a partition that had acked records to be read, of those that consumers of the workload read or are to read;
+    None where they read nothing.
     """
 
     total: Sends
@@ -217,32 +220,130 @@ def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, exp
 
 
 def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
-    """Return what each consumer of the workload read, and what all of them read of each partition."""
+    """Return what each consumer of the workload read, and what all of them read of each partition.
+
+    A partition that one of them is to read has an entry, whether anything was read of it or not.
+    """
     names = index.evidence.process_names
-    acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
-    found: dict[str, _Reading] = {}
-    reads: dict[str, _Reads] = {}
+    walk = _Readings(index, left_out)
     position = -1
     for _, processes, types, fs, values, times_us, _ in columns_of(index.evidence.operations):
         for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
             position += 1
-            if f == SEND or type_ != OK:
-                continue
-            name = names.get(process, f"process {process}")
-            if name in left_out:
-                continue
-            reading = found.get(name)
-            if reading is None:
-                reading = found[name] = _Reading(index, acks)
-            if f == ASSIGN:
-                reading.keep(value)
-                continue
-            for partition, pairs in _polled(value):
-                reading.read(partition, pairs, position, at_us)
-                if partition not in reads:
-                    reads[partition] = _Reads()
-                reads[partition].add(position, at_us, pairs[-1][0] + 1)
-    return found, reads
+            if f != SEND and type_ == OK and names.get(process) not in left_out:
+                walk.note(process, f, value, position, at_us)
+    return walk.finish()
+
+
+class _Readings:
+    """What consumers read, operation by operation, and at last what they are to read besides."""
+
+    def __init__(self, index: Index, left_out: frozenset[str]) -> None:
+        self._index = index
+        self._names = index.evidence.process_names
+        self._groups = _Groups(index, left_out)
+        self._acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
+        self._found: dict[str, _Reading] = {}
+        self._reads: dict[str, _Reads] = {}
+
+    def note(self, process: int, f: str, value: Iterable[Any], position: int, at_us: int) -> None:
+        """Take what an ok operation of a process of the workload did."""
+        if f == COMMIT:
+            for _, partition, offset in value:
+                self._groups.move(process, partition, offset)
+            return
+        reading = self._reading(process)
+        if f == ASSIGN:
+            partitions = tuple(value)
+            reading.keep(partitions)
+            self._groups.assign(process, partitions)
+            return
+        for partition, pairs in _polled(value):
+            reading.read(partition, pairs, position, at_us)
+            end = pairs[-1][0] + 1
+            self._groups.move(process, partition, end)
+            self._reads_of(partition).add(position, at_us, end)
+
+    def finish(self) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
+        """Count what was passed over, and what consumers are to read and never did."""
+        for event in self._groups.resets:
+            if event.partition in self._acks:
+                position = bisect_left(self._index.history.times_us, event.at_us)
+                self._reads_of(event.partition).add(position, event.at_us, event.offset)
+        for process, partition, end in self._groups.not_read(self._acks):
+            self._reads_of(partition)
+            reading = self._reading(process)
+            if end is not None:
+                reading.is_at(partition, end)
+        return self._found, self._reads
+
+    def _reading(self, process: int) -> "_Reading":
+        name = self._names.get(process, f"process {process}")
+        reading = self._found.get(name)
+        if reading is None:
+            reading = self._found[name] = _Reading(self._index, self._acks)
+        return reading
+
+    def _reads_of(self, partition: str) -> "_Reads":
+        reads = self._reads.get(partition)
+        if reads is None:
+            reads = self._reads[partition] = _Reads()
+        return reads
+
+
+class _Groups:
+    """Who is to read what, and where groups and single consumers are: where they were last, if only by a commit.
+
+    A partition that no member has is the matter of all members of the group that subscribe to its topic.
+    """
+
+    def __init__(self, index: Index, left_out: frozenset[str]) -> None:
+        names = index.evidence.process_names
+        self._settings = {
+            process: settings
+            for process, settings in index.evidence.consumers.items()
+            if names[process] not in left_out
+        }
+        self._assigned: dict[int, tuple[str, ...]] = {}
+        self._ends: dict[tuple[str, str], int] = {}
+        clients = {names[process]: process for process in self._settings}
+        self.resets = [
+            event
+            for _, event in index.events(OffsetReset)
+            if event.client in clients and event.offset > event.position
+        ]
+        for event in self.resets:
+            self._ends[self._reader(clients[event.client]), event.partition] = event.offset
+        # A client that was started again is another process, and the one before has nothing more to read.
+        self._last = frozenset(clients.values())
+
+    def _reader(self, process: int) -> str:
+        settings = self._settings[process]
+        return f"group {settings.group}" if settings.group else settings.name
+
+    def move(self, process: int, partition: str, offset: int) -> None:
+        if process in self._settings:
+            self._ends[self._reader(process), partition] = offset
+
+    def assign(self, process: int, partitions: Iterable[str]) -> None:
+        self._assigned[process] = tuple(partitions)
+
+    def not_read(self, acks: Mapping[str, "_Acks"]) -> Iterator[tuple[int, str, int | None]]:
+        """Yield consumers with the partitions that they are to read, and where they are in these: None where nothing tells."""
+        owned = {
+            (settings.group, partition)
+            for process, settings in self._settings.items()
+            if process in self._last
+            for partition in self._assigned.get(process, ())
+        }
+        for process in sorted(self._last):
+            settings = self._settings[process]
+            for partition, acked in acks.items():
+                is_elsewhere = settings.group and (settings.group, partition) in owned
+                is_own = partition in self._assigned.get(process, ())
+                if settings.is_to_read(partition) and (is_own or not is_elsewhere):
+                    begin = None if settings.offset_reset == LATEST else acked.begin
+                    yield process, partition, self._ends.get((self._reader(process), partition), begin)
 
 
 def _polled(value: Iterable[Any]) -> Iterator[tuple[str, Sequence[tuple[int, str]]]]:
@@ -332,6 +433,7 @@ class _Acks:
         acks = [(records.completed[row], records.offset(row)) for row in rows]
         known = sorted([(position, offset) for position, offset in acks if offset is not None])
         self._positions = array("q", [position for position, _ in known])
+        self.begin = min((offset for _, offset in known), default=0)
         # Offsets of a history may be longer than any column.
         self._ends = list(accumulate([offset + 1 for _, offset in known], max))
 
@@ -368,6 +470,10 @@ class _Reading:
             if not seen[row] and records.outcomes[row] != NEVER_SENT:
                 self.latencies_us.append(at_us - history.times_us[records.invoked[row]])
             seen[row] = True
+
+    def is_at(self, partition: str, end: int) -> None:
+        """Take a partition that it has never polled, or has given up, for one that it is to read from an offset on."""
+        self._ends.setdefault(partition, end)
 
     def keep(self, partitions: Iterable[str]) -> None:
         """Forget where it was in partitions that it does not read any more."""

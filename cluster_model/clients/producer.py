@@ -69,6 +69,9 @@ class Producer:
         self._waiting: dict[str, None] = {}
         self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
+        # Of the mutant `expired-memory-reused` alone: the request that carries a batch; and of batches that have expired meanwhile, since when.
+        self._carried_by: dict[ProducerBatch, protocol.ProduceRequest] = {}
+        self._given_away: list[tuple[int, str, protocol.ProduceRequest]] = []
         self._sequences = EpochBumps() if behaviours.producer_bumps_epoch else ProducerSequences()
         # What a send is part of: an operation of its own, or a transaction.
         self._operation = SEND
@@ -259,6 +262,8 @@ class Producer:
             self._config.transactional_id,
         )
         connection = self._metadata.connections[leader]
+        if not self._behaviours.expired_memory_kept:
+            self._share_memory(batch, request)
         if self._config.acks == 0:
             connection.send_without_answer(request)
             self._succeed(batch, None)
@@ -293,6 +298,7 @@ class Producer:
                 self._metadata.request_update()
             if response is not None:
                 self._metadata.update_leader(batch.partition, response.current_leaders.get(batch.partition))
+        self._carried_by.pop(batch, None)
         in_flight = self._in_flight[batch.partition]
         if batch in in_flight:
             in_flight.remove(batch)
@@ -448,9 +454,23 @@ class Producer:
                 for batch in [b for b in in_flight if self._is_past_delivery_timeout(b, now_us)]:
                     in_flight.remove(batch)
                     batch.maybe_appended = True
+                    if batch in self._carried_by:
+                        self._given_away.append((now_us, name, self._carried_by.pop(batch)))
                     self._expire(batch)
         self._set_expiry_timer()
         self._run()
+
+    def _share_memory(self, batch: ProducerBatch, request: protocol.ProduceRequest) -> None:
+        """Write a batch over one that expired before this one was begun, whose request may still be on its way (KAFKA-19012).
+
+        A mutant: Kafka 2.8 to 4.1 does that to the part of a request that a full socket has not taken yet.
+        """
+        for place, (since_us, name, carrier) in enumerate(self._given_away):
+            if batch.created_us >= since_us:
+                carrier.batches[name] = batch.record_batch(self._host.skew_us)
+                del self._given_away[place]
+                break
+        self._carried_by[batch] = request
 
     def _expire(self, batch: ProducerBatch) -> None:
         """Report a timeout; a sequence that was sent is unresolved until the others are answered."""

@@ -202,6 +202,7 @@ def test_what_has_been_repaired_since_the_default_release() -> None:
         "isr_expansion_checks_registration": True,
         "maximal_isr": True,
         "next_transaction_verified": True,
+        "static_leader_skips_assignment": True,
         "transaction_verification": True,
         "transactional_commits_verified": True,
         "transactions_v2": True,

@@ -1,6 +1,7 @@
 """Anomalies of records: lost, unseen, twice, at the offset of another, read too early."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from tests.properties.correct_log import History
 from tests.properties.planting import (
@@ -202,3 +203,33 @@ def plant_precommitted_read(history: History, draw: Draw) -> Planted:
     )
     add_poll(operation, draw, key, recording.order[key][recording.places[key, value]])
     return planted(recording, [key], [value], each=True)
+
+
+def plant_misrouted(history: History, draw: Draw) -> Planted:
+    """A record that was sent to one key is read in another, whether it is read where it belongs or not.
+
+    Values are spelled out with their keys first: where two keys have the same one, a value does not tell records apart.
+    """
+    copy = prepare(history, draw).history
+    for line in copy:
+        for micro in line.get("value") or ():
+            if isinstance(micro, list):
+                _spell_out(micro)
+    recording = Recording(copy)
+    process = recording.fresh_process()
+    value = draw(sorted(str(value) for _, value in recording.sender))
+    own = send_lines(process, PLANTED, "own", 3)
+    weave(
+        recording.history, draw, own, read_lines(process + 1, PLANTED, [(draw(range(3)), value), (3, "own")])
+    )
+    return planted(recording, [PLANTED], [value], each=True)
+
+
+def _spell_out(micro: list[Any]) -> None:
+    if micro[0] == "send" and isinstance(micro[2], list):
+        micro[2][1] = f"{micro[1]}/{micro[2][1]}"
+    elif micro[0] == "send":
+        micro[2] = f"{micro[1]}/{micro[2]}"
+    elif micro[0] == "poll" and len(micro) > 1:
+        for key, pairs in micro[1].items():
+            pairs[:] = [[offset, f"{key}/{value}"] for offset, value in pairs]

@@ -132,6 +132,16 @@ def plant_unseen(cluster: CorrectCluster, draw: Draw) -> Evidence:
     return evidence
 
 
+def plant_misrouted(cluster: CorrectCluster, draw: Draw) -> Evidence:
+    value, run = draw(st.sampled_from(acked_values(cluster))), cluster.run
+    if draw(st.booleans()):
+        run.poll((draw(st.integers(0, 3)), value), partition="t-1")
+    else:
+        for broker in BROKERS:
+            run.append(broker, value, partition="t-1")
+    return run.evidence()
+
+
 def plant_read_above_hw(cluster: CorrectCluster, draw: Draw) -> Evidence:
     broker = draw(st.sampled_from(BROKERS))
     end = cluster.hw("t-0", broker) + draw(st.integers(1, 3))
@@ -165,6 +175,7 @@ PLANTS: dict[str, Callable[[CorrectCluster, Draw], Evidence]] = {
     "nonmonotonic-send": plant_nonmonotonic_send,
     "inconsistent-offsets": plant_inconsistent_offset,
     "unseen": plant_unseen,
+    "misrouted": plant_misrouted,
     "read-above-hw": plant_read_above_hw,
     "log-divergence": plant_log_divergence,
     "two-leaders": plant_two_leaders,
@@ -181,7 +192,7 @@ NEED_A_RUN = {
     *("torn-transaction", "unasked-commit", "fenced-write", "read-above-lso", "hanging-transaction"),
     *("lso-stands-still", "offset-regression"),
     # What applications made of it: test_effect_rules.py.
-    *("lost-effect", "doubled-effect", "rebalance-skip"),
+    *("lost-effect", "doubled-effect", "rebalance-skip", "unconsumed"),
 }
 """They judge what only a run has, and are planted in runs."""
 

@@ -16,6 +16,21 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: {expect: {not_acked: m1, replicas: {t-0: {0: {log: [m0]}}}}}
         """,
+    # A request waits for a leader that is paused when its batch expires, and has the next one's records when that wakes.
+    "expired-memory-reused": """
+        settings: {acks: all, retry.backoff.ms: 3s, request.timeout.ms: 10s, delivery.timeout.ms: 11s}
+        cluster: {brokers: 2, topics: [{name: t, assignment: [[0]]}, {name: u, assignment: [[1]]}]}
+        script:
+          - at: 1s
+            do: [{network_ack_loss: {client: producer-0, broker: 0, count: 1}}, {send: {value: a, partition: t-0}}]
+          - after: 1s
+            do: {broker_pause: {broker: 0, duration: 11500ms}}
+          - at: 12500ms
+            do: {send: {value: b, partition: u-0}}
+          - when: {acked: b}
+          - at: 20s
+            do: {expect: {replicas: {u-0: {1: {log: [b]}}}}}
+        """,
     # Both are in the log when the answers get lost, and the older one is sent again first.
     "dedup-window-of-one": """
         settings: {acks: all, enable.idempotence: true}

@@ -21,20 +21,46 @@ def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
 
 def promised_to_consumer(spec: ConsumerSpec, config: ConsumerConfig) -> ConsumerSettings:
     """Return what a consumer is promised. One that is assigned its partitions is no member of its group."""
-    return _promised_to_reader(spec.name, "" if spec.partitions else spec.group, config)
+    group = "" if spec.partitions else spec.group
+    return _promised_to_reader(spec.name, group, config, spec.topics, spec.partitions)
 
 
 def promised_to_consumer_of(spec: ApplicationSpec, release: str) -> ConsumerSettings:
     """Return what the consumer of an application is promised."""
-    return _promised_to_reader(spec.name, spec.group, consumer_config(release, spec.consumer_settings()))
+    config = consumer_config(release, spec.consumer_settings())
+    return _promised_to_reader(spec.name, spec.group, config, (spec.source,))
 
 
-def _promised_to_reader(name: str, group: str, config: ConsumerConfig) -> ConsumerSettings:
+def _promised_to_reader(
+    name: str, group: str, config: ConsumerConfig, topics: tuple[str, ...], partitions: tuple[str, ...] = ()
+) -> ConsumerSettings:
     return ConsumerSettings(
         name=name,
         read_committed=config.isolation_level == READ_COMMITTED,
         group=group,
         offset_reset=config.auto_offset_reset,
+        topics=topics,
+        partitions=partitions,
+        patience_us=_patience_us(config),
+        rebalance_us=config.max_poll_interval_us,
+    )
+
+
+def _patience_us(config: ConsumerConfig) -> int:
+    """Return how long a group may take to read on: the sum of all that can follow one another.
+
+    - ``metadata.max.age.ms``: a leader of the group sees new partitions, and a member that they have other leaders.
+    - ``session.timeout.ms`` and ``heartbeat.interval.ms``: the coordinator drops a member that is gone, and the others
+      hear of it.
+    - ``request.timeout.ms``, three times: to find the coordinator, to ask for offsets, to fetch.
+    - ``auto.commit.interval.ms``: members commit before they give partitions up.
+    """
+    return (
+        config.metadata_max_age_us
+        + config.session_timeout_us
+        + config.heartbeat_interval_us
+        + 3 * config.request_timeout_us
+        + config.auto_commit_interval_us
     )
 
 

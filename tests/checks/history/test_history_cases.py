@@ -285,3 +285,26 @@ def test_what_the_same_process_sent_before_may_be_read() -> None:
 
 def test_the_same_value_of_another_key_is_not_its_own() -> None:
     assert found(ok(0, send("t", "a", 0), poll("u", (0, "a"))), ok(1, poll("t", (0, "a")))) == {}
+
+
+# Records in partitions that they were not sent to
+
+
+@pytest.mark.parametrize("type_", ["ok", "fail", "info"])
+def test_a_record_that_is_read_where_nobody_sent_it_is_misrouted(type_: str) -> None:
+    sends = ok(1, send("t", "a", 0)), ok(1, send("u", "b", 1))
+    polls = ok(2, poll("t", (0, "a"))), ok(3, poll("u", (1, "b")))
+    assert found(*sends, operation(4, type_, poll("u", (0, "a"))), *polls) == {"misrouted": [("u", "a")]}
+
+
+def test_a_partition_whose_producers_were_not_recorded_has_no_misrouted_records() -> None:
+    assert found(ok(1, send("t", "a", 0)), ok(2, poll("t", (0, "a"))), ok(3, poll("u", (0, "a")))) == {}
+
+
+def test_a_record_of_a_producer_that_was_not_recorded_is_not_misrouted() -> None:
+    assert found(ok(1, send("t", "a", 0)), ok(2, poll("t", (0, "a"))), ok(3, poll("u", (0, "b")))) == {}
+
+
+def test_where_two_partitions_have_one_value_it_does_not_tell_records_apart() -> None:
+    counted = (ok(1, send("t", 0, 0), send("u", 0, 0)), ok(1, send("t", 1, 1)))
+    assert found(*counted, ok(2, poll("t", (0, 0), (1, 1))), ok(3, poll("u", (0, 0), (1, 1)))) == {}

@@ -147,8 +147,8 @@ def test_two_sends_at_one_offset_are_not_in_order() -> None:
 
 def test_sends_of_other_processes_and_keys_are_not_in_a_row() -> None:
     assert found(READ, ok(0, send("t", "b", 1)), ok(1, send("t", "a", 0))) == {}
-    other = ok(ALL, poll("u", (0, "a")))
-    assert found(READ, other, ok(0, send("t", "b", 1)), ok(0, send("u", "a", 0))) == {}
+    other = ok(ALL, poll("u", (0, "d")))
+    assert found(READ, other, ok(0, send("t", "b", 1)), ok(0, send("u", "d", 0))) == {}
 
 
 def test_a_process_may_leave_out_records_of_others() -> None:

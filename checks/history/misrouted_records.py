@@ -1,0 +1,109 @@
+"""Records that were read in a partition to which nobody sent them: misrouted.
+
+Kafka's Java producer did that up to 4.1.1 (KAFKA-19012): the memory of a batch that had expired was given to a batch
+for another partition while the request was still being written. The broker cannot notice it, because the checksum of
+a batch says nothing of its topic.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from harrow.checks.finding import Finding
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import NEVER_SENT, UNKNOWN, Value
+from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.witness import numbers, polled, sent, shown
+from harrow.checks.link import RecordValue, claim
+from harrow.cluster_model.events import PartitionName
+
+
+@claim("sent-elsewhere")
+def was_sent_elsewhere(*, value: RecordValue, here: PartitionName, there: PartitionName) -> str:
+    """A record stands in a partition, and was sent to another one."""
+    return f"{shown(value)} was sent to {there}, and nobody sent it to {here}"
+
+
+def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Finding]:
+    """Find records that were polled in a partition to which they were not sent, but to another one.
+
+    A value that was sent to no partition belongs to a producer outside the history. Unless the history *is_complete*,
+    such a producer may also have sent a value that somebody else sent to another partition. So nothing counts in a
+    partition to which the history has no sends at all, nor where any value was sent to two partitions: values are
+    counted by partition then, as in Jepsen's workload.
+    """
+    history = orders.history
+    strangers = {
+        name: rows
+        for name in history.partitions
+        if (is_complete or _has_sends(history, name)) and (rows := _polled_but_not_sent(history, name))
+    }
+    if not strangers or (not is_complete and _values_repeat(history)):
+        return
+    for name, rows in strangers.items():
+        yield from _misrouted(history, name, rows)
+
+
+def sent_elsewhere(history: HistoryIndex, partition: str, value: Value) -> tuple[str, int] | None:
+    """Return the partition to which a value was sent and the row of the send, None if that was *partition* or nobody sent it."""
+    here = history.partitions.get(partition)
+    if here is not None and history.sends_of(here, value):
+        return None
+    for name, known in history.partitions.items():
+        rows = history.sends_of(known, value)
+        if rows:
+            return name, rows[0]
+    return None
+
+
+def _has_sends(history: HistoryIndex, name: str) -> bool:
+    partition = history.partitions[name]
+    return bool(partition.acked or partition.failed or partition.unsure)
+
+
+def _polled_but_not_sent(history: HistoryIndex, name: str) -> list[int]:
+    """Return the rows of what was polled in a partition and never sent to it."""
+    partition, records = history.partitions[name], history.records
+    return [
+        row
+        for row in dict.fromkeys((*partition.polled, *partition.polled_in_vain))
+        if records.outcomes[row] == NEVER_SENT and not history.sends_of(partition, records.values[row])
+    ]
+
+
+def _values_repeat(history: HistoryIndex) -> bool:
+    """Return whether any value was sent to two partitions."""
+    outcomes = history.records.outcomes
+    sent = Counter(
+        value
+        for partition in history.partitions.values()
+        for value, row in partition.rows.items()
+        if outcomes[row] != NEVER_SENT
+    )
+    return any(count > 1 for count in sent.values())
+
+
+def _misrouted(history: HistoryIndex, name: str, rows: list[int]) -> Iterator[Finding]:
+    records = history.records
+    for row in rows:
+        value = records.values[row]
+        elsewhere = sent_elsewhere(history, name, value)
+        if elsewhere is None:
+            continue
+        place, send = elsewhere
+        position = records.polled_by[row]
+        if position == UNKNOWN:
+            position = history.partitions[name].polled_in_vain[row]
+        yield Finding(
+            partition=name,
+            offset=records.polled_at[row],
+            value=value,
+            chain=(
+                sent(history, send),
+                polled(history, position, row),
+                was_sent_elsewhere.conclude(value=value, here=name, there=place),
+            ),
+            details=(
+                ("sent_to", place),
+                ("operations", numbers(history, records.invoked[send], position)),
+            ),
+        )

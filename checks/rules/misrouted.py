@@ -1,0 +1,73 @@
+"""misrouted: a record stands in a partition that it was not sent to."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from harrow.checks import promise
+from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.requests import tell_sent
+from harrow.checks.causes.story import Story
+from harrow.checks.finding import Finding
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.history.misrouted_records import misrouted_records, sent_elsewhere, was_sent_elsewhere
+from harrow.checks.history.records import Value
+from harrow.checks.index import Index
+from harrow.checks.link import Link
+from harrow.checks.permission import Promise
+from harrow.checks.prevention import by_behaviour
+from harrow.checks.rule import Rule
+
+_BEHAVIOURS: Final = ("expired_memory_kept",)
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Find records that were polled, or stand in the last leader's log, where nobody sent them.
+
+    A run has all sends in its history, so a value tells records apart even if it was also sent to other partitions.
+    """
+    for finding in misrouted_records(index.orders, is_complete=True):
+        assert finding.value is not None, "it was polled"
+        chain = _chain(index, finding.partition, finding.value, dict(finding.details)["sent_to"])
+        prevented_by = by_behaviour(index.evidence, _BEHAVIOURS)
+        yield replace(finding, chain=chain, prevented_by=prevented_by)
+    for partition in index.logs:
+        known = index.history.partitions.get(partition)
+        values = {} if known is None else known.rows
+        for offset, value in enumerate(index.last_log(partition)):
+            if value is not None and value not in values:
+                elsewhere = sent_elsewhere(index.history, partition, value)
+                if elsewhere is not None:
+                    yield Finding(
+                        partition=partition,
+                        offset=offset,
+                        value=value,
+                        chain=_chain(index, partition, value, elsewhere[0]),
+                        permitted_by=None,
+                        prevented_by=by_behaviour(index.evidence, _BEHAVIOURS),
+                        details=(("sent_to", elsewhere[0]),),
+                    )
+
+
+def _chain(index: Index, partition: str, value: Value, sent_to: str) -> tuple[Link, ...]:
+    """Tell who sent a record, and which leader appended it where nobody sent it."""
+    story = Story(index, partition)
+    for send in index.sends_of(sent_to, value)[:1]:
+        tell_sent(story, send, index.evidence.process_names[send.process])
+    for copy in [copy for copy in story.copies(value) if not copy.is_copy][:1]:
+        tell_stored(story, copy, with_producer=copy.producer_id >= 0)
+    return story.chain(was_sent_elsewhere.conclude(value=value, here=partition, there=sent_to))
+
+
+RULE: Final = Rule(
+    name=promise.MISROUTED,
+    definition=(
+        "A record was polled from a partition, or stands in its log, to which nobody sent it; it was sent to another one. "
+        f"In a history alone: {ANOMALIES[promise.MISROUTED].definition}"
+    ),
+    source="ProducerRecord (topic and partition to which a record is sent); KAFKA-19012 (Java clients 2.8.0 to 4.1.1).",
+    promise=Promise(promised_by=(promise.ADDRESSED,)),
+    find=find,
+    verb="delivered to the wrong partition",
+)
+"""What a run tells beyond the history: which leader appended the record, and what stands in logs that nobody read."""

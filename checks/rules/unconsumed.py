@@ -1,0 +1,359 @@
+"""unconsumed: a group whose members run leaves acked records unread although nothing keeps it from them.
+
+For groups what `unavailable` is for brokers. The cluster is whole and the group is at rest, and still a partition
+of a topic that it subscribes to has acked records behind the group's position. Either no member has the partition,
+or the member that has it waits in poll. KAFKA-13435 is such a flaw: a static member that led its group comes back,
+and nobody looks for new partitions any more.
+
+A group is given time from the last thing that may have disturbed it: a fault or its end, anything that happened to
+a broker or a leader, a rebalance, a poll of the member that has the partition. After that it has to read on within
+the timeouts of its members, which are added up in `ConsumerSettings.patience_us`. A run that ends before that time
+is over accuses nobody.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from harrow.checks import promise
+from harrow.checks.causes import compaction
+from harrow.checks.causes.catalogue import damaged_on_leader
+from harrow.checks.causes.effects import application_died, group_committed
+from harrow.checks.causes.links import chosen
+from harrow.checks.causes.loss import Cause
+from harrow.checks.causes.story import END, Story, seconds
+from harrow.checks.evidence import ConsumerSettings, Evidence
+from harrow.checks.finding import Finding
+from harrow.checks.group_work import GroupPartition
+from harrow.checks.history.records import SendRecord
+from harrow.checks.index import Index
+from harrow.checks.link import cause, claim, link
+from harrow.checks.permission import Permission, Promise
+from harrow.checks.prevention import EARLIEST_RESET, by_behaviour
+from harrow.checks.rule import Rule
+from harrow.cluster_model import events
+from harrow.cluster_model.clients.consumer import EARLIEST, LATEST
+from harrow.cluster_model.coordinators.groups.group import STABLE
+from harrow.cluster_model.coordinators.protocol import NO_OFFSET_COMMITTED
+from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
+from harrow.cluster_model.history import ASSIGN, OK, columns_of
+from harrow.cluster_model.settings import AUTO_OFFSET_RESET
+from harrow.cluster_model.trace import TraceLine
+
+_NO_POSITION: Final = f"{AUTO_OFFSET_RESET}=none"
+_BEHAVIOURS: Final = ("static_leader_skips_assignment", "static_rejoin_rebalances", "syncs_expire")
+
+_DISTURBANCES: Final = (
+    *(events.FaultStruck, events.FaultEnded, events.MessageRuleApplied, events.ClockStepped),
+    *(events.BrokerStarted, events.BrokerStopped, events.BrokerPaused, events.BrokerResumed),
+    *(events.BrokerRegistered, events.SessionExpired, events.ControllerElected),
+    *(events.ReplicasAssigned, events.LeaderElected, events.BecameLeader, events.BecameFollower),
+    *(events.LogDirFailed, events.RequestQueueFull, events.ClientThrottled),
+    *(events.GroupStateChanged, events.PartitionsAssigned, events.PartitionsRevoked),
+    *(events.MembershipLost, events.CommitFailed, events.ClientStopped, events.ApplicationEnded),
+    *(events.TransactionMarkerWritten, events.OffsetReset),
+)
+"""What may keep a group from reading for a while. Whatever it was about, it counts: a group that is slow for it is not stuck."""
+
+
+@link("assigned-partitions", events.PartitionsAssigned)
+def assigned_partitions(*, partitions: events.Texts, generation: events.Number) -> str:
+    """A member was given partitions."""
+    return f"was assigned {', '.join(partitions) or 'nothing'} (generation {generation})"
+
+
+@claim("not-consumed")
+def not_consumed(
+    *, group: events.Text, records: events.Number, offset: events.Offset, after_us: events.Number
+) -> str:
+    """A group had not read on."""
+    which = f"{records} acked records" if records > 1 else "1 acked record"
+    return f"{seconds(after_us)} later group {group} had not read {which} from offset {offset} on"
+
+
+@cause("assigned-to-no-member")
+def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text) -> str:
+    """Nobody was to read the partition."""
+    return f"no member of group {group} had {partition}, although they subscribe to its topic"
+
+
+@cause("member-does-not-read")
+def member_does_not_read(*, partition: events.PartitionName, member: events.Text) -> str:
+    """The member that was to read the partition got nothing of it."""
+    return f"{member} had {partition}, and its polls returned nothing of it"
+
+
+@cause("no-position")
+def no_position(*, member: events.Text) -> str:
+    """A consumer is to begin nowhere where its group has committed nothing."""
+    return f"nothing was committed, and {member} does not begin by itself ({_NO_POSITION})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The members of a group that run at the end of a run, by process; which partitions each of them has."""
+
+    name: str
+    members: dict[int, ConsumerSettings]
+    owned: dict[int, tuple[str, ...]]
+    is_stable: bool
+
+    def owner(self, partition: str) -> int | None:
+        return next((process for process, owned in self.owned.items() if partition in owned), None)
+
+    @property
+    def patience_us(self) -> int:
+        rebalance_us = 0 if self.is_stable else max(member.rebalance_us for member in self.members.values())
+        return rebalance_us + max(member.patience_us for member in self.members.values())
+
+
+def find(index: Index) -> Iterator[Finding]:
+    """Look at each partition that groups with running members are to read."""
+    groups = _running(index)
+    if not groups:
+        return
+    end_us = index.history.times_us[-1]
+    quiet_us = _last_disturbance(index)
+    for group in groups:
+        for partition in index.acked:
+            is_read = any(member.is_to_read(partition) for member in group.members.values())
+            if is_read and partition in index.evidence.read_back:
+                finding = _stalled(index, group, partition, quiet_us, end_us)
+                if finding is not None:
+                    yield finding
+
+
+def _running(index: Index) -> list[_Group]:
+    """Return the groups that have running members at the end of a run."""
+    settings = {
+        process: member
+        for process, member in index.evidence.consumers.items()
+        if member.group and member.patience_us
+    }
+    owned: dict[int, tuple[int, tuple[str, ...]]] = {}
+    for _, processes, types, fs, values, times_us, _ in (
+        columns_of(index.evidence.operations) if settings else ()
+    ):
+        for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
+            if f == ASSIGN and type_ == OK and process in settings:
+                owned[process] = at_us, tuple(value)
+    ends: Sequence[TraceLine[events.ClientStopped | events.MembershipLost | events.ApplicationEnded]]
+    ends = index.events(events.ClientStopped, events.MembershipLost, events.ApplicationEnded)
+    gone = {event.client: event.at_us for _, event in ends}
+    latest = {settings[process].name: process for process in sorted(owned)}
+    members = {
+        process: settings[process]
+        for name, process in latest.items()
+        if owned[process][0] > gone.get(name, -1)
+    }
+    states = {event.group: event.state for _, event in index.events(events.GroupStateChanged)}
+    return [
+        _Group(
+            name,
+            {process: member for process, member in members.items() if member.group == name},
+            {process: owned[process][1] for process, member in members.items() if member.group == name},
+            states.get(name, STABLE) == STABLE,
+        )
+        for name in dict.fromkeys(member.group for member in members.values())
+    ]
+
+
+def _last_disturbance(index: Index) -> int:
+    """Return when something last happened that may have kept a group from reading.
+
+    A fault that struck and has not ended is over when everything is healed.
+    """
+    last_us = max((event.at_us for _, event in index.events(*_DISTURBANCES)), default=0)
+    open_strikes = {event.strike for _, event in index.events(events.FaultStruck)}
+    open_strikes -= {event.strike for _, event in index.events(events.FaultEnded)}
+    healed = [event.at_us for _, event in index.events(events.Healed, events.CoreHealed)]
+    return max(last_us, *healed) if open_strikes and healed else last_us
+
+
+def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us: int) -> Finding | None:
+    """Return what a group has not read for longer than it may take, None if it does read or the run ends before that."""
+    done = index.group_work.partitions.get(group.name, {}).get(partition) or GroupPartition()
+    position = _position(index, group, partition, done)
+    if position is None:
+        return None
+    owed = _owed(index, partition, position)
+    owner = group.owner(partition)
+    since_us = max(
+        quiet_us,
+        *(send.completed_us or 0 for send in owed[:1]),
+        *(poll.at_us for poll in done.polls[-1:]),
+        0 if owner is None else _last_poll(index, owner),
+    )
+    if not owed or end_us - since_us <= group.patience_us:
+        return None
+    return _finding(index, group, partition, done, owed, end_us - since_us)
+
+
+def _position(index: Index, group: _Group, partition: str, done: GroupPartition) -> int | None:
+    """Return from where on a group has still to read a partition, None where nothing tells."""
+    names = index.group_work.members(group.name)
+    resets = [
+        event.offset
+        for _, event in index.events(events.OffsetReset, partition=partition)
+        if event.client in names
+    ]
+    ends = [*(poll.last + 1 for poll in done.polls), *(commit.offset for commit in done.commits), *resets]
+    if ends:
+        return max(ends)
+    policies = {member.offset_reset for member in group.members.values()}
+    return None if LATEST in policies else 0
+
+
+def _owed(index: Index, partition: str, position: int) -> list[SendRecord]:
+    """Return the acked sends from a position on that consumers can read, in the order of their offsets."""
+    known = index.history.partitions[partition]
+    records, there = index.history.records, index.group_work.records_of(partition)
+    held_up = index.evidence.held_up.get(partition, END)
+    offsets = {
+        offset: row
+        for row in known.acked
+        if (offset := records.offset(row)) is not None and position <= offset < held_up
+    }
+    return [
+        index.history.send(partition, row)
+        for offset, row in sorted(offsets.items())
+        if there.get(offset) == records.values[row]
+        and not compaction.is_superseded(index, partition, records.values[row], offset)
+    ]
+
+
+def _last_poll(index: Index, process: int) -> int:
+    """Return when a poll of a process last returned something, of any partition."""
+    group = index.evidence.consumers[process].group
+    return max(
+        (
+            poll.at_us
+            for work in index.group_work.partitions.get(group, {}).values()
+            for poll in work.polls
+            if poll.process == process
+        ),
+        default=0,
+    )
+
+
+def _finding(
+    index: Index,
+    group: _Group,
+    partition: str,
+    done: GroupPartition,
+    owed: Sequence[SendRecord],
+    after_us: int,
+) -> Finding:
+    story = Story(index, partition)
+    first = owed[0]
+    names = {index.group_work.client(process) for process in group.members}
+    _tell_members(story, names)
+    for number, event in story.elections[:1]:
+        choice = chosen(event.at_us, event.controller, leader=event.leader, leader_epoch=event.leader_epoch)
+        story.tell(number, choice, decides=True)
+    for commit in done.commits[-1:]:
+        told = group_committed(commit.at_us, index.group_work.client(commit.process), offset=commit.offset)
+        story.tell(story.start(commit.at_us), told)
+    assert first.offset is not None, "acked sends without an offset are not owed"
+    claimed = not_consumed.conclude(
+        group=group.name, records=len(owed), offset=first.offset, after_us=after_us
+    )
+    why = _cause(story, group, first.offset)
+    return Finding(
+        partition=partition,
+        offset=first.offset,
+        value=first.value,
+        chain=story.chain(*why.links, claimed),
+        permitted_by=why.permitted_by,
+        prevented_by=why.prevented_by,
+        details=(("group", group.name), ("records", len(owed)), ("after_us", after_us)),
+    )
+
+
+def _tell_members(story: Story, names: set[str]) -> None:
+    """Tell which of the members of today died before, and what each of them was assigned last."""
+    assigned = [line for line in story.index.events(events.PartitionsAssigned) if line.event.client in names]
+    latest = {line.event.client: line for line in assigned}
+    for number, event in latest.values():
+        told = assigned_partitions(
+            event.at_us, event.client, partitions=event.partitions, generation=event.generation
+        )
+        story.tell(number, told, decides=True)
+    for number, stop in story.index.events(events.ClientStopped):
+        if stop.client in names:
+            story.tell(number, application_died(stop.at_us, stop.client))
+
+
+def _cause(story: Story, group: _Group, offset: int) -> Cause:
+    index, partition = story.index, story.partition
+    fixes = by_behaviour(index.evidence, _BEHAVIOURS)
+    owner = group.owner(partition)
+    if owner is None:
+        because = assigned_to_no_member.conclude(partition=partition, group=group.name)
+        return Cause((because,), None, fixes)
+    member = index.group_work.client(owner)
+    for _, corrupt in story.events(events.CorruptBatchFetched):
+        if corrupt.receiver == member and corrupt.offset <= offset:
+            return _by_damage(story, corrupt)
+    if group.members[owner].offset_reset not in (EARLIEST, LATEST) and _has_no_position(story, member):
+        because = no_position.conclude(member=member)
+        return Cause((because,), _NO_POSITION, (EARLIEST_RESET,))
+    return Cause((member_does_not_read.conclude(partition=partition, member=member),), None, fixes)
+
+
+def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:
+    """Return that a consumer stays before a batch that the leader's disk has damaged."""
+    whole = [
+        copy for copy in story.copies_at(corrupt.offset) if copy.removed is None and copy.damaged is None
+    ]
+    value = story.index.standing_at(story.partition, corrupt.offset)
+    because = damaged_on_leader.conclude(
+        leader=corrupt.broker,
+        value="" if value is None else value,
+        having=tuple(sorted({copy.broker for copy in whole if copy.broker != corrupt.broker})),
+    )
+    return Cause((because,), promise.DISK_FAILURE)
+
+
+def _has_no_position(story: Story, member: str) -> bool:
+    """Return whether a consumer found nothing committed, or nothing in the log where it is."""
+    return any(
+        event.client == member and event.offset == NO_OFFSET_COMMITTED
+        for _, event in story.events(events.GroupOffsetFound)
+    ) or any(
+        event.sender == member and event.error == OFFSET_OUT_OF_RANGE
+        for _, event in story.events(events.RequestRejected)
+    )
+
+
+def _held_to(evidence: Evidence) -> str:
+    has_group = any(settings.group for settings in evidence.consumers.values())
+    return promise.SUBSCRIBED if has_group else "nothing (no group)"
+
+
+RULE: Final = Rule(
+    name=promise.UNCONSUMED,
+    definition=(
+        "The cluster was whole and the members of a group ran, and longer than their timeouts explain the group read nothing "
+        "of a partition of its topics that had acked records behind its position: no member had the partition, or the one that "
+        "had it waited in poll. A run that ends before the timeouts are over accuses nobody."
+    ),
+    source=(
+        "KafkaConsumer (subscribe: the partitions of the topics are assigned to the members of the group); "
+        "ConsumerCoordinator.onLeaderElected, rejoinNeededOrPending (changed metadata makes the leader assign again); KAFKA-13435."
+    ),
+    promise=Promise(
+        promised_by=(promise.SUBSCRIBED,),
+        permissions=(
+            Permission(
+                setting=_NO_POSITION,
+                when="when the group has committed nothing, or nothing is in the log where it is",
+                prevented_by=(EARLIEST_RESET,),
+            ),
+            promise.BY_DAMAGED_LEADER,
+        ),
+        in_run=_held_to,
+    ),
+    find=find,
+    verb="left unread",
+)

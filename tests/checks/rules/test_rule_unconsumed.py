@@ -1,0 +1,187 @@
+"""unconsumed: a group at rest leaves acked records unread, and when nothing is held against it."""
+
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.record.phrases import sentence
+from harrow.checks.evidence import ConsumerSettings
+from harrow.checks.finding import HELD, PERMITTED, VIOLATED, RuleResult
+from tests.checks.evidence_builder import PARTITION, RunBuilder
+
+PATIENCE = 60
+"""In seconds: how long the members of the group may take."""
+
+
+class GroupRun:
+    """A group with one member, and a record that was acked in the third second."""
+
+    def __init__(self, *owned: str, **settings: Any) -> None:
+        self.run = RunBuilder()
+        self.run.elect(0, 0, (0, 1))
+        self.producer = self.run.producer()
+        self.member = self.run.history.new_process("c")
+        given = {"offset_reset": "earliest", "topics": ("t",), **settings}
+        self.run.consumers[self.member] = ConsumerSettings(
+            name="c",
+            read_committed=False,
+            group="g",
+            patience_us=PATIENCE * 1_000_000,
+            rebalance_us=300_000_000,
+            **given,
+        )
+        self.run.at(1)
+        self.run.history.subscribed(self.member, (PARTITION,), self.run.now_us)
+        self.assign(*owned)
+        self.run.at(2)
+        self.run.write(self.producer, "m0", 0, 1)
+
+    def assign(self, *owned: str) -> None:
+        self.run.history.assigned(self.member, owned, self.run.tick())
+        self.run.event("partitions_assigned", client="c", group="g", generation=1, partitions=owned)
+
+    def poll(self, *pairs: tuple[int, str], partition: str = PARTITION) -> None:
+        now_us = self.run.tick()
+        self.run.history.polled(self.member, {partition: list(pairs)}, now_us, now_us)
+
+    def end(self, seconds: float) -> RuleResult:
+        """Read everything back so late, and judge."""
+        self.run.at(seconds)
+        self.run.read_to_end(0)
+        return self.run.judge("unconsumed")
+
+
+def test_a_partition_that_no_member_has_is_left_unread() -> None:
+    result = GroupRun("u-0").end(2 * PATIENCE)
+    (finding,) = result.findings
+    assert (result.status, result.promise, finding.offset, finding.value) == (
+        VIOLATED,
+        "subscribe()",
+        0,
+        "m0",
+    )
+    assert [sentence(link) for link in finding.chain] == [
+        "broker 0, as controller, elected broker 0 (epoch 0)",
+        "c was assigned u-0 (generation 1)",
+        "no member of group g had t-0, although they subscribe to its topic",
+        "117.400s later group g had not read 1 acked record from offset 0 on",
+    ]
+
+
+def test_a_member_that_waits_in_poll_has_to_be_given_what_is_there() -> None:
+    (finding,) = GroupRun(PARTITION).end(2 * PATIENCE).findings
+    assert sentence(finding.chain[-2]) == "c had t-0, and its polls returned nothing of it"
+
+
+def test_a_group_has_the_time_that_its_timeouts_add_up_to() -> None:
+    assert GroupRun("u-0").end(PATIENCE + 2).status == HELD
+    assert GroupRun("u-0").end(PATIENCE + 4).status == VIOLATED
+
+
+def test_what_the_group_has_read_is_not_owed() -> None:
+    group = GroupRun(PARTITION)
+    group.poll((0, "m0"))
+    assert group.end(4 * PATIENCE).status == HELD
+
+
+def test_what_a_member_has_committed_is_not_owed() -> None:
+    group = GroupRun("u-0")
+    group.run.history.committed(group.member, [(PARTITION, 1)], group.run.tick(), "ok")
+    assert group.end(4 * PATIENCE).status == HELD
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("fault_ended", {"fault": "link_slow", "details": (), "strike": 1}),
+        ("broker_started", {"broker": 1}),
+        ("group_state", {"broker": 0, "group": "g", "state": "Stable", "generation": 2, "members": (), "reason": ""}),
+        ("client_throttled", {"broker": 0, "client": "c", "api": "Fetch", "throttle_us": 5}),
+    ],
+)  # fmt: skip
+def test_whatever_may_have_disturbed_the_group_gives_it_time_again(name: str, fields: dict[str, Any]) -> None:
+    group = GroupRun("u-0")
+    group.run.at(1.5 * PATIENCE)
+    group.run.event(name, **fields)
+    assert group.end(2 * PATIENCE).status == HELD
+    assert group.end(3 * PATIENCE).status == VIOLATED
+
+
+def test_a_fault_that_is_never_over_disturbs_until_everything_is_healed() -> None:
+    group = GroupRun("u-0")
+    group.run.event("fault", fault="link_slow", phase="inject", details=(), strike=1)
+    group.run.at(1.5 * PATIENCE)
+    group.run.event("healed")
+    assert group.end(2 * PATIENCE).status == HELD
+    assert group.end(3 * PATIENCE).status == VIOLATED
+
+
+def test_a_group_that_rebalances_has_the_time_for_that_as_well() -> None:
+    group = GroupRun("u-0")
+    group.run.event(
+        "group_state", broker=0, group="g", state="PreparingRebalance", generation=1, members=(), reason=""
+    )
+    assert group.end(300).status == HELD
+    assert group.end(400).status == VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("client_stopped", {"client": "c"}),
+        ("membership_lost", {"client": "c", "group": "g", "reason": "test"}),
+    ],
+)
+def test_nothing_is_owed_to_a_group_without_members(name: str, fields: dict[str, Any]) -> None:
+    group = GroupRun("u-0")
+    group.run.event(name, **fields)
+    assert group.end(4 * PATIENCE).status == HELD
+
+
+def test_a_member_that_is_busy_with_other_partitions_is_not_stuck() -> None:
+    group = GroupRun(PARTITION, "u-0")
+    group.run.at(1.5 * PATIENCE)
+    group.poll((0, "other"), partition="u-0")
+    assert group.end(2 * PATIENCE).status == HELD
+    # Where no member has the partition, it does not matter how busy they are.
+    group = GroupRun("u-0")
+    group.run.at(1.5 * PATIENCE)
+    group.poll((0, "other"), partition="u-0")
+    assert group.end(2 * PATIENCE).status == VIOLATED
+
+
+def test_a_topic_that_the_group_does_not_subscribe_to_is_not_its_matter() -> None:
+    assert GroupRun("u-0", topics=("u",)).end(4 * PATIENCE).status == HELD
+
+
+def test_a_group_that_begins_at_the_end_is_owed_nothing_before_its_first_position() -> None:
+    group = GroupRun(PARTITION, offset_reset="latest")
+    assert group.end(4 * PATIENCE).status == HELD
+    group = GroupRun(PARTITION, offset_reset="latest")
+    group.run.event("offset_reset", client="c", partition=PARTITION, position=-1, offset=0, policy="latest")
+    assert group.end(4 * PATIENCE).status == VIOLATED
+
+
+def test_a_member_without_a_reset_policy_may_begin_nowhere() -> None:
+    group = GroupRun(PARTITION, offset_reset="none")
+    group.run.event("offset_found", client="c", partition=PARTITION, offset=-1)
+    result = group.end(4 * PATIENCE)
+    (finding,) = result.findings
+    assert (result.status, finding.permitted_by) == (PERMITTED, "auto.offset.reset=none")
+
+
+def test_a_batch_that_the_leaders_disk_has_damaged_permits_that_a_member_stays_before_it() -> None:
+    group = GroupRun(PARTITION)
+    group.run.event("corrupt_batch", receiver="c", broker=0, partition=PARTITION, offset=0)
+    result = group.end(4 * PATIENCE)
+    (finding,) = result.findings
+    assert (result.status, finding.permitted_by) == (PERMITTED, "disk failure")
+
+
+def test_a_run_without_groups_is_promised_nothing() -> None:
+    run = RunBuilder()
+    run.elect(0, 0, (0, 1))
+    run.write(run.producer(), "m0", 0, 1)
+    run.read_to_end(0)
+    result = run.judge("unconsumed")
+    assert (result.status, result.promise) == (HELD, "nothing (no group)")

@@ -1,0 +1,41 @@
+"""Compaction that takes a record from one of its offsets is no reason to accuse anybody."""
+
+from typing import Final
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import PERMITTED
+
+SENT_TWICE: Final = """
+name: compacted-duplicate
+kafka: "2.4"
+settings:
+  acks: all
+  min.insync.replicas: 1
+  enable.idempotence: false
+  cleanup.policy: compact
+  segment.bytes: 14
+  min.cleanable.dirty.ratio: 0.1
+  log.cleaner.backoff.ms: 1000
+cluster: {brokers: 2, controller: 1, topics: [{name: t, assignment: [[0]]}]}
+workload: {consumers: [{name: c}]}
+script:
+  - {at: 1s, do: [{send: {value: m0, key: a}}, {send: {value: m1, key: a}}, {send: {value: m2, key: b}}]}
+  - {when: {event: {log_cleaned: {broker: 0}}, acked: [m0, m1, m2]}, after: 3s, do: {disk_loss: {broker: 0}}}
+  - {after: 10s, do: {broker_restart: {broker: 0}}}
+  - {after: 10s, do: [{network_ack_loss: {count: 1}}, {send: {value: x0, key: a}}]}
+  - {when: {consumed: x0, acked: x0}, do: [{send: {value: x2, key: b}}]}
+  - {when: {acked: [x2]}, after: 5s, do: {wait: {}}}
+"""
+"""The only log is lost. Where m0 stood a producer sends x0, and again because the answer is lost; the second one makes the first one go."""
+
+
+def test_a_record_that_was_compacted_for_its_own_duplicate_is_not_lost() -> None:
+    result = run_plan(load_text(SENT_TWICE, "compacted.yaml").plans[0], 0)
+    assert result.verdict.status == PERMITTED
+    reused = result.verdict.rules["inconsistent-offsets"]
+    assert [(finding.offset, finding.permitted_by) for finding in reused.findings] == [
+        (0, "disk failure"),
+        (1, "disk failure"),
+        (2, "disk failure"),
+    ]

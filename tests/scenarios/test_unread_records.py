@@ -1,0 +1,97 @@
+"""Records that a group never reads: because no member has their partition, or because it began behind them."""
+
+from typing import Final
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD, PERMITTED, VIOLATED
+from tests.scenarios.library_plans import library_plans
+
+ADDED_PARTITION: Final = """
+name: latest-on-added-partition
+kafka: "{kafka}"
+demand: [{demand}]
+settings: {{acks: all, group.id: g, offsets.topic.num.partitions: 1}}
+cluster: {{brokers: 3, topics: [{{name: t, partitions: 1, replication_factor: 3}}]}}
+workload:
+  duration: 60s
+  producers: [{{name: p, rate: 10/s, settings: {{metadata.max.age.ms: 2s}}}}]
+  consumers: [{{name: c, settings: {{auto.offset.reset: {reset}, metadata.max.age.ms: 20s{more}}}}}]
+script:
+  - at: {at}
+    do: {{add_partitions: {{topic: t, partitions: 2}}}}
+  - after: 40s
+"""
+"""The producer knows of the new partition before the group does."""
+
+APPLICATION: Final = """
+name: application-on-added-partition
+kafka: "2.8"
+demand: all
+settings: {acks: all, group.id: g, offsets.topic.num.partitions: 1}
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}, {name: out, replication_factor: 3}]}
+workload:
+  duration: 60s
+  producers: [{name: p, rate: 10/s, partitions: [t-0], settings: {metadata.max.age.ms: 2s}}]
+  applications:
+    - name: app
+      from: t
+      to: out
+      delivery: at_least_once
+      consumer: {group.id: g, auto.offset.reset: latest, metadata.max.age.ms: 20s}
+script:
+  - at: 20s
+    do: {add_partitions: {topic: t, partitions: 2}}
+  - after: 40s
+"""
+
+
+def run(text: str, seed: int = 0) -> RunResult:
+    return run_plan(load_text(text, "unread.yaml").plans[0], seed)
+
+
+def added_partition(
+    *, kafka: str = "2.8", demand: str = "", reset: str = "latest", at: str = "20s", more: str = ""
+) -> RunResult:
+    return run(ADDED_PARTITION.format(kafka=kafka, demand=demand, reset=reset, at=at, more=more))
+
+
+def test_what_a_group_passes_over_because_it_begins_at_the_end_of_an_added_partition_is_permitted() -> None:
+    result = proven(added_partition())
+    skipped = result.verdict.rules["rebalance-skip"]
+    assert (result.verdict.status, skipped.status) == (PERMITTED, PERMITTED)
+    assert {finding.permitted_by for finding in skipped.findings} == {"auto.offset.reset=latest"}
+    # The producer has the partition after at most two seconds, the group after at most 20: ten a second, half of them there.
+    assert 80 <= len(skipped.findings) <= 100
+    assert all(way.held for finding in skipped.findings for way in finding.prevented_by)
+
+
+def test_demanded_records_may_not_be_passed_over() -> None:
+    result = added_partition(demand="rebalance-skip")
+    assert result.verdict.rules["rebalance-skip"].status == VIOLATED
+
+
+def test_a_group_that_begins_at_the_beginning_passes_nothing_over() -> None:
+    assert added_partition(demand="rebalance-skip", reset="earliest").verdict.status == HELD
+
+
+@pytest.mark.parametrize(("at", "status"), [("20s", HELD), ("21s", PERMITTED)])
+def test_where_brokers_assign_a_group_is_late_only_by_its_heartbeats(at: str, status: str) -> None:
+    """The member asks every five seconds, so what is added just before that is missed by nobody."""
+    assert added_partition(kafka="4.3", at=at, more=", group.protocol: consumer").verdict.status == status
+
+
+def test_the_effects_of_records_that_an_application_passed_over_are_missing() -> None:
+    result = run(APPLICATION)
+    assert result.verdict.rules["lost-effect"].status == VIOLATED
+
+
+def test_nobody_reads_a_partition_that_no_member_of_a_group_has() -> None:
+    result = proven(run_plan(library_plans()["unread-partition[base]"], 0))
+    (finding,) = result.verdict.rules["unconsumed"].findings
+    assert (finding.partition, finding.offset, dict(finding.details)["records"]) == ("t-1", 0, 15)
+    assert [(way.name, way.held) for way in finding.prevented_by] == [("KIP-814", True)]
