@@ -19,8 +19,9 @@ NOT_RUN: Final = {
             "java -cp 'kafka_2.13-4.4.0/libs/*' PartitionFlaws.java",
             "python reproduce.py re-elected-leader kafka_2.13-4.4.0/libs /tmp/re-elected",
             "python reproduce.py reverted-log-start kafka_2.13-4.4.0/libs /tmp/reverted",
+            "python stuck_isr.py kafka_2.13-3.9.2/libs /tmp/stuck",
         ),
-        "needs the jars of Kafka 4.4.0; tests/live/test_findings.py runs it",
+        "needs the jars of Kafka; tests/live/test_findings.py runs it",
     ),
     "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
 }

@@ -9,20 +9,25 @@ import pytest
 
 from harrow.live_cluster.getting.java import find_java
 from harrow.live_cluster.getting.kafka_cache import default_cache
-from harrow.live_cluster.getting.kafka_release import release_of
+from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, release_of
 from tests.live.conftest import TRIED
 from tests.plain_environment import ROOT
 
 FINDINGS = ROOT / "docs" / "findings"
 RELEASE = "4.4.0"
+WITH_ZOOKEEPER = "3.9.2"
 PATIENCE_S = 900.0
+
+
+def jars_of(release: str, mode: str) -> Path:
+    if {"all", release, f"{release}-{mode}"}.isdisjoint(os.environ.get(TRIED, "").split()):
+        pytest.skip(f"`make live RELEASES={release}` runs it")
+    return default_cache().get(release_of(release))
 
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    if {"all", RELEASE, f"{RELEASE}-kraft"}.isdisjoint(os.environ.get(TRIED, "").split()):
-        pytest.skip(f"`make live RELEASES={RELEASE}` runs it")
-    return default_cache().get(release_of(RELEASE))
+    return jars_of(RELEASE, KRAFT)
 
 
 def test_kafkas_own_class_of_partitions_does_what_the_pages_show(jars: Path) -> None:
@@ -41,9 +46,16 @@ def test_kafkas_own_class_of_partitions_does_what_the_pages_show(jars: Path) -> 
 
 @pytest.mark.parametrize("flaw", ["re-elected-leader", "reverted-log-start"])
 def test_brokers_lose_an_acknowledged_record(flaw: str, jars: Path, tmp_path: Path) -> None:
-    script = str(FINDINGS / "reproduce.py")
+    reproduced("reproduce.py", flaw, str(jars), str(tmp_path / "cluster"))
+
+
+def test_an_isr_in_zookeeper_is_stuck(tmp_path: Path) -> None:
+    reproduced("stuck_isr.py", str(jars_of(WITH_ZOOKEEPER, ZOOKEEPER)), str(tmp_path / "cluster"))
+
+
+def reproduced(script: str, *arguments: str) -> None:
     ended = subprocess.run(
-        [sys.executable, script, flaw, str(jars), str(tmp_path / "cluster")],
+        [sys.executable, str(FINDINGS / script), *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -23,6 +23,7 @@ from harrow.live_cluster.broker_logs.log_lines import (
     RefusalLine,
     TruncationLine,
 )
+from harrow.live_cluster.getting.kafka_release import pinned_releases
 
 RECORDED = Path(__file__).parent / "recorded"
 """A file a release: lines of all of its brokers and controllers, in which acks-1-leader-crash ran, about the partition t-0."""
@@ -41,6 +42,7 @@ def told_in(release: str) -> list[LogLine]:
 
 def test_each_release_that_is_pinned_has_recorded_lines() -> None:
     assert {file.stem for file in RECORDED.glob("*.log")} == set(CUT_BACK)
+    assert {name.removesuffix("-zookeeper") for name in CUT_BACK} == {each.name for each in pinned_releases()}
 
 
 CUT_BACK = {
@@ -56,8 +58,9 @@ CUT_BACK = {
     "3.9.2": LEADER_EPOCH_TRUNCATION,
     "4.0.2": LEADER_EPOCH_TRUNCATION,
     "4.3.1": LEADER_EPOCH_TRUNCATION,
+    "4.4.0": LEADER_EPOCH_TRUNCATION,
 }
-IN_KRAFT = ("3.6.2", "3.9.2", "4.0.2", "4.3.1")
+IN_KRAFT = ("3.6.2", "3.9.2", "4.0.2", "4.3.1", "4.4.0")
 WITH_ZOOKEEPER = tuple(name for name in CUT_BACK if name not in IN_KRAFT)
 
 
