@@ -1,10 +1,11 @@
-"""EDN, the notation of Clojure: a line of it as the values that the same line of JSON would have.
+"""EDN, the notation of Clojure: elements of it as the values that JSON would have.
 
 Jepsen writes its histories so (``history.edn``). Keywords and symbols become strings without their colon, and so do keys of maps;
 lists, vectors and sets become lists, and a tagged element, ``#jepsen.history.Op{...}``, what it tags.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 _TOKEN: Final = re.compile(
@@ -20,6 +21,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _BEGINS: Final = re.compile(rb"\s*(?:#[^\s{]+\s*)?\{\s*:")
+_BEGINS_VECTOR: Final = re.compile(rb"(?:\s|;[^\n]*\n)*[\[(](?:\s|;[^\n]*\n)*(?:#[^\s{]+\s*)?\{\s*:")
 _INTEGER: Final = re.compile(r"[+-]?\d+N?")
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
@@ -61,6 +63,39 @@ def parse_edn(text: str) -> Any:
     return nest.only_element(len(text))
 
 
+def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
+    """Return whether lines begin a vector of maps, as a whole history may be written; no line of JSON does."""
+    return _BEGINS_VECTOR.match(b"".join(lines)) is not None
+
+
+def elements_of_vector(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield the elements of the one vector of a text, each with where it begins.
+
+    Raises `EdnError` where it is none.
+    """
+    nest = _Nest()
+    place, begins, is_over = 0, None, False
+    while (match := _TOKEN.match(text, place)) is not None:
+        kind = match.lastgroup
+        assert kind is not None
+        if is_over and kind != "comment":
+            raise EdnError(match.start(kind), "there is more after the end of the vector")
+        if begins is None and nest.depth == 1 and kind not in ("comment", "discard", "close"):
+            # A tag stands before its element, and is no token of the nest's.
+            begins = match.start(kind) - (kind == "tag")
+        nest.take(kind, match[kind], match.start(kind))
+        place = match.end()
+        is_over = is_over or (nest.depth == 0 and kind == "close")
+        if nest.depth == 1 and kind in ("close", "text", "atom"):
+            # An element that is to be left out (``#_``) is none.
+            yield from ((begins or 0, element) for element in nest.pop_elements())
+            begins = None
+    rest = text[place:].strip(_BLANKS)
+    if rest:
+        raise EdnError(text.index(rest, place), "not EDN")
+    nest.only_element(len(text))
+
+
 class _Nest:
     """What is open: how it began, what is in it so far, and how many of its next elements are to be left out (``#_``)."""
 
@@ -80,6 +115,17 @@ class _Nest:
             self._add(_unescaped(token))
         elif kind == "atom":
             self._add(_atom(token))
+
+    @property
+    def depth(self) -> int:
+        """In how many elements the next token is."""
+        return len(self._levels) - 1
+
+    def pop_elements(self) -> list[Any]:
+        """Return the elements of what is open so far, and forget them."""
+        opened, elements = self._levels[-1]
+        self._levels[-1] = (opened, [])
+        return elements
 
     def only_element(self, end: int) -> Any:
         opened, elements = self._levels[-1]

@@ -10,10 +10,11 @@ import gc
 import gzip
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, compress, islice
+from itertools import accumulate, chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Final
@@ -22,7 +23,13 @@ from pydantic_core import from_json
 
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.record import history_line
-from harrow.campaigns.record.edn import EdnError, looks_like_edn, parse_edn
+from harrow.campaigns.record.edn import (
+    EdnError,
+    begins_vector_of_maps,
+    elements_of_vector,
+    looks_like_edn,
+    parse_edn,
+)
 from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
@@ -35,6 +42,12 @@ _BYTES_AT_ONCE: Final = 4 << 20
 _PROBLEMS_MAX: Final = 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _NS_PER_US: Final = 1_000
+
+_PRINTED_LINE: Final = re.compile(rb"(?:\d+|:[\w.-]+)\t:(?:invoke|ok|fail|info)\t:")
+_PRINTED: Final = (
+    "this is the history.txt of a Jepsen test, which leaves out what the judge needs, such as rebalances; "
+    "give the history.edn that is beside it"
+)
 
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
@@ -110,6 +123,20 @@ def read_history(lines: Iterable[bytes], name: str, *, line_max: int = LINE_MAX_
             gc.enable()
 
 
+def _is_of_printed_lines(lines: Iterable[bytes]) -> bool:
+    return _PRINTED_LINE.match(next(filter(bytes.strip, lines), b"")) is not None
+
+
+def _place(lines: Sequence[bytes], position: int) -> tuple[int, int]:
+    """Return the line and the column, in characters, of a byte; both begin with 1."""
+    begins = [0, *accumulate(map(len, lines))]
+    if not lines[-1].endswith(b"\n"):
+        begins.pop()
+    line = bisect_right(begins, position)
+    before = b"".join(lines[line - 1 : line])[: position - begins[line - 1]]
+    return line, len(before.decode("utf-8", "replace")) + 1
+
+
 class _Reader:
     def __init__(self, name: str, line_max: int) -> None:
         self._name = name
@@ -121,14 +148,54 @@ class _Reader:
         self._is_edn = False
 
     def read(self, lines: Iterator[bytes]) -> None:
-        line_number = 1
-        while not self._damaged and (chunk := self._next(lines, line_number)):
-            self._is_edn = self._is_edn or looks_like_edn(next(filter(bytes.strip, chunk), b""))
-            self._read_chunk(chunk, line_number)
-            line_number += len(chunk)
+        first = self._next(lines, 1)
+        if _is_of_printed_lines(first):
+            self._note(1, 1, _PRINTED)
+        elif begins_vector_of_maps(first):
+            self._is_edn = True
+            self._read_vector(first, lines)
+        else:
+            self._read_lines(first, lines)
         self.history.finish()
         if self._malformed:
             raise HistoryError(self._problems, self._malformed - len(self._problems))
+
+    def _read_lines(self, chunk: list[bytes], lines: Iterator[bytes]) -> None:
+        line_number = 1
+        while chunk:
+            self._is_edn = self._is_edn or looks_like_edn(next(filter(bytes.strip, chunk), b""))
+            self._read_chunk(chunk, line_number)
+            line_number += len(chunk)
+            chunk = [] if self._damaged else self._next(lines, line_number)
+
+    def _read_vector(self, chunk: list[bytes], lines: Iterator[bytes]) -> None:
+        """Read a history that is one vector of EDN: where lines end does not matter."""
+        pieces: list[bytes] = []
+        while chunk:
+            pieces += chunk
+            chunk = [] if self._damaged else self._next(lines, len(pieces) + 1)
+        if self._damaged:
+            return
+        whole = b"".join(pieces)
+        try:
+            text = whole.decode()
+        except UnicodeDecodeError as error:
+            self._note(*_place(pieces, error.start), "not UTF-8")
+            return
+
+        def at(position: int) -> tuple[int, int]:
+            return _place(pieces, len(text[:position].encode()))
+
+        try:
+            for position, operation in elements_of_vector(text):
+                try:
+                    _add(self.history, operation)
+                except history_line.MalformedOperation as malformed:
+                    self._note(*at(position), malformed.reason)
+        except EdnError as error:
+            self._note(*at(error.position), f"no EDN: {error.reason}")
+        except ValueError as error:
+            self._note(1, 1, f"no EDN: {error}")
 
     def _next(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
         chunk: list[bytes] = []

@@ -1,11 +1,12 @@
 """What GitHub Actions shows: annotations by workflow commands, and a table in the step's summary.
 
-GitHub shows ten annotations of a kind and step and drops the rest without a word, so a suite has one, and
-what is beyond ten is counted.
+GitHub shows ten annotations of a kind and step and drops the rest without a word, so a suite has one, or one for each
+mistake in a file, and what is beyond ten is counted.
 """
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +29,11 @@ _MARKS: Final = {Status.PASSED: "✅", Status.FAILED: "❌", Status.ERROR: "❌"
 
 def annotations(suites: Sequence[Suite]) -> Iterator[str]:
     """Yield workflow commands, at most `ANNOTATIONS_MAX`, failures first."""
-    shown = _worst_first(suites)
+    shown = [part for suite in _worst_first(suites) for part in _parts(suite)]
     rest = shown[ANNOTATIONS_MAX - 1 :] if len(shown) > ANNOTATIONS_MAX else []
     yield from map(_annotation, shown[: len(shown) - len(rest)])
     if rest:
-        names = ", ".join(printable(suite.name) for suite in rest)
+        names = ", ".join(printable(_place(suite)) for suite in rest)
         yield _command(_LEVELS[rest[0].status], {"title": f"and {len(rest)} more"}, _cut(names, _MESSAGE_MAX))
 
 
@@ -72,6 +73,17 @@ def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
     return [suite for level in _LEVELS for suite in suites if suite.status is level]
 
 
+def _parts(suite: Suite) -> list[Suite]:
+    """Return what has an annotation of its own: the suite, or each of its cases where they are apart."""
+    if not suite.apart:
+        return [suite]
+    return [replace(suite, cases=(case,), summary=case.message) for case in suite.not_passed()]
+
+
+def _place(suite: Suite) -> str:
+    return f"{suite.name}:{suite.cases[0].line}" if suite.apart and suite.cases[0].line else suite.name
+
+
 def _annotation(suite: Suite) -> str:
     wrong = suite.not_passed()
     properties: dict[str, str] = {}
@@ -79,6 +91,8 @@ def _annotation(suite: Suite) -> str:
         properties["file"] = file
         if line := next((case.line for case in wrong if case.line), 0):
             properties["line"] = str(line)
+            if wrong[0].line == line and wrong[0].column:
+                properties["col"] = str(wrong[0].column)
     title = suite.total or (wrong[0].message if wrong else suite.summary)
     properties["title"] = _cut(f"{suite.name}: {title}", _TITLE_MAX)
     lines = [_line(case) for case in wrong[:_CASES_SHOWN]]

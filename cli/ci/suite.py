@@ -41,7 +41,7 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are several; ``line`` 0 is unknown.
+    """A test case. ``message`` is one line, ``details`` are several; ``line`` and ``column`` 0 are unknown.
 
     ``seeds`` is how many seeds came out so, where it is about several.
     """
@@ -51,6 +51,7 @@ class Case:
     message: str = ""
     details: str = ""
     line: int = 0
+    column: int = 0
     time_s: float = 0.0
     seeds: int = 0
     properties: tuple[tuple[str, str], ...] = ()
@@ -61,7 +62,8 @@ class Suite:
     """The cases of one campaign or variant; ``file`` is empty where none is known.
 
     ``summary`` says in short what happened, ``reproduce`` is the command that does it again. Where it is
-    about several seeds, ``total`` says how many of them did not pass: no rule alone tells that.
+    about several seeds, ``total`` says how many of them did not pass: no rule alone tells that. Cases that are ``apart``
+    have each a place of its own in the file, and nothing to do with one another.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Suite:
     total: str = ""
     reproduce: str = ""
     properties: tuple[tuple[str, str], ...] = ()
+    apart: bool = False
 
     @property
     def status(self) -> Status:
@@ -118,6 +121,7 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
             name=file,
             file=file,
             summary=found[0].message,
+            apart=True,
             cases=tuple(
                 Case(
                     name=f"line {problem.line}, column {problem.column}" if problem.line else "file",
@@ -125,6 +129,7 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
                     message=problem.message,
                     details=str(problem),
                     line=problem.line,
+                    column=problem.column,
                 )
                 for problem in found
             ),

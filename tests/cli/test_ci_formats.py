@@ -181,8 +181,24 @@ def test_a_wrong_file_is_an_error_at_its_line(harrow: Harrow, command: str) -> N
     suite = suites(ended.stdout)["wrong.yaml"]
     assert [case.is_error for case in suite] == [True] * 3
     assert case_of(suite, "line 3, column 1").result[0].message.startswith("unknown key `clutser`")
-    (first, *_) = annotations(harrow(command, "wrong.yaml", "--format", "github").stdout)
-    assert (first[0], first[1]["file"], first[1]["line"]) == ("error", "wrong.yaml", "2")
+    shown = annotations(harrow(command, "wrong.yaml", "--format", "github").stdout)
+    assert [(level, told["file"], told["line"], told["col"]) for level, told, _ in shown] == [
+        ("error", "wrong.yaml", "2", "8"),
+        ("error", "wrong.yaml", "3", "1"),
+        ("error", "wrong.yaml", "5", "12"),
+    ]
+
+
+def test_of_many_mistakes_in_a_file_nine_are_annotations_and_the_tenth_counts_the_rest(
+    harrow: Harrow, folder: Path
+) -> None:
+    (folder / "many.yaml").write_text("name: many\n" + "".join(f"x{n}: 1\n" for n in range(20)), "utf-8")
+    shown = annotations(harrow("validate", "many.yaml", "--format", "github").stdout)
+    assert len(shown) == 10
+    lines = [told.get("line") for _, told, _ in shown]
+    assert len(set(lines)) == 10
+    assert shown[-1][1]["title"].startswith("and ")
+    assert "many.yaml:21" in shown[-1][2]
 
 
 def test_junit_goes_to_a_file(harrow: Harrow, folder: Path) -> None:

@@ -101,3 +101,61 @@ def test_every_malformed_line_of_edn_is_told_with_its_place() -> None:
         (11, 56, "no EDN: `{` is not closed"),
         (12, 14, 'unknown `type` "okay"; did you mean `ok`?'),
     ]
+
+
+def judged(text: str) -> str:
+    return judge_history(read_history(lines(text), "h.edn"), StatedSettings()).status
+
+
+VECTORS = {
+    "each on a line": "[\n" + TORN + "]\n",
+    "on one line": "[" + TORN.replace("\n", " ") + "]",
+    "with commas, comments and no end of line": "; a test\n[" + TORN.replace("\n", ",\n  ") + "] ; the end",
+    "each on several lines": "[" + TORN.replace(", :", "\n  :") + "]",
+    "as a list": "(" + TORN + ")",
+    "with something left out": "[#_ {:process 7} " + TORN + "]",
+}
+
+
+@pytest.mark.parametrize("text", VECTORS.values(), ids=list(VECTORS))
+def test_a_history_that_is_one_vector_is_that_of_its_lines(text: str) -> None:
+    assert judged(text) == judged(TORN) == VIOLATED
+    assert len(read_history(lines(text), "h.edn").processes) == len(
+        read_history(lines(TORN), "h.edn").processes
+    )
+
+
+def problems(text: str) -> list[tuple[int, int, str]]:
+    with pytest.raises(HistoryError) as caught:
+        read_history(lines(text), "h.edn")
+    return [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
+
+
+GOOD = "{:process 0, :type :invoke, :f :poll, :value [[:poll]]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        (f"[{GOOD}\n {{:process 0}}]", 2, 2, "an operation has a field `type`"),
+        (f"[{GOOD}\n #jepsen.history.Op{{:process 0}}]", 2, 2, "an operation has a field `type`"),
+        (f"[{GOOD}\n nil]", 2, 2, "an operation is an object, not null"),
+        (f'[{GOOD} "é" {{:a}}]', 1, 65, "no EDN: a map with a key that has no value"),
+        (f"[{GOOD}\n", 2, 1, "no EDN: `[` is not closed"),
+        (f"[{GOOD}", 1, 57, "no EDN: `[` is not closed"),
+        (f"[{GOOD}]\n{GOOD}", 2, 1, "no EDN: there is more after the end of the vector"),
+        (f"[{GOOD}\n}}", 2, 1, "no EDN: `}` closes nothing that is open"),
+    ],
+)
+def test_a_mistake_in_a_vector_has_its_line_and_column(
+    text: str, line: int, column: int, message: str
+) -> None:
+    assert (line, column, message) in problems(text)
+
+
+def test_what_jepsen_prints_for_people_is_refused_in_one_line() -> None:
+    text = "0\t:invoke\t:txn\t[[:send 5 1]]\n:nemesis\t:info\t:start\tnil\n0\t:ok\t:txn\t[[:send 5 [0 1]]]\n"
+    ((line, column, message),) = problems(text)
+    assert (line, column) == (1, 1)
+    assert message.startswith("this is the history.txt of a Jepsen test")
+    assert message.endswith("give the history.edn that is beside it")
