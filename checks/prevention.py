@@ -1,11 +1,12 @@
 """What may keep a finding from happening: settings, repairs of later releases, behaviours of this one.
 
 Rules only propose, by what they know of the cause. Whether it does is tried where runs are made, by running
-again with it (`harrow.campaigns.run.proof`), so a candidate says how a plan has to differ to try it.
+again with it (`harrow.campaigns.run.proof`): a `Remedy` is how a plan has to differ to try it, a `Trial` what
+came of that.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from harrow.checks.evidence import Evidence
@@ -16,41 +17,97 @@ from harrow.cluster_model.settings import IN_FLIGHT, INT_MAX, Value
 SETTING: Final = "setting"
 REPAIR: Final = "repair"
 BEHAVIOUR: Final = "behaviour"
+FIELD: Final = "field"
+"""A field of a campaign that is no setting of Kafka: how an application commits, how many replicas there are."""
+RELEASE: Final = "release"
 TOGETHER: Final = "together"
 """Several of them, none of which is enough alone."""
+
+TRIED_HELD: Final = "held"
+REFUTED: Final = "refuted"
+NOT_TRIED: Final = "not tried"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """How a plan has to differ: settings of Kafka, a later release, switches, and fields of the campaign by their paths."""
+
+    settings: tuple[tuple[str, Value], ...] = ()
+    release: str | None = None
+    switches: tuple[tuple[str, Any], ...] = ()
+    fields: tuple[tuple[str, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != Remedy()
+
+    def __or__(self, other: "Remedy") -> "Remedy":
+        """Return both as one; of a setting that both name the other's value counts."""
+        return Remedy(
+            settings=tuple({**dict(self.settings), **dict(other.settings)}.items()),
+            release=other.release or self.release,
+            switches=tuple({**dict(self.switches), **dict(other.switches)}.items()),
+            fields=tuple({**dict(self.fields), **dict(other.fields)}.items()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The run again with a remedy, and what it shows.
+
+    ``struck`` are the faults that had struck in the run until the damage was done and struck in the trial too, ``missing``
+    those that did not. ``is_finished`` says whether the script came to its end, ``verdict`` is that of the trial. ``outcome``
+    is `TRIED_HELD`, `REFUTED` or `NOT_TRIED`, with the ``reason`` where the trial shows nothing. ``options`` are what to
+    type after ``--set`` to see the trial, empty where the campaign's choices would fall otherwise with them.
+    """
+
+    outcome: str
+    reason: str = ""
+    verdict: str = ""
+    struck: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    is_finished: bool = True
+    options: tuple[str, ...] = ()
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Prevention:
     """One way to prevent a finding.
 
-    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR` or `TOGETHER`; ``value`` what is safe, or the release that brought the
-    repair, None where it is enough to have it at all. ``text`` says it to people. To try it, a plan gets
-    ``settings`` and ``switches``; without any of both it cannot be tried on the model. ``held`` says whether it was
-    tried and prevented the finding, None as long as it was not tried.
+    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR`, `FIELD`, `RELEASE` or `TOGETHER`; ``value`` what is safe, or the release
+    that brought the repair, None where it is enough to have it at all. ``text`` says it to people, and ``meaning`` what a
+    switch does. Without a ``remedy`` it cannot be tried on the model. ``trial`` is None as long as it was not tried.
     """
 
     kind: str
     name: str
     value: str | int | bool | None
     text: str
-    held: bool | None = None
-    settings: tuple[tuple[str, Value], ...] = field(default=(), compare=False, repr=False)
-    switches: tuple[tuple[str, Any], ...] = field(default=(), compare=False, repr=False)
+    remedy: Remedy = Remedy()
+    trial: Trial | None = None
+    meaning: str = ""
+
+    @property
+    def held(self) -> bool | None:
+        """Whether it was tried and prevented the finding; None where that is unknown."""
+        if self.trial is None or self.trial.outcome == NOT_TRIED:
+            return None
+        return self.trial.outcome == TRIED_HELD
 
 
 def _setting(name: str, value: str | None = None, more: str = "", **tried: Value) -> Prevention:
     """Return a setting; *tried* is what a plan gets to try it, by names with ``_`` for dots."""
     text = f"{name}{'' if value is None else f'={value}'}{more}"
     settings = tuple((key.replace("_", "."), chosen) for key, chosen in tried.items())
-    return Prevention(SETTING, name, value, text, settings=settings)
+    return Prevention(SETTING, name, value, text, Remedy(settings=settings))
 
 
 def _repair(name: str) -> Prevention:
     repair = REPAIRS[name]
     since = f"{'opt-in ' if repair.is_opt_in else ''}from {repair.since} on"
     switches = () if repair.switch is None else ((repair.switch, repair.value()),)
-    return Prevention(REPAIR, name, repair.since, f"{name}, {since}: {repair.text}", switches=switches)
+    text = f"{name}, {since}: {repair.text}"
+    return Prevention(REPAIR, name, repair.since, text, Remedy(switches=switches), meaning=text)
 
 
 WAITING_FOR_ANSWERS: Final = _setting("acks", "1", " or acks=all, with retries", acks="1", retries=INT_MAX)
@@ -70,17 +127,6 @@ ONE_IN_FLIGHT: Final = _setting(IN_FLIGHT, "1", max_in_flight_requests_per_conne
 ONE_IN_FLIGHT_ACKED: Final = _setting(
     IN_FLIGHT, "1", " with acks=1 or acks=all", max_in_flight_requests_per_connection=1, acks="1"
 )
-SAFE_SETTINGS: Final = _setting(
-    "acks",
-    "all",
-    " with min.insync.replicas=2, unclean.leader.election.enable=false and log.flush.interval.messages=1",
-    acks="all",
-    min_insync_replicas=2,
-    unclean_leader_election_enable=False,
-    log_flush_interval_messages=1,
-    flush_messages=1,
-)
-"""What is on the safe side of everything that permits a loss; each alone may not be enough."""
 WATERMARKS: Final = _setting("commit", more=" of the lowest offset that is not finished")
 TRANSACTIONS: Final = _setting("transactional.id")
 COMMITTED_READS: Final = _setting("isolation.level", "read_committed")
@@ -100,20 +146,16 @@ KIP_101: Final = _repair("KIP-101")
 KIP_320: Final = _repair("KIP-320")
 
 
-def together(candidates: Iterable[Prevention]) -> Prevention:
-    """Return several candidates as one, for what none of them prevents alone; a single one is as it is."""
-    parts = list(candidates)
-    if len(parts) == 1:
-        return parts[0]
-    words = [part.name if part.kind == REPAIR else part.text.partition(":")[0] for part in parts]
-    return Prevention(
-        TOGETHER,
-        "+".join(part.name for part in parts),
-        None,
-        f"{'; '.join(words)}, all together",
-        settings=tuple(dict(setting for part in parts for setting in part.settings).items()),
-        switches=tuple(dict(switch for part in parts for switch in part.switches).items()),
-    )
+def together(parts: Iterable[Prevention]) -> Prevention:
+    """Return several as one, for what none of them prevents alone; a single one is as it is."""
+    first, *others = parts
+    if not others:
+        return first
+    remedy = first.remedy
+    for part in others:
+        remedy |= part.remedy
+    names = [part.name for part in (first, *others)]
+    return Prevention(TOGETHER, "+".join(names), None, f"{' and '.join(names)}, together", remedy)
 
 
 def _plain(value: str | int | bool) -> str:
@@ -229,7 +271,11 @@ def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevent
         if evidence.behaviours.get(name, switch["safe"]) != switch["safe"]:
             text = f"{name}={_plain(switch['safe'])}: {switch['meaning']}"
             switched_off.append(
-                Prevention(BEHAVIOUR, name, switch["safe"], text, switches=((name, switch["safe"]),))
+                Prevention(
+                    *(BEHAVIOUR, name, switch["safe"], text),
+                    Remedy(switches=((name, switch["safe"]),)),
+                    meaning=switch["meaning"],
+                )
             )
     repairs = [
         _repair(repair.name)

@@ -277,6 +277,8 @@ class FieldOptions:
     shrinks: bool = True
     counts_if_set: bool = False
     example: str = ""
+    safe: tuple[Any, ...] = ()
+    guards: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,6 +344,7 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
     campaign that decide it. The shrinker tries the default of what ``shrinks``. What
     ``counts_if_set`` is in a plan's digest where it is not as by default, so that plans without it keep theirs. An ``example`` is
     what `harrow explain` writes, where the kind of value does not say what a campaign is likely to have, or where the default says too little.
+    ``safe`` are the values, safest first, that may prevent what ``guards`` names (`harrow.cluster_model.settings.Setting`).
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:

@@ -54,7 +54,9 @@ class Setting:
     `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
     `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which no client would
     read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters. ``until`` is the last release that
-    has it, empty where the newest one does; ``instead`` names what took its place.
+    has it, empty where the newest one does; ``instead`` names what took its place. ``safe`` are the values, safest first, with which
+    nothing is permitted that the setting itself may permit; ``guards`` names what else they may prevent: kinds of causes, permissions,
+    and rules whose promise is broken (`harrow.campaigns.run.remedies`).
     """
 
     name: str
@@ -70,6 +72,8 @@ class Setting:
     metadata: str = ""
     until: str = ""
     instead: tuple[str, ...] = ()
+    safe: tuple[Value, ...] = ()
+    guards: tuple[str, ...] = ()
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -126,14 +130,25 @@ ASSIGNORS: Final = (
 )
 """What ``partition.assignment.strategy`` may be: assignors by the names that they have in the protocol, and the lists of them by which
 one moves to the cooperative one (KIP-429)."""
+_LOST: Final = (
+    *("lost-write", "unseen", "inconsistent-offsets", "log-divergence"),
+    *("isr-holds-committed", "log-matching"),
+)
+"""The rules about records that were committed, or acknowledged, and are gone."""
+_LOST_WITH_MACHINES: Final = (
+    *("log.flush.interval.messages", "disk-failure", "disk-loss-in-isr"),
+    *("last-in-isr-lost-disk", "in-isr-after-disk-loss"),
+)
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
     # Brokers
     Setting("unclean.leader.election.enable", BROKER, "bool", _UNCLEAN_DEFAULTS,
-            "Whether a replica outside the ISR may become leader when no member of the ISR is alive (KIP-106)."),
+            "Whether a replica outside the ISR may become leader when no member of the ISR is alive (KIP-106).",
+            safe=(False,), guards=_LOST),
     Setting("min.insync.replicas", BROKER, "int", _always(1),
-            "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX),
+            "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX,
+            safe=(2,), guards=("acks=0", "acks=1", "unclean.leader.election.enable", *_LOST_WITH_MACHINES, *_LOST)),
     Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
             "How long a follower may be behind the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
     Setting("replica.lag.max.messages", BROKER, "int", _always(4_000),
@@ -152,7 +167,7 @@ _CATALOGUE: Final = (
     Setting("replica.high.watermark.checkpoint.interval.ms", BROKER, "ms", _always(5_000),
             "How often the high watermarks are written to replication-offset-checkpoint.", minimum=1),
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
-            "How many records a log takes before it is flushed to disk.", minimum=1),
+            "How many records a log takes before it is flushed to disk.", minimum=1, safe=(1,), guards=_LOST),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
             "How long a log may stay unflushed when somebody looks; by default log.flush.scheduler.interval.ms."),
     Setting("log.flush.scheduler.interval.ms", BROKER, "ms", _always(LONG_MAX),
@@ -349,9 +364,9 @@ _CATALOGUE: Final = (
     Setting("segment.ms", TOPIC, "ms", _always(604_800_000),
             "log.roll.ms, for one topic.", minimum=1),
     Setting("retention.ms", TOPIC, "ms", _always(604_800_000),
-            "log.retention.ms, for one topic.", minimum=-1),
+            "log.retention.ms, for one topic.", minimum=-1, safe=(-1,), guards=("deleted-by-wrong-clock",)),
     Setting("retention.bytes", TOPIC, "int", _always(-1),
-            "log.retention.bytes, for one topic.", minimum=-1),
+            "log.retention.bytes, for one topic.", minimum=-1, safe=(-1,)),
     Setting("message.timestamp.before.max.ms", TOPIC, "ms", _always(LONG_MAX),
             "log.message.timestamp.before.max.ms, for one topic (KIP-937).", since="3.6"),
     Setting("message.timestamp.after.max.ms", TOPIC, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
@@ -368,7 +383,8 @@ _CATALOGUE: Final = (
     Setting("max.compaction.lag.ms", TOPIC, "ms", _always(LONG_MAX),
             "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3"),
     Setting("delete.retention.ms", TOPIC, "ms", _always(86_400_000),
-            "log.cleaner.delete.retention.ms, for one topic."),
+            "log.cleaner.delete.retention.ms, for one topic.", safe=(604_800_000,),
+            guards=("tombstone-expired-by-wrong-clock",)),
     Setting("leader.replication.throttled.replicas", TOPIC, "replicas", _always(""),
             "Which leaders leader.replication.throttled.rate holds back: the numbers of partitions, each with its broker, such as "
             "0:1,1:2, or * for all (KIP-73)."),
@@ -377,14 +393,15 @@ _CATALOGUE: Final = (
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
-            choices=("0", "1", "all")),
+            choices=("0", "1", "all"), safe=("all",)),
     Setting("enable.idempotence", PRODUCER, "bool", (("0.11", False), ("3.0", True)),
-            "Whether retries are recognised by producer id and sequence number (KIP-98, KIP-679).", since="0.11"),
+            "Whether retries are recognised by producer id and sequence number (KIP-98, KIP-679).", since="0.11",
+            safe=(True,), guards=("stored-out-of-order", "retry-without-idempotence")),
     Setting("retries", PRODUCER, "int", (("0.10.2", 0), ("2.1", INT_MAX)),
             "How often a producer sends a batch again after a retriable error.", maximum=INT_MAX),
     Setting("max.in.flight.requests.per.connection", PRODUCER, "int", _always(5),
             "How many requests a producer sends to a broker before the first is answered.", minimum=1,
-            maximum=INT_MAX),
+            maximum=INT_MAX, safe=(1,), guards=("stored-out-of-order",)),
     Setting("retry.backoff.ms", PRODUCER, "ms", _always(100),
             "How long a producer waits before it sends a batch again, the first time."),
     Setting("retry.backoff.max.ms", PRODUCER, "ms", _always(1_000),
@@ -405,7 +422,7 @@ _CATALOGUE: Final = (
             "What the reconnect backoff grows to (KIP-144).", since="0.11"),
     Setting("transactional.id", PRODUCER, "text", _always(NO_TEXT),
             "By which name a producer has transactions, and a new session of it fences the one before; by default it has none (KIP-98).",
-            since="0.11"),
+            since="0.11", safe=("only",), guards=("no transactional.id",)),
     Setting("transaction.timeout.ms", PRODUCER, "ms", _always(60_000),
             "How long a transaction may be open before its coordinator aborts it.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("max.block.ms", PRODUCER, "ms", _always(60_000),
@@ -419,7 +436,7 @@ _CATALOGUE: Final = (
             "How many records a poll returns.", minimum=1, maximum=INT_MAX),
     Setting("auto.offset.reset", CONSUMER, "choice", _always("latest"),
             "Where a consumer goes on when its position is out of range.",
-            choices=("earliest", "latest", "none")),
+            choices=("earliest", "latest", "none"), safe=("earliest", "none")),
     Setting("group.id", CONSUMER, "text", _always(NO_TEXT),
             "The group that a consumer is a member of. One without reads everything by itself, and commits nothing."),
     Setting("group.instance.id", CONSUMER, "text", _always(NO_TEXT),
@@ -440,14 +457,14 @@ _CATALOGUE: Final = (
     Setting("partition.assignment.strategy", CONSUMER, "choice", (("0.10.2", "range"), ("3.0", "range,cooperative-sticky")),
             "The assignors that a member can do, the best first; all members have one in common (KIP-429).", choices=ASSIGNORS),
     Setting("enable.auto.commit", CONSUMER, "bool", _always(True),
-            "Whether a consumer of a group commits by itself what its polls have returned."),
+            "Whether a consumer of a group commits by itself what its polls have returned.", safe=(False,)),
     Setting("auto.commit.interval.ms", CONSUMER, "ms", _always(5_000),
             "How often it does, from within poll.", maximum=INT_MAX),
     Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
             "How long a commit that the application waits for is tried (KIP-266).", maximum=INT_MAX, since="2.0"),
     Setting("isolation.level", CONSUMER, "choice", _always(READ_UNCOMMITTED),
             "Whether a consumer gets what transactions have written before they are committed, and what they have aborted (KIP-98).",
-            choices=(READ_UNCOMMITTED, READ_COMMITTED), since="0.11"),
+            choices=(READ_UNCOMMITTED, READ_COMMITTED), since="0.11", safe=(READ_COMMITTED,)),
     Setting("request.timeout.ms", CONSUMER, "ms", (("0.10.2", 305_000), ("2.0", 30_000)),
             "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
     Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),

@@ -93,7 +93,11 @@ class TopicSpec:
         shrinks=False,
     )
     replication_factor: Count = described(
-        "How many replicas; by default 3, or as many brokers as there are.", default=1, shrinks=False
+        "How many replicas; by default 3, or as many brokers as there are.",
+        default=1,
+        shrinks=False,
+        safe=(3,),
+        guards=("disk-failure", "disk-loss-in-isr", "log.flush.interval.messages"),
     )
     assignment: tuple[tuple[BrokerId, ...], ...] = described(
         "The replicas of each partition, preferred leader first; by default as Kafka assigns.",
@@ -424,6 +428,11 @@ class ApplicationSpec(Coordinated):
         "commits the lowest offset that is not finished; `highest_finished`: the highest that is.",
         default=EXACTLY_ONCE,
         shrinks=False,
+        safe=(EXACTLY_ONCE, WATERMARK),
+        guards=(
+            *("commit after processing", "commit before processing"),
+            *("commit of the highest finished offset", "enable.auto.commit"),
+        ),
     )
     work_us: Duration = described(
         "How long a record takes; with workers anything up to twice that.",
@@ -439,12 +448,16 @@ class ApplicationSpec(Coordinated):
         "With `exactly_once`: whether it says as which member of its group it commits (KIP-447, from 2.5 on).",
         default=True,
         shrinks=False,
+        safe=(True,),
+        guards=("no group metadata (KIP-447)",),
     )
     rewinds: bool = described(
         "Whether it goes back to what its group has committed after a transaction that it has aborted, or a record that it could not "
         "write. One that does not reads on behind them.",
         default=True,
         shrinks=False,
+        safe=(True,),
+        guards=("no seek after an abort",),
     )
     start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
     stop_us: Duration | None = described(

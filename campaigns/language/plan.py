@@ -409,6 +409,13 @@ class Plan:
     script_limit_us: markers.Duration = described(
         "For the script; by default 10m.", default=600 * US_PER_SECOND, key="limits.script", minimum=1
     )
+    step_limit_us: markers.Duration | None = described(
+        "How long a step of the script waits for its condition before it is taken without; by default as long as the script may.",
+        default=None,
+        key="limits.step",
+        minimum=1,
+        counts_if_set=True,
+    )
     recovery_limit_us: markers.Duration = described(
         "For the healed cluster; by default 10m.",
         default=600 * US_PER_SECOND,

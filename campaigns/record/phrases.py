@@ -1,11 +1,13 @@
 """Words for what rules report: links, causes, preventions. Nothing before this makes a sentence, nothing after takes one apart."""
 
+import shlex
 from collections.abc import Iterator
 
 from harrow.campaigns.language.spelling import printable
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import Finding
 from harrow.checks.link import Actor, Link
+from harrow.checks.prevention import RELEASE, Prevention, Trial
 
 
 def actor_text(actor: Actor) -> str:
@@ -44,12 +46,22 @@ def because(finding: Finding) -> str:
 
 
 def preventions(finding: Finding) -> Iterator[str]:
-    """Yield what keeps a finding from happening: what was tried and held, or what could not be tried."""
-    for prevention in finding.prevented_by:
-        if prevention.held is None:
-            yield prevention.text
-        elif prevention.held:
-            yield f"{prevention.text} (tried: held)"
+    """Yield what keeps a finding from happening: what was tried and held; where nothing did, what could not be tried."""
+    held = [_tried(way, way.trial) for way in finding.prevented_by if way.held and way.trial is not None]
+    yield from held
+    for way in () if held else finding.prevented_by:
+        if way.trial is None:
+            yield way.text
+        elif way.held is None and way.kind != RELEASE:
+            yield f"{way.text} (not tried: {way.trial.reason})"
+
+
+def _tried(way: Prevention, trial: Trial) -> str:
+    """Return a remedy as it is typed, where that shows the trial, and what it does."""
+    typed = " ".join(f"--set {shlex.quote(option)}" for option in trial.options)
+    if not typed:
+        return f"{way.text} (tried: held)"
+    return f"{typed} (tried: held){way.meaning and f': {way.meaning}'}"
 
 
 def prevention_label(finding: Finding) -> str:

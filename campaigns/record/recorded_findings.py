@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from harrow.checks.finding import Finding, RuleResult
 from harrow.checks.link import KINDS, Link, recorded
-from harrow.checks.prevention import Prevention
+from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Remedy, Trial
 
 _US_PER_MS: Final = 1_000
 _NAMED: Final = frozenset(
     {
         *("partition", "offset", "value", "because", "chain", "causes"),
-        *("prevented_by", "preventions", "tried_in_vain", "permitted_by"),
+        *("prevented_by", "preventions", "tried_in_vain", "not_tried", "permitted_by"),
         *("count", "members"),
     }
 )
@@ -75,7 +75,8 @@ def as_tuples(value: Any) -> Any:
 
 
 def _preventions(found: Mapping[str, Any]) -> tuple[Prevention, ...]:
-    ways: Sequence[Mapping[str, Any]] = [*found.get("preventions", ()), *found.get("tried_in_vain", ())]
+    kinds = ("preventions", "tried_in_vain", "not_tried")
+    ways: Sequence[Mapping[str, Any]] = [way for kind in kinds for way in found.get(kind, ())]
     texts: Sequence[str] = found.get("prevented_by", ())
     return tuple(
         Prevention(
@@ -84,7 +85,27 @@ def _preventions(found: Mapping[str, Any]) -> tuple[Prevention, ...]:
             way["value"],
             # Runs of 0.2 have the words beside the data, and had tried nothing.
             str(way.get("text", texts[place] if place < len(texts) else way["name"])),
-            held=way.get("held"),
+            _remedy(way.get("remedy", {})),
+            trial=_trial(way),
+            meaning=str(way.get("meaning", "")),
         )
         for place, way in enumerate(ways)
     )
+
+
+def _remedy(recorded: Mapping[str, Any]) -> Remedy:
+    return Remedy(
+        settings=tuple(recorded.get("settings", {}).items()),
+        release=recorded.get("release"),
+        switches=tuple(recorded.get("switches", {}).items()),
+        fields=tuple(recorded.get("fields", {}).items()),
+    )
+
+
+def _trial(way: Mapping[str, Any]) -> Trial | None:
+    """Return what came of a trial; older runs have no more of it than whether the remedy held."""
+    trial = way.get("trial")
+    if trial is not None:
+        return Trial(**{name: as_tuples(value) for name, value in trial.items()})
+    held = way.get("held")
+    return None if held is None else Trial(outcome=TRIED_HELD if held else REFUTED)

@@ -23,7 +23,7 @@ from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, VIOLATED, Finding, RuleResult, worst, worst_first
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
-from harrow.checks.prevention import Prevention
+from harrow.checks.prevention import Prevention, Trial
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
@@ -224,6 +224,15 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "drawn": dict(result.drawn),
         "expected": result.expected,
         "missed": [{"line": missed.line, "message": missed.message} for missed in result.missed],
+        "hurried": [
+            {
+                "step": hurried.number,
+                "line": hurried.line,
+                "waited_ms": milliseconds(hurried.waited_us),
+                "missing": hurried.missing,
+            }
+            for hurried in result.hurried
+        ],
         "unseen": [{"line": unseen.line, "message": unseen.message} for unseen in result.unseen],
         "trace_digest": result.trace_digest,
         "events": result.events,
@@ -301,8 +310,11 @@ def finding_as_mapping(finding: Finding) -> dict[str, Any]:
         "chain": [_link_as_mapping(link) for link in finding.chain],
         "causes": [_data(link) for link in finding.causes],
         "prevented_by": list(preventions(finding)),
-        "preventions": [_prevention(way) for way in finding.prevented_by if way.held is not False],
+        "preventions": [_prevention(way) for way in finding.prevented_by if way.held or way.trial is None],
         "tried_in_vain": [_prevention(way) for way in finding.prevented_by if way.held is False],
+        "not_tried": [
+            _prevention(way) for way in finding.prevented_by if way.held is None and way.trial is not None
+        ],
     }
     if finding.permitted_by is not None:
         line["permitted_by"] = finding.permitted_by
@@ -310,6 +322,7 @@ def finding_as_mapping(finding: Finding) -> dict[str, Any]:
 
 
 def _prevention(prevention: Prevention) -> dict[str, Any]:
+    remedy, trial = prevention.remedy, prevention.trial
     return {
         "kind": prevention.kind,
         "name": prevention.name,
@@ -317,7 +330,19 @@ def _prevention(prevention: Prevention) -> dict[str, Any]:
         "tried": prevention.held is not None,
         "held": prevention.held,
         "text": prevention.text,
+        "meaning": prevention.meaning,
+        "remedy": {
+            "settings": dict(remedy.settings),
+            "release": remedy.release,
+            "switches": dict(remedy.switches),
+            "fields": dict(remedy.fields),
+        },
+        "trial": None if trial is None else {**asdict(trial), **_lists(trial)},
     }
+
+
+def _lists(trial: Trial) -> dict[str, list[str]]:
+    return {name: list(getattr(trial, name)) for name in ("struck", "missing", "options")}
 
 
 def _link_as_mapping(link: Link) -> dict[str, Any]:

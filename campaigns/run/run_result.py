@@ -23,7 +23,7 @@ class InjectedFault:
 
     ``concrete`` is the same fault with nothing left to draw or to look up: the broker that it
     struck, the time that it lasted. ``named`` is the fault that says so of a broker which this
-    one looks for by itself.
+    one looks for by itself. ``given`` is the fault as the campaign has it.
     """
 
     at_us: int
@@ -31,6 +31,7 @@ class InjectedFault:
     details: tuple[tuple[str, Any], ...]
     concrete: Fault | None = None
     named: Fault | None = None
+    given: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,19 @@ class MissedExpectation:
     line: int
     message: str
     kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HurriedStep:
+    """A step of the script that was taken although it still waited for its condition (`limits.step`).
+
+    ``number`` counts from 1, ``missing`` says what the step waited for, in words.
+    """
+
+    number: int
+    line: int
+    waited_us: int
+    missing: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +87,8 @@ class RunResult:
     reach; what follows from that, several runs decide together (`harrow.campaigns.run.probes.required_probes`).
     ``unseen`` is what a script expected in passing and a target that is looked at now and then did not show.
     ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
-    was ended that would have gone on and on. ``levels`` are the service levels in numbers, where they were measured
+    was ended that would have gone on and on. ``hurried`` are the steps of the script that were taken without their condition,
+    and ``waited_us`` is the longest time for which a step waited for its own. ``levels`` are the service levels in numbers, where they were measured
     with the run. ``target`` is None for a run on the model; of another its time in microseconds is no virtual time.
     """
 
@@ -95,6 +110,9 @@ class RunResult:
     operated: tuple[tuple[int, Action], ...] = ()
     unseen: tuple[MissedExpectation, ...] = ()
     given_up: str | None = None
+    hurried: tuple[HurriedStep, ...] = ()
+    waited_us: int = 0
+    is_script_finished: bool = True
     target: RealTarget | None = None
     levels: ServiceLevels | None = field(default=None, compare=False)
 

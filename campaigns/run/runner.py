@@ -118,7 +118,7 @@ class Run:
         if self.target.patience is not None:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
         self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
-        self.script = Script(plan.script, self.target, self.injector)
+        self.script = Script(plan.script, self.target, self.injector, plan.step_limit_us)
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
@@ -174,6 +174,9 @@ class Run:
             operated=tuple(self.script.operated),
             unseen=tuple(self.script.unseen),
             given_up=self._given_up,
+            hurried=tuple(self.script.hurried),
+            waited_us=self.script.waited_us,
+            is_script_finished=self.script.is_finished(),
             levels=measured_levels(index) if self._is_measured else None,
         )
         out_of_bounds = tuple(missed_bounds(self._plan.expect.service, result))
@@ -211,9 +214,9 @@ class Run:
         while not script.is_finished() or (
             self.injector.has_triggers() and target.now_us < self._plan.duration_us
         ):
-            due_us = script.due_us()
-            waits_for_time = due_us is not None and due_us > target.now_us
-            end_us = min(limit_us, due_us) if due_us is not None and waits_for_time else limit_us
+            wakes_at_us = script.wakes_at_us()
+            waits_for_time = wakes_at_us is not None and wakes_at_us > target.now_us
+            end_us = min(limit_us, wakes_at_us) if wakes_at_us is not None and waits_for_time else limit_us
             if script.is_finished():
                 end_us = min(end_us, self._plan.duration_us)
             if target.patience is not None or not steps % _STEPS_UNCHECKED:

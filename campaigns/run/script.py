@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.run.injection.fault_injector import FaultInjector
-from harrow.campaigns.run.run_result import MissedExpectation
+from harrow.campaigns.run.run_result import HurriedStep, MissedExpectation
 from harrow.campaigns.run.targets.target import Target
 from harrow.faults.action import Action
 from harrow.faults.actions import Expect
+from harrow.faults.condition import Condition
 from harrow.faults.conditions.fact import Fact
 from harrow.faults.conditions.happening import HasNotHappened
 from harrow.faults.observer import Observer
@@ -26,10 +27,24 @@ def _had_happened(fact: Fact, observer: Observer) -> list[str]:
 
 
 class Script:
-    """Where a run is in its script, and who takes its actions (`harrow.faults.action.Operator`)."""
+    """Where a run is in its script, and who takes its actions (`harrow.faults.action.Operator`).
 
-    def __init__(self, steps: tuple[Step, ...], target: Target, injector: FaultInjector) -> None:
+    With *step_limit_us* a step that has waited so long for its condition is taken without. That is how a trial lets
+    the faults strike although what the script waits for does not come about any more. ``hurried`` says which steps
+    were taken so, ``waited_us`` the longest time for which a step waited.
+    """
+
+    def __init__(
+        self,
+        steps: tuple[Step, ...],
+        target: Target,
+        injector: FaultInjector,
+        step_limit_us: int | None = None,
+    ) -> None:
         self._steps = steps
+        self._step_limit_us = step_limit_us
+        self.hurried: list[HurriedStep] = []
+        self.waited_us = 0
         self._target = target
         self.observer = target.observer
         self.sender = target.clients.sender
@@ -57,6 +72,8 @@ class Script:
             self._look_for_passing()
         while self._next < len(self._steps) and self._is_due(self._steps[self._next]):
             step = self._steps[self._next]
+            if step.when is not None:
+                self._note_wait(step, step.when)
             self._next += 1
             next_position = self._position_after(step)
             for action in step.actions:
@@ -101,7 +118,7 @@ class Script:
         patience = self._target.patience
         if patience is None or self.is_finished():
             return False
-        return self._target.now_us > max(self._last_step_us, self.due_us() or 0) + patience.step_us
+        return self._target.now_us > self._waits_since_us() + patience.step_us
 
     def due_us(self) -> int | None:
         """Return when the next step is due by the clock; None when it waits for a condition only."""
@@ -115,6 +132,12 @@ class Script:
             due.append(self._last_step_us + step.after_us)
         return max(due) if due else None
 
+    def wakes_at_us(self) -> int | None:
+        """Return when to look at the next step again whatever happens; None when it waits for a condition only."""
+        due_us = self.due_us()
+        is_to_come = due_us is not None and due_us > self._target.now_us
+        return due_us if is_to_come or self.is_finished() else self._given_up_us()
+
     def waits_for(self) -> str:
         """Return in words which step has not been taken, and what is missing for it."""
         step = self._steps[self._next]
@@ -122,11 +145,33 @@ class Script:
         where = f"step {self._next + 1} of the script" + (f" (line {step.line})" if step.line else "")
         return f"{where} waited in vain: {'; '.join(missing) or 'its time did not come'}"
 
+    def _given_up_us(self) -> int | None:
+        """Return until when the next step waits for its condition; None where nothing bounds that."""
+        if self._step_limit_us is None:
+            return None
+        return self._waits_since_us() + self._step_limit_us
+
+    def _waits_since_us(self) -> int:
+        return max(self._last_step_us, self.due_us() or 0)
+
+    def _note_wait(self, step: Step, when: Condition) -> None:
+        """Note how long a step has waited that is about to be taken, and whether it did so in vain."""
+        waited_us = self._target.now_us - self._waits_since_us()
+        self.waited_us = max(self.waited_us, waited_us)
+        if self._step_limit_us is not None and not when.holds(self.observer):
+            missing = "; ".join(when.mismatches(self.observer))
+            self.hurried.append(
+                HurriedStep(number=self._next + 1, line=step.line, waited_us=waited_us, missing=missing)
+            )
+
     def _is_due(self, step: Step) -> bool:
-        due_us = self.due_us()
-        if due_us is not None and self._target.now_us < due_us:
+        now_us, due_us = self._target.now_us, self.due_us()
+        if due_us is not None and now_us < due_us:
             return False
-        return step.when is None or step.when.holds(self.observer)
+        if step.when is None or step.when.holds(self.observer):
+            return True
+        given_up_us = self._given_up_us()
+        return given_up_us is not None and now_us >= given_up_us
 
     def _take(self, action: Action, line: int) -> None:
         if not action.is_noted:

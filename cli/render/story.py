@@ -95,6 +95,10 @@ def _misses(run: FinishedRun) -> Iterator[RenderableType]:
         accuses = written_for is None or run.outcome == UNEXPECTED
         word = ("missed ", FAILED) if accuses else (f"{OTHERWISE} ", DIM)
         yield indented(Text.assemble(word, f"{where}: {missed.message}"))
+    for step in run.result.hurried:
+        where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
+        waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"
+        yield indented(Text.assemble(("hurried ", DIM), f"{where} {waited}"))
     word = ("skipped ", DIM) if run.result.verdict.status == SKIPPED else ("undecided ", UNDECIDED)
     for reason in run.result.verdict.reasons:
         yield indented(Text.assemble(word, reason))

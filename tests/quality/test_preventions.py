@@ -5,7 +5,9 @@ from itertools import count
 
 import pytest
 
-from harrow.campaigns.run.proof import proven, with_prevention
+from harrow.campaigns.language.written_plan import WrittenPlan
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.remedies import options_of
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import PERMITTED, VIOLATED, Finding
@@ -47,7 +49,7 @@ def test_what_is_named_prevents_the_finding(numbers: range) -> None:
 
 def holds_with(way: Prevention, result: RunResult, rule: str, finding: Finding) -> bool:
     """Return whether a finding is gone from the same run with a prevention, without a word of how it was proven."""
-    plan = with_prevention(result.plan, way)
+    plan = WrittenPlan(result.plan).with_options(options_of(way.remedy))
     assert plan is not None
     again = run_plan(plan, result.seed).verdict.rules[rule].findings
     return not any(

@@ -175,6 +175,7 @@ class FaultInjector:
                 details=details,
                 concrete=_as_written(concrete),
                 named=concrete.named(),
+                given=fault,
             )
         )
         self._target.environment.strike = strike

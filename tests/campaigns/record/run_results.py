@@ -9,7 +9,7 @@ from harrow.checks.causes.catalogue import committed_record_lost
 from harrow.checks.causes.links import acked, truncated
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED, Finding, RuleResult, Verdict
-from harrow.checks.prevention import KIP_101, KIP_320
+from harrow.checks.prevention import KIP_101, KIP_320, REFUTED, TRIED_HELD, Prevention, Trial
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION
@@ -37,6 +37,11 @@ def plan(**changes: Any) -> Plan:
     return Plan(**fields)
 
 
+def tried(way: Prevention, outcome: str) -> Prevention:
+    """Return a prevention with a trial that came out so."""
+    return replace(way, trial=Trial(outcome=outcome, verdict=HELD, struck=("broker_crash",)))
+
+
 def lost(value: str, permitted_by: str | None = None, offset: int = 1) -> Finding:
     """Return the finding that a record is lost."""
     return Finding(
@@ -45,7 +50,7 @@ def lost(value: str, permitted_by: str | None = None, offset: int = 1) -> Findin
         value=value,
         chain=CHAIN,
         permitted_by=permitted_by,
-        prevented_by=(replace(KIP_101, held=True), replace(KIP_320, held=False)),
+        prevented_by=(tried(KIP_101, TRIED_HELD), tried(KIP_320, REFUTED)),
         details=(("offsets", [1, 2]),),
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,24 @@ from harrow.cli.commands.run_tally import exit_code_of
 from tests.campaigns.record.run_results import TEXTS, failed_run, lost, plan, run_result, verdict
 
 REPRODUCE = "harrow run loss --seed 0"
+
+
+def remedy(**switches: bool | str) -> dict[str, Any]:
+    """Return the data of a remedy that is a switch."""
+    return {"settings": {}, "release": None, "switches": switches, "fields": {}}
+
+
+def trial(outcome: str) -> dict[str, Any]:
+    return {
+        "outcome": outcome,
+        "reason": "",
+        "verdict": "held",
+        "struck": ["broker_crash"],
+        "missing": [],
+        "is_finished": True,
+        "options": [],
+        "digest": "",
+    }
 
 
 def test_a_run_as_json_is_what_the_interface_says() -> None:
@@ -91,6 +110,9 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
                         "tried": True,
                         "held": True,
                         "text": KIP_101.text,
+                        "meaning": KIP_101.text,
+                        "remedy": remedy(follower_truncation="leader_epoch"),
+                        "trial": trial("held"),
                     }
                 ],
                 "tried_in_vain": [
@@ -101,8 +123,12 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
                         "tried": True,
                         "held": False,
                         "text": KIP_320.text,
+                        "meaning": KIP_320.text,
+                        "remedy": remedy(fetch_leader_epoch_fencing=True),
+                        "trial": trial("refuted"),
                     }
                 ],
+                "not_tried": [],
                 "offsets": [1, 2],
                 "count": 1,
                 "members": [{"partition": "t-0", "offset": 1, "value": "m1"}],

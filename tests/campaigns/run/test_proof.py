@@ -1,4 +1,4 @@
-"""What is named as having prevented a finding was tried, and held."""
+"""What is named as having prevented a finding was tried, in a run in which the same happened, and held."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,35 +6,38 @@ from dataclasses import replace
 import pytest
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.written_plan import WrittenPlan
 from harrow.campaigns.record.phrases import prevention_label, preventions
-from harrow.campaigns.run.proof import proven, with_prevention
-from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.proof import RUNS_MAX, proven
+from harrow.campaigns.run.remedies import guarding
+from harrow.campaigns.run.run_result import InjectedFault, RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.causes.catalogue import acked_before_commit
+from harrow.checks.causes.catalogue import acked_before_commit, last_in_isr_lost_disk, power_loss
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.checks.prevention import (
     CLEAN_ELECTIONS,
-    COMMITTED_READS,
     FLUSHING,
     IDEMPOTENCE,
     KIP_101,
     KIP_320,
-    SAFE_ACKS,
-    TRANSACTIONS,
-    TWO_IN_SYNC,
+    REFUTED,
+    TRIED_HELD,
     Prevention,
 )
 from harrow.cluster_model.topology import ProducerSpec
-from tests.campaigns.record.run_results import CHAIN, lost, plan, run_result, verdict
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from tests.campaigns.record.run_results import CHAIN, lost, plan, run_result, tried, verdict
 from tests.scenarios.library_plans import library_plans
+
+POWER = "log.flush.interval.messages"
 
 
 def losing(*ways: Prevention, value: str = "m1", permitted_by: str | None = None) -> Finding:
     return replace(lost(value, permitted_by), prevented_by=ways)
 
 
-def tried(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
-    """Return the first finding with what came of its candidates, and the plans that were run for that."""
+def shown(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
+    """Return the first finding with what came of its remedies, and the plans that were run for that."""
     plans: list[Plan] = []
 
     def run(plan: Plan, seed: int) -> RunResult:
@@ -49,43 +52,60 @@ def flushed(plan: Plan) -> bool:
     return plan.cluster.settings.get("log.flush.interval.messages") == 1
 
 
-def test_what_held_is_named_and_what_did_not_is_not() -> None:
-    first = run_result(losing(FLUSHING, CLEAN_ELECTIONS))
-    finding, _ = tried(first, lambda plan: run_result() if flushed(plan) else first)
-    assert list(preventions(finding)) == ["log.flush.interval.messages=1 (tried: held)"]
-    assert [(way.name, way.held) for way in finding.prevented_by] == [
-        ("log.flush.interval.messages", True),
-        ("unclean.leader.election.enable", False),
-    ]
+def clean(plan: Plan) -> bool:
+    return plan.cluster.settings.get("unclean.leader.election.enable") is False
+
+
+def test_what_held_is_named_as_it_is_typed() -> None:
+    first = run_result(losing(permitted_by=POWER))
+    finding, _ = shown(first, lambda plan: run_result() if flushed(plan) else first)
+    assert list(preventions(finding)) == ["--set log.flush.interval.messages=1 (tried: held)"]
+    outcomes = {way.name: way.trial.outcome for way in finding.prevented_by if way.trial is not None}
+    assert outcomes["log.flush.interval.messages"] == TRIED_HELD
+    assert outcomes["min.insync.replicas"] == REFUTED
+
+
+def test_what_is_tried_has_to_do_with_the_finding() -> None:
+    disk = replace(
+        losing(permitted_by="disk failure"),
+        chain=(last_in_isr_lost_disk.conclude(isr=(0,), value="m1", having=()),),
+    )
+    finding, _ = shown(run_result(disk), lambda _: run_result(disk))
+    names = {way.name for way in finding.prevented_by if way.kind != "release"}
+    assert names == {"min.insync.replicas"}
 
 
 def test_without_a_trial_nothing_is_said_to_prevent_it() -> None:
     assert prevention_label(losing(FLUSHING)) == "may be prevented by"
-    assert prevention_label(losing(replace(FLUSHING, held=True))) == "prevented by"
+    assert prevention_label(losing(tried(FLUSHING, TRIED_HELD))) == "prevented by"
 
 
 def test_a_loss_of_another_record_by_the_same_cause_is_no_proof() -> None:
-    finding, _ = tried(run_result(losing(FLUSHING)), lambda _: run_result(losing(value="m7")))
+    finding, _ = shown(run_result(losing(FLUSHING)), lambda _: run_result(losing(value="m7")))
     assert not list(preventions(finding))
 
 
 def test_a_loss_of_the_same_record_by_another_cause_is_no_proof() -> None:
     again = replace(losing(), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m1")), permitted_by="x")
-    finding, _ = tried(run_result(losing(FLUSHING)), lambda _: run_result(again))
+    finding, _ = shown(run_result(losing(FLUSHING)), lambda _: run_result(again))
     assert not list(preventions(finding))
 
 
-def test_a_worse_finding_must_not_take_its_place() -> None:
-    worse = replace(losing(value="m7"), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")))
-    first = losing(FLUSHING, permitted_by="log.flush.interval.messages")
-    finding, _ = tried(run_result(first), lambda _: run_result(worse))
+@pytest.mark.parametrize("permitted_by", [None, "acks=1"])
+def test_another_loss_must_not_take_its_place(permitted_by: str | None) -> None:
+    other = replace(
+        losing(value="m7", permitted_by=permitted_by),
+        chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")),
+    )
+    first = losing(FLUSHING, permitted_by=POWER)
+    finding, _ = shown(run_result(first), lambda _: run_result(other))
     assert not list(preventions(finding))
-    # What the run had as well is not the candidate's fault.
-    finding, _ = tried(run_result(first, worse), lambda _: run_result(worse))
+    # What the run had as well is not the remedy's fault.
+    finding, _ = shown(run_result(first, other), lambda _: run_result(other))
     assert list(preventions(finding))
 
 
-def test_a_run_that_judged_on_less_proves_nothing() -> None:
+def test_a_trial_that_judged_on_less_proves_nothing() -> None:
     first, silent = run_result(losing(FLUSHING)), run_result().evidence
     lesser = [
         run_result(evidence=less)
@@ -93,59 +113,66 @@ def test_a_run_that_judged_on_less_proves_nothing() -> None:
             replace(silent, read_back=frozenset()),
             replace(silent, operations=silent.operations[:1]),
             replace(silent, replicas={"t-0": {1: silent.replicas["t-0"][1]}}),
+            replace(silent, unfinished=("the script waited in vain",)),
         )
     ]
-    for again in [*lesser, run_result(given_up="it went on and on")]:
-        assert not list(preventions(tried(first, lambda _, again=again: again)[0]))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-    undecided = verdict(status=INCONCLUSIVE)
-    rules = {"lost-write": replace(undecided.rules["lost-write"], status=INCONCLUSIVE)}
-    finding, _ = tried(first, lambda _: run_result(verdict=replace(undecided, rules=rules)))
-    assert not list(preventions(finding))
+    undecided = verdict(status=INCONCLUSIVE, reasons=("nothing was tried",))
+    for again in [*lesser, run_result(given_up="it went on and on"), run_result(verdict=undecided)]:
+        finding, _ = shown(first, lambda _, again=again: again)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        assert all("not tried" in way for way in preventions(finding))
+        assert not any(way.held for way in finding.prevented_by)
 
 
-def test_a_candidate_is_run_once_however_many_findings_propose_it() -> None:
+def test_a_trial_in_which_a_fault_did_not_strike_proves_nothing() -> None:
+    first = run_result(losing(FLUSHING))
+    finding, _ = shown(first, lambda _: run_result(faults=()))
+    assert not any(way.held for way in finding.prevented_by)
+    assert "broker_crash did not strike" in next(preventions(finding))
+
+
+def test_a_fault_after_the_damage_need_not_strike() -> None:
+    late = InjectedFault(at_us=8_000_000, fault="broker_crash", details=(), given=BrokerCrash(broker=0))
+    finding, _ = shown(
+        run_result(losing(FLUSHING), faults=(*run_result().faults, late)), lambda _: run_result()
+    )
+    assert any(way.held for way in finding.prevented_by)
+
+
+def test_a_remedy_is_run_once_however_many_findings_it_may_prevent() -> None:
     first = run_result(losing(FLUSHING), losing(FLUSHING, value="m2"))
     rules = {**first.verdict.rules, "unseen": first.verdict.rules["lost-write"]}
     first = replace(first, verdict=replace(first.verdict, rules=rules))
     held = verdict()
     held = replace(held, rules={**held.rules, "unseen": held.rules["lost-write"]})
-    _, plans = tried(first, lambda _: run_result(verdict=held))
-    assert len(plans) == 1
+    _, plans = shown(first, lambda _: run_result(verdict=held))
+    assert len(plans) == len({plan.digest() for plan in plans})
 
 
-def test_repairs_are_tried_until_one_has_held() -> None:
-    finding, plans = tried(run_result(losing(KIP_101, KIP_320)), lambda _: run_result())
-    assert [way.name for way in finding.prevented_by] == ["KIP-101"]
-    assert len(plans) == 1
-    finding, _ = tried(
-        run_result(losing(KIP_101, KIP_320)),
-        lambda plan: (
-            run_result() if "fetch_leader_epoch_fencing" in plan.behaviours else run_result(lost("m1"))
-        ),
-    )
-    assert [way.name for way in finding.prevented_by if way.held] == ["KIP-320"]
+def test_a_run_costs_no_more_than_so_many_others() -> None:
+    first = run_result(losing(FLUSHING))
+    _, plans = shown(first, lambda _: first)
+    assert 1 < len(plans) <= RUNS_MAX
 
 
-def test_what_none_prevents_alone_all_may_prevent_together() -> None:
-    first = run_result(losing(FLUSHING, CLEAN_ELECTIONS))
+def test_of_later_releases_the_first_that_holds_is_named() -> None:
+    first = run_result(losing(permitted_by=POWER))
+    finding, _ = shown(first, lambda plan: run_result() if plan.kafka in ("2.0", "2.4") else first)
+    assert list(preventions(finding)) == ["--set kafka=2.0 (tried: held)"]
 
-    def again(plan: Plan) -> RunResult:
-        clean = plan.cluster.settings.get("unclean.leader.election.enable") is False
-        return run_result() if clean and flushed(plan) else first
 
-    finding, _ = tried(first, again)
+def test_a_later_repair_of_a_switch_is_not_tried_where_an_earlier_one_holds() -> None:
+    finding, _ = shown(run_result(losing(KIP_101, KIP_320)), lambda _: run_result())
+    names = [way.name for way in finding.prevented_by if way.kind == "repair"]
+    assert "KIP-101" in names
+    assert "KIP-279" not in names
+
+
+def test_what_none_prevents_alone_the_fewest_prevent_together() -> None:
+    first = run_result(losing(FLUSHING, CLEAN_ELECTIONS, permitted_by=POWER))
+    finding, _ = shown(first, lambda plan: run_result() if clean(plan) and flushed(plan) else first)
     assert list(preventions(finding)) == [
-        "log.flush.interval.messages=1; unclean.leader.election.enable=false, all together (tried: held)"
+        "--set unclean.leader.election.enable=false --set log.flush.interval.messages=1 (tried: held)"
     ]
-
-
-def test_what_cannot_be_tried_is_not_named() -> None:
-    finding, plans = tried(
-        run_result(losing(TRANSACTIONS, COMMITTED_READS)), lambda _: run_result(lost("m1"))
-    )
-    assert not list(preventions(finding))
-    assert plans
-    assert not {way.name for way in finding.prevented_by} & {"transactional.id", "isolation.level"}
 
 
 def test_a_run_without_findings_costs_no_other() -> None:
@@ -157,55 +184,60 @@ def test_a_run_without_findings_costs_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "release", "own", "settings"),
+    ("release", "own", "settings"),
     [
-        (SAFE_ACKS, "2.4", {"acks": "1"}, {"acks": "all"}),
-        (IDEMPOTENCE, "2.4", {"acks": "1", "retries": 0}, {"enable.idempotence": True, "acks": "all"}),
+        ("2.4", {"acks": "1"}, {"enable.idempotence": True, "acks": "all"}),
         (
-            IDEMPOTENCE,
             "0.11",
-            {"max.in.flight.requests.per.connection": 5},
-            {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1},
+            {"acks": "all", "max.in.flight.requests.per.connection": 5},
+            {"enable.idempotence": True, "acks": "all", "max.in.flight.requests.per.connection": 1},
         ),
-        (IDEMPOTENCE, "0.10.2", {}, None),
     ],
 )
-def test_a_producer_gets_what_kafka_takes_beside_it(
-    way: Prevention, release: str, own: dict[str, str | int], settings: dict[str, str | int] | None
+def test_a_remedy_has_what_kafka_takes_beside_it(
+    release: str, own: dict[str, str | int], settings: dict[str, str | int]
 ) -> None:
     before = plan(kafka=release, producers=(ProducerSpec(name="p", settings=own),))
-    after = with_prevention(before, way)
-    if settings is None:
-        assert after is None
-    else:
-        assert after is not None
-        assert dict(after.producers[0].settings) == settings
+    way = next(
+        way for way in guarding(before, frozenset(), [IDEMPOTENCE]) if way.name == "enable.idempotence"
+    )
+    assert {**own, **dict(way.remedy.settings)} == settings
 
 
-def test_a_topic_needs_no_more_replicas_in_sync_than_it_has() -> None:
-    before = plan()
-    (topic,) = before.cluster.topics
-    alone = replace(before, cluster=replace(before.cluster, topics=(replace(topic, replication_factor=1),)))
-    after = with_prevention(alone, TWO_IN_SYNC)
-    assert after is not None
-    assert after.cluster.topics[0].settings["min.insync.replicas"] == 1
-
-
-def test_what_a_plan_has_already_is_not_tried() -> None:
-    safe = with_prevention(plan(), FLUSHING)
+def test_what_a_plan_has_already_and_what_kafka_refuses_is_not_tried() -> None:
+    written = WrittenPlan(plan())
+    safe = written.with_options(["log.flush.interval.messages=1"])
     assert safe is not None
-    assert with_prevention(safe, FLUSHING) is None
+    assert WrittenPlan(safe).with_options(["log.flush.interval.messages=1"]) is None
+    assert written.with_options(["enable.idempotence=true"]) is None  # 0.10.2 has no idempotence
+    assert written.with_options(["no.such.setting=1"]) is None
 
 
-def test_a_script_that_waits_for_what_is_prevented_ends_soon() -> None:
+def test_a_step_that_waits_for_what_is_prevented_is_taken_so_that_the_faults_strike() -> None:
     result = run_plan(library_plans()["acks-1-leader-crash[base]"], 0)
-    waited: list[int] = []
+    again: list[RunResult] = []
 
     def run(plan: Plan, seed: int) -> RunResult:
-        again = run_plan(plan, seed)
-        waited.append(again.simulated_us)
-        return again
+        again.append(run_plan(plan, seed))
+        return again[-1]
 
     finding = proven(result, run).verdict.rules["lost-write"].findings[0]
-    assert next(preventions(finding)) == "acks=all with min.insync.replicas=2 (tried: held)"
-    assert max(waited) < result.plan.script_limit_us
+    assert next(preventions(finding)) == "--set acks=all --set limits.step=36s (tried: held)"
+    (safe,) = (each for each in again if dict(each.plan.producers[0].settings).get("acks") == "all")
+    assert safe.hurried
+    assert [fault.fault for fault in safe.faults] == [fault.fault for fault in result.faults]
+
+
+def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
+    # The followers are slow for six seconds. The script waits for them longer than that once records are refused.
+    result = proven(run_plan(library_plans()["bit-rot[base]"], 0))
+    finding = result.verdict.rules["lost-write"].findings[0]
+    assert next(preventions(finding)).startswith(
+        "min.insync.replicas=2 (not tried: the run waits in vain in step 5"
+    )
+
+
+def test_power_is_not_guarded_against_by_what_guards_against_elections() -> None:
+    finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude()))
+    found, _ = shown(run_result(finding), lambda _: run_result(finding))
+    assert "unclean.leader.election.enable" not in {way.name for way in found.prevented_by}

@@ -1,0 +1,258 @@
+"""The run again with a remedy: whether the same happened to it, and what it shows.
+
+A remedy often takes away what the script of a campaign waits for, such as an ack. The script would stop there, the
+fault that did the damage would never strike, and all would be well. So in a trial a step waits for its condition no
+longer than `limits.step`, and is taken without. What a trial shows counts only if
+
+- every fault that had struck until the damage was done strikes again,
+- at each of them those that lasted at that time last still, where a step was taken without its condition, and
+- the trial's own verdict is not inconclusive, and judged on no less than that of the run: what was not acked, read
+  back or in sync cannot be missed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.written_plan import WrittenPlan
+from harrow.campaigns.run.remedies import options_of
+from harrow.campaigns.run.run_result import InjectedFault, RunResult
+from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult
+from harrow.checks.link import cause_key
+from harrow.checks.prevention import NOT_TRIED, REFUTED, TRIED_HELD, Remedy, Trial
+from harrow.cluster_model.events import FaultEnded, FaultStruck
+from harrow.cluster_model.history import OK
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.trace import select
+from harrow.faults.fault import Fault
+
+_EVENTS_FACTOR: Final = 4
+_EVENTS_MIN: Final = 100_000
+"""A run that takes so many more events has fallen into a loop of its own, and shows nothing."""
+
+_PATIENCE_US: Final = (30 * US_PER_SECOND, US_PER_SECOND)
+"""How much longer than in the run a step may wait: first longer than a session or a lagging replica takes by default, and
+where faults were over by then hardly at all."""
+
+Cause = tuple[str | None, frozenset[Hashable]]
+"""What permits findings, and the kinds of their causes: they are tried together."""
+
+_Judged = tuple[str | None, int | None]
+"""A replica in sync at the end, a partition that was read back, or, without both, that anything was acknowledged."""
+
+_StrikeKey = tuple[Fault | None, int]
+"""A fault as the campaign has it, and how many of the same had struck before."""
+
+
+@dataclass(frozen=True)
+class _Struck:
+    """The faults that struck in a run."""
+
+    result: RunResult
+
+    @cached_property
+    def faults(self) -> Mapping[_StrikeKey, InjectedFault]:
+        """The faults in the order in which they struck."""
+        counted: Counter[Fault | None] = Counter()
+        found: dict[_StrikeKey, InjectedFault] = {}
+        for fault in self.result.faults:
+            found[fault.given, counted[fault.given]] = fault
+            counted[fault.given] += 1
+        return found
+
+    @cached_property
+    def lasting(self) -> Mapping[_StrikeKey, frozenset[_StrikeKey]]:
+        """For each fault those that had struck before it and were not over."""
+        keys = list(self.faults)
+        in_force: set[_StrikeKey] = set()
+        found: dict[_StrikeKey, frozenset[_StrikeKey]] = {}
+        for event in select(self.result.evidence.trace, FaultStruck, FaultEnded):
+            key = keys[event.strike - 1]
+            if isinstance(event, FaultStruck):
+                found[key] = frozenset(in_force)
+                in_force.add(key)
+            else:
+                in_force.discard(key)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A run with a remedy. ``options`` are what to type to see it."""
+
+    result: RunResult
+    struck: _Struck
+    options: tuple[str, ...]
+
+
+class Trials:
+    """Runs a plan again with remedies, each of them once; *runs_max* bounds all of them together."""
+
+    def __init__(self, first: RunResult, run: Callable[[Plan, int], RunResult], runs_max: int) -> None:
+        self._first = first
+        self._run = run
+        self._left = runs_max
+        self._written = WrittenPlan(first.plan)
+        self._plans: dict[Remedy, Plan | None] = {}
+        self._attempts: dict[tuple[Remedy, int], _Attempt] = {}
+        self._struck = _Struck(first)
+        waited_us = -(-first.waited_us // US_PER_SECOND) * US_PER_SECOND
+        waits = any(step.when is not None for step in first.plan.script)
+        is_bounded = first.plan.step_limit_us is not None or not waits
+        self._limits_us = (0,) if is_bounded else tuple(waited_us + more_us for more_us in _PATIENCE_US)
+
+    def is_possible(self, remedy: Remedy) -> bool:
+        """Return whether Kafka and the model take a remedy, and it changes anything."""
+        return self._plan(remedy) is not None
+
+    def trial(
+        self, remedy: Remedy, rule: str, findings: Sequence[Finding], known: Collection[Cause]
+    ) -> Trial | None:
+        """Return what a remedy does to a rule's *findings* of one cause; None where nothing more may be run.
+
+        *known* are the causes of all that the rule found in the run.
+        """
+        found: Trial | None = None
+        for limit_us in self._limits_us:
+            attempt = self._attempt(remedy, limit_us)
+            if attempt is None:
+                return found
+            found = self._shown(attempt, rule, findings, known)
+            if found.outcome != NOT_TRIED or not attempt.result.hurried:
+                return found
+        return found
+
+    def _plan(self, remedy: Remedy) -> Plan | None:
+        if remedy not in self._plans:
+            self._plans[remedy] = self._written.with_options(options_of(remedy)) if remedy else None
+        return self._plans[remedy]
+
+    def _attempt(self, remedy: Remedy, limit_us: int) -> _Attempt | None:
+        key = remedy, limit_us
+        plan = self._plan(remedy)
+        if key not in self._attempts and plan is not None and self._left > 0:
+            self._left -= 1
+            first = self._first
+            events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * first.events)
+            bounded = replace(
+                plan,
+                events_limit=min(plan.events_limit, events_max),
+                step_limit_us=limit_us or plan.step_limit_us,
+            )
+            result = self._run(bounded, first.seed)
+            patience = (f"limits.step={duration_text(limit_us)}",) if limit_us and result.hurried else ()
+            self._attempts[key] = _Attempt(result, _Struck(result), (*options_of(remedy), *patience))
+        return self._attempts.get(key)
+
+    def _shown(
+        self, attempt: _Attempt, rule: str, findings: Sequence[Finding], known: Collection[Cause]
+    ) -> Trial:
+        again = attempt.result
+        damage_us = _damage_us(findings)
+        needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
+        struck = attempt.struck.faults
+        missing = [fault.fault for key, fault in needed.items() if key not in struck]
+        outcome, reason = self._outcome(attempt, rule, findings, known, needed, missing)
+        return Trial(
+            outcome=outcome,
+            reason=reason,
+            verdict=again.verdict.status,
+            struck=tuple(fault.fault for key, fault in needed.items() if key in struck),
+            missing=tuple(missing),
+            is_finished=again.is_script_finished and again.given_up is None,
+            # What a seed draws falls otherwise where options decide some of it.
+            options=attempt.options if self._first.given is None else (),
+            digest=again.trace_digest,
+        )
+
+    def _outcome(
+        self,
+        attempt: _Attempt,
+        rule: str,
+        findings: Sequence[Finding],
+        known: Collection[Cause],
+        needed: Collection[_StrikeKey],
+        missing: Sequence[str],
+    ) -> tuple[str, str]:
+        again = attempt.result
+        judged = again.verdict.rules.get(rule)
+        if judged is not None and _happens_again(judged, findings, known):
+            return REFUTED, ""
+        if again.given_up is not None:
+            return NOT_TRIED, again.given_up
+        waits = _waits_for(again)
+        if missing:
+            return NOT_TRIED, f"{missing[0]} did not strike{waits and f'; {waits}'}"
+        if waits and any(self._struck.lasting[key] - attempt.struck.lasting[key] for key in needed):
+            # What the faults did together in the run, they did one after the other.
+            return NOT_TRIED, waits
+        if again.verdict.status == INCONCLUSIVE or judged is None or judged.status == INCONCLUSIVE:
+            return NOT_TRIED, "; ".join(again.verdict.reasons) or "the trial is inconclusive"
+        if again.evidence.unfinished:
+            return NOT_TRIED, "; ".join(again.evidence.unfinished)
+        lacking = _judged_on(self._first) - _judged_on(again)
+        if lacking:
+            return NOT_TRIED, min(map(_lacking_text, lacking))
+        return TRIED_HELD, ""
+
+
+def _waits_for(result: RunResult) -> str:
+    """Return what the script waited for in vain, empty where it did not."""
+    return next(
+        (f"the run waits in vain in step {step.number}: {step.missing}" for step in result.hurried), ""
+    )
+
+
+def cause_of(finding: Finding) -> Cause:
+    return finding.permitted_by, frozenset(map(cause_key, finding.causes))
+
+
+def _place(finding: Finding) -> Hashable:
+    return finding.partition, finding.offset if finding.value is None else str(finding.value)
+
+
+def _happens_again(rule: RuleResult, findings: Sequence[Finding], known: Collection[Cause]) -> bool:
+    """Return whether a rule finds in a trial what it had found in the run, or something worse instead.
+
+    That is the same cause, the same record or place, or a cause that the run did not have: one loss for another is no remedy.
+    """
+    cause, places = cause_of(findings[0]), set(map(_place, findings))
+    return any(
+        cause_of(finding) == cause or _place(finding) in places or cause_of(finding) not in known
+        for finding in rule.findings
+    )
+
+
+def _damage_us(findings: Sequence[Finding]) -> int:
+    """Return when the last event of the chains was: all faults count until then, and all there are without one."""
+    times = [link.at_us for finding in findings for link in finding.chain if link.at_us is not None]
+    return max(times, default=_NEVER_US)
+
+
+_NEVER_US: Final = 2**63
+
+
+def _judged_on(result: RunResult) -> frozenset[_Judged]:
+    """Return what a run got back to judge: acks, partitions that were read to their end, replicas in sync."""
+    evidence = result.evidence
+    in_sync = {
+        (partition, broker)
+        for partition, replicas in evidence.replicas.items()
+        for broker, log in replicas.items()
+        if log.in_sync
+    }
+    has_acks = any(operation.type == OK and any(operation.sends()) for operation in evidence.operations)
+    read_back = {(partition, None) for partition in evidence.read_back}
+    return frozenset({*read_back, *in_sync, *({(None, None)} if has_acks else ())})
+
+
+def _lacking_text(lacking: _Judged) -> str:
+    """Return in words what a run had to judge and its trial had not."""
+    partition, broker = lacking
+    if partition is None:
+        return "nothing was acknowledged"
+    return f"{partition} was not read to its end" if broker is None else f"broker {broker} was not in sync"

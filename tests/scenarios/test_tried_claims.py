@@ -1,0 +1,100 @@
+"""Each "tried: held" of the library rests on a trial in which the same happened, and shows when it is typed."""
+
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import INCONCLUSIVE, Finding
+from harrow.checks.incident import incidents
+from harrow.checks.prevention import TRIED_HELD, Trial
+from tests.scenarios.library_plans import library_plans
+
+SEED = 0
+
+
+class Claim(NamedTuple):
+    """That a remedy prevents a finding: the run with the finding, what a rule found, and the trial with its run."""
+
+    first: RunResult
+    rule: str
+    finding: Finding
+    trial: Trial
+    again: RunResult
+
+    def __str__(self) -> str:
+        return f"{self.first.plan.campaign}[{self.first.plan.variant}] {self.rule}: {self.trial.options}"
+
+
+def claims_of(plan: Plan) -> list[Claim]:
+    """Return what is claimed of a plan's run, with the trials as they were run."""
+    trials: dict[str, RunResult] = {}
+
+    def run(tried: Plan, seed: int) -> RunResult:
+        again = run_plan(tried, seed)
+        trials[again.trace_digest] = again
+        return again
+
+    first = proven(run_plan(plan, SEED), run)
+    return [
+        Claim(first, rule, incident.first, way.trial, trials[way.trial.digest])
+        for rule, judged in first.verdict.rules.items()
+        for incident in incidents(judged.findings)
+        for way in incident.first.prevented_by
+        if way.trial is not None and way.trial.outcome == TRIED_HELD
+    ]
+
+
+@cache
+def claims() -> list[Claim]:
+    return [claim for plan in library_plans().values() for claim in claims_of(plan)]
+
+
+def faults_until_the_damage(claim: Claim) -> Counter[str]:
+    """Return the faults that had struck when the last event of a finding's chain happened."""
+    times = [link.at_us for link in claim.finding.chain if link.at_us is not None]
+    return Counter(fault.fault for fault in claim.first.faults if not times or fault.at_us <= max(times))
+
+
+def test_every_claim_of_the_library_rests_on_a_trial_in_which_all_faults_of_the_chain_struck() -> None:
+    assert len(claims()) >= 150
+    for claim in claims():
+        struck = Counter(fault.fault for fault in claim.again.faults)
+        assert faults_until_the_damage(claim) <= struck, claim
+        assert claim.again.verdict.status != INCONCLUSIVE, claim
+        assert claim.again.is_script_finished, claim
+        assert not claim.again.evidence.unfinished, claim
+
+
+def test_no_claim_of_the_library_says_what_its_own_variants_refute() -> None:
+    named = {
+        (claim.first.plan.campaign, claim.first.plan.variant, claim.rule, str(claim.finding.value)): claim
+        for claim in claims()
+        if claim.trial.options[:1] == ("min.insync.replicas=2",)
+    }
+    assert ("disk-loss", None, "lost-write", "m0") not in named
+    assert not [key for key in named if key[0] in ("controller-disk-loss", "bit-rot")]
+
+
+@pytest.mark.soak(size=24, test=1, soak=10)
+def test_typing_a_remedy_shows_what_the_line_claims(numbers: range) -> None:
+    typed = [claim for claim in claims() if claim.trial.options]
+    # Spread over the library: the claims of one campaign stand beside each other.
+    for number in numbers:
+        claim = typed[number * 37 % len(typed)]
+        plan = claim.first.plan
+        campaign = load_campaign(resolve(plan.campaign)[0], claim.trial.options, [plan.variant or "base"])
+        (chosen,) = (each for each in campaign.plans if each.variant == plan.variant)
+        again = run_plan(chosen, SEED)
+        assert again.trace_digest == claim.trial.digest, claim
+        assert again.verdict.status == claim.trial.verdict, claim
+        assert claim.finding.value is None or claim.finding.value not in {
+            each.value for each in again.verdict.rules[claim.rule].findings
+        }, claim
