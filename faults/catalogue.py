@@ -3,9 +3,10 @@
 from typing import Final
 
 from harrow.cluster_model.registry import Registry
-from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_isolation import BrokerIsolation
 from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.brokers.broker_restart import BrokerRestart
 from harrow.faults.brokers.broker_slow import BrokerSlow
 from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.brokers.rolling_restart import RollingRestart

@@ -66,18 +66,24 @@ class _Struck:
 
     @cached_property
     def lasting(self) -> Mapping[_StrikeKey, frozenset[_StrikeKey]]:
-        """For each fault those that had struck before it and were not over."""
+        """For each fault those that had struck before it and were not over; for one that mends another none."""
         keys = list(self.faults)
         in_force: set[_StrikeKey] = set()
         found: dict[_StrikeKey, frozenset[_StrikeKey]] = {}
         for event in select(self.result.evidence.trace, FaultStruck, FaultEnded):
             key = keys[event.strike - 1]
             if isinstance(event, FaultStruck):
-                found[key] = frozenset(in_force)
+                mended = {other for other in in_force if self._mends(key, other)}
+                found[key] = frozenset() if mended else frozenset(in_force)
+                in_force -= mended
                 in_force.add(key)
             else:
                 in_force.discard(key)
         return found
+
+    def _mends(self, key: _StrikeKey, other: _StrikeKey) -> bool:
+        fault, struck = self.faults[key].concrete, self.faults[other].concrete
+        return fault is not None and struck is not None and fault.ends(struck)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Broker, Lasts, described
-from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID
-from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
+from harrow.faults.fault import BrokerProcesses, Environment, LastingFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +38,4 @@ class BrokerCrash(LastingFault):
         return not processes.is_running(self.broker)
 
     def end(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRestart(Fault):
-    """A broker that is down is started.
-
-    While its old session lives it cannot register: Kafka's broker ends then, and is tried again
-    each second here, as by what supervises it.
-    """
-
-    name: ClassVar[str] = "broker_restart"
-
-    broker: Broker = described("Which broker.")
-
-    def applies(self, environment: Environment) -> bool:
-        # A broker that has not joined yet is not down; servers that are no brokers are all there.
-        has_joined = self.broker >= FIRST_ZOOKEEPER_ID or self.broker in environment.broker_ids()
-        return has_joined and not environment.is_running(self.broker)
-
-    def inject(self, environment: Environment) -> None:
         environment.start_broker(self.broker)

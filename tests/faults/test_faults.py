@@ -8,9 +8,10 @@ import pytest
 from harrow.cluster_model.fields import draw_duration
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_isolation import BrokerIsolation
 from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
+from harrow.faults.brokers.broker_restart import BrokerRestart
 from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.clocks.clock_skew import ClockSkew

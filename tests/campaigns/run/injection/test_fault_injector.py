@@ -8,8 +8,9 @@ import pytest
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
-from harrow.faults.brokers.broker_crash import BrokerCrash, BrokerRestart
+from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers.broker_restart import BrokerRestart
 from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
