@@ -83,4 +83,5 @@ def test_what_2_4_lacks_is_named() -> None:
     )
     findings = [finding for rule in proven(failing).verdict.rules.values() for finding in rule.findings]
     ways = [[way.name for way in finding.prevented_by if way.held] for finding in findings]
-    assert ways == [["KAFKA-9338"]] * len(findings)
+    assert findings
+    assert all("KAFKA-9338" in names for names in ways)
