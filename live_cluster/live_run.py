@@ -52,12 +52,17 @@ class Brokers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedBrokers:
-    """What brokers are started from: a release, with its *jars*, and where it keeps its metadata."""
+    """What brokers are started from: a release, with its *jars*, and where it keeps its metadata.
+
+    ``get`` puts Java and the jars where they are expected. It is called when brokers are about to start: a campaign that
+    cannot run on the release is skipped without a download.
+    """
 
     release: KafkaRelease
     metadata: str
     java: Path
     jars: Path
+    get: Callable[[], None] = lambda: None
 
     def run(
         self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
@@ -79,6 +84,7 @@ class StartedBrokers:
         return replace(modelled, cluster=cluster)
 
     def _make(self, surroundings: Surroundings) -> StartedCluster:
+        self.get()
         return StartedCluster(surroundings, java=self.java, jars=self.jars, metadata=self.metadata)
 
     def _obstacles(self, plan: Plan) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harrow.campaigns.language.plan import Plan
+    from harrow.live_cluster.getting.kafka_release import KafkaRelease
     from harrow.live_cluster.live_run import Brokers, StartedBrokers
     from harrow.live_cluster.user_cluster.users_brokers import UserBrokers
 
@@ -96,10 +98,10 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
 def started_brokers(
     target: str, kafka_home: Path | None, messages: "Console", *, quiet: bool
 ) -> "StartedBrokers":
-    """Return the brokers that a target names, with Kafka in place to start them.
+    """Return the brokers that a target names; Java and Kafka are looked for when the first ones start.
 
     Raises:
-        Refusal: there is no Java or no Kafka.
+        Refusal: the folder of a distribution is none. Later, when brokers start: there is no Java or no Kafka.
         ModuleNotFoundError: harrow's extra `live` is not installed.
         typer.BadParameter: it names nothing that can be started.
 
@@ -112,26 +114,53 @@ def started_brokers(
     need("live")
     from harrow.live_cluster.getting.java import JavaError, find_java
     from harrow.live_cluster.getting.kafka_cache import CacheError, default_cache
-    from harrow.live_cluster.getting.kafka_release import ReleaseError, release_of
     from harrow.live_cluster.getting.maven import MavenError
     from harrow.live_cluster.live_run import StartedBrokers
+
+    release, metadata = _release_of(target)
+    kafka_cache = default_cache()
+    jars = kafka_cache.folder_of(release) if kafka_home is None else kafka_home / "libs"
+    if kafka_home is not None and not jars.is_dir():
+        raise Refusal(f"{kafka_home} is no distribution of Kafka: it has no libs")
+    java, no_java = Path(), None
+    try:
+        java = find_java()
+    except JavaError as error:
+        no_java = error
+
+    @cache
+    def get() -> None:
+        if no_java is not None:
+            raise Refusal(str(no_java))
+        if kafka_home is not None:
+            return
+        if not kafka_cache.has(release) and not quiet:
+            say(messages, f"getting Kafka {release.name} ...")
+        try:
+            kafka_cache.get(release)
+        except (CacheError, MavenError) as error:
+            raise Refusal(str(error)) from error
+
+    return StartedBrokers(release=release, metadata=metadata, java=java, jars=jars.absolute(), get=get)
+
+
+def _release_of(target: str) -> tuple["KafkaRelease", str]:
+    """Return the release that a target names, and where its brokers keep their metadata.
+
+    Raises:
+        Refusal: there is no such release.
+        typer.BadParameter: the release does not keep it there.
+
+    """
+    from harrow.live_cluster.getting.kafka_release import ReleaseError, release_of
 
     number, _, mode = target.removeprefix(_KAFKA).partition("-")
     try:
         release = release_of(number)
-        metadata = mode or release.modes[0]
-        if metadata not in release.modes:
-            known = " or ".join(f"kafka:{number}-{known}" for known in release.modes)
-            raise typer.BadParameter(f"{target!r} is no target: give {known}", param_hint="--target")
-        java = find_java()
-        if kafka_home is not None:
-            jars = kafka_home / "libs"
-            if not jars.is_dir():
-                raise Refusal(f"{kafka_home} is no distribution of Kafka: it has no libs")
-            return StartedBrokers(release=release, metadata=metadata, java=java, jars=jars.absolute())
-        cache = default_cache()
-        if not cache.has(release) and not quiet:
-            say(messages, f"getting Kafka {release.name} ...")
-        return StartedBrokers(release=release, metadata=metadata, java=java, jars=cache.get(release))
-    except (CacheError, JavaError, MavenError, ReleaseError) as error:
+    except ReleaseError as error:
         raise Refusal(str(error)) from error
+    metadata = mode or release.modes[0]
+    if metadata not in release.modes:
+        known = " or ".join(f"kafka:{number}-{known}" for known in release.modes)
+        raise typer.BadParameter(f"{target!r} is no target: give {known}", param_hint="--target")
+    return release, metadata

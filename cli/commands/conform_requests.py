@@ -46,6 +46,7 @@ def requests_session(request: ConformRequest) -> int:
     need("hypothesis")
     need("live")
     brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
+    brokers.get()
     from harrow.live_cluster.single_requests.coordinators.real_coordinator import RealCoordinators
     from harrow.live_cluster.single_requests.measure import (
         SETTINGS,

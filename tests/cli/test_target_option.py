@@ -38,6 +38,27 @@ def test_what_is_no_target_is_a_mistake_of_use(
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize("seeds", [(), ("--seeds", "2")])
+def test_a_campaign_about_another_release_is_skipped_without_java_and_without_a_download(
+    harrow: Harrow, tmp_path: Path, seeds: tuple[str, ...]
+) -> None:
+    words = ("run", "ack-lost", "--target", "kafka:3.9.2", "--variant", "base", *seeds)
+    ended = harrow(*words, HARROW_CACHE=str(tmp_path / "cache"), PATH="", JAVA_HOME="")
+    assert ended.returncode == 3, ended.stderr
+    assert "skipped it is about Kafka 2.4: --set kafka=3.9 runs it as of 3.9.2" in ended.stdout
+    assert "getting Kafka" not in ended.stderr
+    assert not (tmp_path / "cache").exists()
+
+
+def test_brokers_that_would_start_need_java(harrow: Harrow, tmp_path: Path) -> None:
+    words = ("run", "calm.yaml", "--target", "kafka:2.4.1", "--set", "kafka=2.4")
+    ended = harrow(*words, HARROW_CACHE=str(tmp_path / "cache"), PATH="", JAVA_HOME="")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("harrow: brokers need Java")
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "cache").exists()
+
+
 def test_the_model_is_a_target(harrow: Harrow) -> None:
     named, left_out = harrow("run", "calm.yaml", "--target", "model"), harrow("run", "calm.yaml")
     assert named.returncode == left_out.returncode == 0
