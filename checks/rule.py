@@ -14,6 +14,12 @@ SEEN_IN_LOGS: Final = 1
 SEEN_IN_CLUSTER: Final = 2
 """Where an anomaly shows: the lower, the worse for the users of the cluster."""
 
+LOST: Final = "lost"
+DOUBLED: Final = "doubled"
+REORDERED: Final = "reordered"
+DIVERGED: Final = "diverged"
+"""What can become of records in logs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -23,7 +29,8 @@ class Rule:
     promises that there is none. ``find`` yields the anomalies of a run; ``is_undecided`` says whether
     it got far enough to tell when there are none. ``verb`` says what has become of the records that
     the findings are about, or of the ``place`` in a log. One that ``goes_by_order`` compares events of one moment in the trace,
-    so it needs a trace that has them in the order in which they happened.
+    so it needs a trace that has them in the order in which they happened. ``fate`` is what its findings say of records in logs
+    (`LOST` and so on), empty where they are about something else.
     """
 
     name: str
@@ -36,6 +43,7 @@ class Rule:
     is_about_place: bool = False
     seen_in: int = SEEN_BY_CLIENTS
     goes_by_order: bool = False
+    fate: str = ""
 
     @property
     def doc(self) -> str:

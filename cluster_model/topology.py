@@ -530,6 +530,16 @@ def server_text(node: object) -> object:
     return process_name(node) if is_server and isinstance(node, int) else node
 
 
+def is_server(node: int) -> bool:
+    """Return whether a node is a server of the control plane alone: of ZooKeeper, or a controller that is no broker."""
+    return node >= FIRST_ZOOKEEPER_ID
+
+
+def node_text(node: int) -> str:
+    """Return a node as people call it: ``broker 1``, ``controller-3000``, ``zookeeper-1``."""
+    return process_name(node) if is_server(node) else f"broker {node}"
+
+
 def process_name(node: int) -> str:
     """Return what the process of a broker is called, of a controller that is none, or of a ZooKeeper server."""
     if node >= FIRST_CONTROLLER_ID:

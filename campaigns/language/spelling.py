@@ -1,6 +1,6 @@
 """Suggestions for names that do not exist, and how messages quote and list names."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -49,6 +49,12 @@ def listed(names: Collection[str | int]) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number of things in words, as in ``1 replica`` and ``2 replicas``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shortlist(names: Sequence[str], shown_max: int) -> str:
+    """Return the names, or where they are many the first ones and how many more there are."""
+    shown = ", ".join(map(printable, names[:shown_max]))
+    return f"{shown} and {len(names) - shown_max} more" if len(names) > shown_max else shown
 
 
 def run_name(campaign: str, variant: str | None) -> str:

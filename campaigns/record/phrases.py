@@ -8,11 +8,12 @@ from harrow.checks.causes.story import seconds
 from harrow.checks.finding import Finding
 from harrow.checks.link import Actor, Link
 from harrow.checks.prevention import RELEASE, Prevention, Trial
+from harrow.cluster_model.topology import node_text
 
 
 def actor_text(actor: Actor) -> str:
     """Return who acts, as people call it; a client by its name."""
-    return f"broker {actor}" if isinstance(actor, int) else str(actor)
+    return node_text(actor) if isinstance(actor, int) else str(actor)
 
 
 def sentence(link: Link) -> str:

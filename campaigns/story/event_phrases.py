@@ -653,7 +653,7 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.FollowerFetched,
         "request",
-        "fetches{which} from offset {offset}",
+        "fetches{which} from offset {offset}, its remote LEO now",
         "fetch",
         lane="replica",
         to="broker",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, process_name
+from harrow.cluster_model.topology import node_text
 
 FAULTS: Final = "faults"
 """The lane of faults and of the rules for single messages."""
@@ -79,7 +79,7 @@ class EventContext:
 
 def broker_lane(broker: int) -> str:
     """Return the lane of a broker, or of a server of the control plane that is none."""
-    return process_name(broker) if broker >= FIRST_ZOOKEEPER_ID else f"broker {broker}"
+    return node_text(broker)
 
 
 def lane_of(process: str) -> str:

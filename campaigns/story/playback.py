@@ -16,8 +16,7 @@ from harrow.campaigns.story.event_phrases import narrate
 from harrow.campaigns.story.faults_in_force import FaultInForce
 from harrow.campaigns.story.narration import EventContext
 from harrow.campaigns.story.run_state import RunState, before
-from harrow.campaigns.story.trace_story import StoryEvent, story_events
-from harrow.checks.finding import Finding
+from harrow.campaigns.story.trace_story import StoryEvent, decided_position, story_events
 from harrow.checks.replay.partition_state import ACKED
 from harrow.cluster_model import events as kinds
 
@@ -77,7 +76,7 @@ class Playback:
         self.events: Final = story_events(self._run)
         self._title = f"{run_name(result.plan.campaign, result.plan.variant)}, seed {result.seed}"
         self._anomalies = [
-            (anomaly, [_when(finding, self._run.end_us) for finding in anomaly.findings])
+            (anomaly, [decided_position(self.events, finding) for finding in anomaly.findings])
             for anomaly in anomalies(result)
         ]
         self._ends = _ends_of_faults(self._run)
@@ -125,7 +124,7 @@ class Playback:
             state=state,
             faults=tuple(self._fault(fault) for fault in state.faults),
             events=tuple(self._shown[-events_max:]),
-            anomalies=tuple(self._broken_by(state.at_us)),
+            anomalies=tuple(self._come_about()),
             sends=Counter(send.status for send in sends),
             reads=sum(len(partition.reads) for partition in state.partitions.values()),
         )
@@ -150,9 +149,10 @@ class Playback:
             until_us=self._ends.get(fault.number),
         )
 
-    def _broken_by(self, at_us: int) -> Iterator[FindingGroup]:
-        for anomaly, times in self._anomalies:
-            by_now = tuple(f for f, when_us in zip(anomaly.findings, times, strict=True) if when_us <= at_us)
+    def _come_about(self) -> Iterator[FindingGroup]:
+        for anomaly, decided in self._anomalies:
+            pairs = zip(anomaly.findings, decided, strict=True)
+            by_now = tuple(finding for finding, position in pairs if position < self._state.taken)
             if by_now:
                 yield FindingGroup(
                     rule=anomaly.rule,
@@ -160,11 +160,6 @@ class Playback:
                     permitted_by=anomaly.permitted_by,
                     findings=by_now,
                 )
-
-
-def _when(finding: Finding, end_us: int) -> int:
-    """Return when a finding had come about: with the last event of its chain."""
-    return max((link.at_us for link in finding.chain if link.at_us is not None), default=end_us)
 
 
 def _ends_of_faults(run: RunEvents) -> dict[int, int]:

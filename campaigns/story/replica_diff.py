@@ -3,23 +3,20 @@
 Rows are plain data: `harrow.cli.render.diff` folds and shows them, `harrow.campaigns.story.record_fates` explains them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
 from harrow.checks.replay.partition_state import (
     ACKED,
-    COMPACTION,
     FAILED,
-    RETENTION,
     SENDING,
     UNKNOWN,
     LogEntry,
     PartitionState,
     RemovedEntry,
 )
-from harrow.cluster_model.protocol import NO_LEADER
 
 SAME: Final = "same"
 DIFFERENT: Final = "different"
@@ -54,9 +51,7 @@ class RecordFate:
     run sent. ``acks`` is "all", "1" or "0", None where no broker answered; ``isr`` is the ISR of the broker that
     answered. ``acked_us`` and ``acked_offset`` are from the answer: with retries the offset may be that of another
     copy. ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
-    that have the record, at whatever offset, and can read it; ``on_leader`` says whether the leader is one of them.
-    ``expired`` says that consumers had read it when retention deleted it, or that compaction removed it for a later record of
-    its key, which the leader has.
+    have the record, at whatever offset, and can read it. ``is_lost`` says whether the judge has found it lost by then.
     """
 
     entry: LogEntry
@@ -68,13 +63,7 @@ class RecordFate:
     error: str | None
     readers: tuple[str, ...]
     held_by: tuple[int, ...]
-    on_leader: bool
-    expired: bool
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was acked and consumers cannot get it from the partition's leader, and that not for its age."""
-        return self.status == ACKED and not self.on_leader and not self.expired
+    is_lost: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +85,12 @@ class DiffRow:
         return not self.is_past and all(cell.state == SAME for cell in self.cells.values())
 
 
-def partition_rows(partition: PartitionState) -> list[DiffRow]:
-    """Return the rows of a partition by offset; what once stood at one comes after what stands there."""
-    logs, fates = _Logs(partition), Fates(partition)
+def partition_rows(partition: PartitionState, lost: Collection[str]) -> list[DiffRow]:
+    """Return the rows of a partition by offset; what once stood at one comes after what stands there.
+
+    *lost* are the records that the judge has found lost.
+    """
+    logs, fates = _Logs(partition), Fates(partition, lost)
     return [row for offset in range(logs.end) for row in logs.rows(offset, fates)]
 
 
@@ -114,10 +106,11 @@ def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict
 
 
 class Fates:
-    """Looks up what became of the records of a partition."""
+    """Looks up what clients know of the records of a partition, of which the judge has found some *lost*."""
 
-    def __init__(self, partition: PartitionState) -> None:
+    def __init__(self, partition: PartitionState, lost: Collection[str]) -> None:
         self._partition = partition
+        self._lost = frozenset(lost)
         self._held = {
             broker: frozenset(entry.value for entry in replica.log if entry.damaged is None)
             for broker, replica in sorted(partition.replicas.items())
@@ -138,7 +131,6 @@ class Fates:
             acks = "0" if send.offset is None else None
         held_by = tuple(broker for broker, values in self._held.items() if entry.value in values)
         readers = tuple(partition.reads.get(place, ()))
-        copies = partition.by_value.get(entry.value, ())
         return RecordFate(
             entry=entry,
             status=None if send is None else send.status,
@@ -149,36 +141,8 @@ class Fates:
             error=None if send is None else send.error,
             readers=readers,
             held_by=held_by,
-            on_leader=self._is_on_leader(held_by),
-            expired=(bool(readers) and any(_went_by(copy, RETENTION) for copy in copies))
-            or (any(_went_by(copy, COMPACTION) for copy in copies) and self._is_superseded(entry, readers)),
+            is_lost=entry.value in self._lost,
         )
-
-    def _is_superseded(self, entry: LogEntry, readers: Sequence[str]) -> bool:
-        """Return whether a later record of the same key stands for one, where consumers read; or it was a tombstone that was read."""
-        known = self._partition.keys.get(entry.value)
-        if known is None:
-            return False
-        later = [
-            copy
-            for value in self._partition.by_key[known.key]
-            for copy in self._partition.by_value.get(value, ())
-            if copy.offset > entry.offset
-        ]
-        if any(self._is_on_leader((copy.broker,)) and copy.removed is None for copy in later):
-            return True
-        return (known.is_tombstone and bool(readers)) or any(
-            self._partition.keys[copy.value].is_tombstone and _went_by(copy, COMPACTION) for copy in later
-        )
-
-    def _is_on_leader(self, held_by: tuple[int, ...]) -> bool:
-        """Return whether the leader has it; without a leader, whether anybody does."""
-        leader = self._partition.leader
-        return bool(held_by) if leader == NO_LEADER else leader in held_by
-
-
-def _went_by(copy: LogEntry, cause: str) -> bool:
-    return copy.removed is not None and copy.removed.cause == cause
 
 
 class _Logs:

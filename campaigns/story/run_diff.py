@@ -1,30 +1,39 @@
 """`harrow diff`: the replica logs of a recorded run at a moment, and the same as JSON has it."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from harrow.campaigns.language.literals import LiteralError, time_of_run
 from harrow.campaigns.language.spelling import listed, quoted, run_name, suggestion
-from harrow.campaigns.record.phrases import sentence
+from harrow.campaigns.record.phrases import actor_text, predicate, sentence
 from harrow.campaigns.record.recorded_run import RecordedRun
 from harrow.campaigns.record.report import in_short_by
-from harrow.campaigns.record.run_events import RunEvents, events_of_recorded
-from harrow.campaigns.story.record_fates import RecordMoment, RecordNote, record_notes
+from harrow.campaigns.record.run_events import RunEvents
+from harrow.campaigns.story.record_fates import (
+    RecordMoment,
+    RecordNote,
+    lost_values,
+    moments_of,
+    record_notes,
+)
 from harrow.campaigns.story.replica_diff import DiffRow, LogCell, RecordFate, partition_rows
 from harrow.campaigns.story.run_state import RunState, state_at
+from harrow.campaigns.story.stages import Stage, stages_of
+from harrow.campaigns.story.trace_story import story_of
 from harrow.checks.causes.story import seconds
-from harrow.checks.finding import Finding
+from harrow.checks.replay.cluster_state import BrokerState
 from harrow.checks.replay.coordination_state import GroupState, TransactionalIdState
 from harrow.checks.replay.partition_state import PartitionState, ReplicaState
-from harrow.cluster_model.release import HIGH_WATERMARK
-from harrow.cluster_model.topology import INTERNAL_TOPICS
+from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, is_server, process_name
 from harrow.cluster_model.trace import TraceEvent
 
 SCHEMA: Final = "harrow.diff/1"
 END: Final = "end"
+CONTROL_PLANES: Final = {ZOOKEEPER: "ZooKeeper", KRAFT: "KRaft"}
+
+_SECONDS: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
 class DiffError(ValueError):
@@ -45,24 +54,35 @@ class DiffMoment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDiff:
-    """The logs of a partition at a moment. ``finding_moments`` are used where the notes have none."""
+    """The logs of a partition at a moment, and what the judge found of its records.
+
+    ``notes`` are the findings that had come about by then, ``to_come`` those that had not. ``finding_moments`` are those of other
+    findings, used where there are no notes. ``stages`` are there if they are asked for.
+    """
 
     partition: PartitionState
     rows: Sequence[DiffRow]
     notes: Sequence[RecordNote]
+    to_come: Sequence[RecordNote] = ()
     finding_moments: Sequence[RecordMoment] = ()
+    stages: Sequence[Stage] = ()
 
     def moments(self) -> list[RecordMoment]:
         """Return the moments worth looking at, in order, one for each event."""
+        notes = (*self.notes, *self.to_come)
         found: dict[int, RecordMoment] = {}
-        for moment in [moment for note in self.notes for moment in note.moments] or self.finding_moments:
+        for moment in [moment for note in notes for moment in note.moments] or self.finding_moments:
             found.setdefault(moment.number, moment)
         return [found[number] for number in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDiff:
-    """A run at a moment, after ``event``. ``hidden`` are partitions without a finding, left out by default."""
+    """A run at a moment, after ``event``.
+
+    ``hidden`` are partitions without a finding, left out by default. ``lost`` are the records of each partition that the judge
+    found lost, as far as that had come about by then.
+    """
 
     recorded: RecordedRun
     run: RunEvents
@@ -71,10 +91,16 @@ class RunDiff:
     event: TraceEvent | None
     partitions: Sequence[PartitionDiff]
     hidden: Sequence[str]
+    lost: Mapping[str, Sequence[str]]
+
+    @property
+    def control_plane(self) -> str:
+        """What keeps the cluster's metadata, as people call it."""
+        return CONTROL_PLANES[self.run.plan.metadata]
 
 
 def parse_at(text: str) -> DiffMoment:
-    """Return the moment of ``12.5s`` or ``-1s``, of ``143`` (an event of trace.jsonl) or of ``end``.
+    """Return the moment of ``12.5s``, ``12.5`` or ``-1s``, of ``143`` (an event of trace.jsonl) or of ``end``.
 
     Raises:
         DiffError: it is none of these.
@@ -85,23 +111,26 @@ def parse_at(text: str) -> DiffMoment:
     if text.isascii() and text.isdecimal():
         return DiffMoment(number=int(text))
     try:
-        return DiffMoment(at_us=time_of_run(text))
+        return DiffMoment(at_us=time_of_run(f"{text}s" if _SECONDS.fullmatch(text) else text))
     except LiteralError:
-        message = (
-            f"--at {quoted(text)}: a time such as 12.5s, an event's number such as 143, or end is wanted"
-        )
+        message = f"--at {quoted(text)}: a time such as 12.5s or 12.5, an event's number such as 143, or end is wanted"
         raise DiffError(message) from None
 
 
-def diff_run(recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = ()) -> RunDiff:
+def diff_run(
+    recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = (), *, with_stages: bool = False
+) -> RunDiff:
     """Return the replica logs of a run at a moment: of these partitions, else of those with a finding, else all but internal ones.
+
+    *with_stages* also returns the moments up to then in which the ends of their logs changed.
 
     Raises:
         DiffError: the run has no such moment, or no such partition.
         RecordError: the run cannot be read.
 
     """
-    run = events_of_recorded(recorded)
+    story = story_of(recorded)
+    run = story.run
     _check_at(at, run)
     known = tuple(run.replicas)
     for name in partitions:
@@ -109,20 +138,28 @@ def diff_run(recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = 
             raise DiffError(
                 f"--partition {quoted(name)}: the run has {listed(known)}{suggestion(name, known)}"
             )
-    findings = [finding for judged in recorded.rules.values() for finding in judged.findings]
-    wanted = partitions or {finding.partition for finding in findings}
+    wanted = partitions or {finding.finding.partition for finding in story.findings}
     chosen = [name for name in known if name in wanted] or [
         name for name in known if name.rpartition("-")[0] not in INTERNAL_TOPICS
     ]
     state = state_at(run, at_us=at.at_us, number=at.number)
-    by_hw = run.plan.behaviour_switches().follower_truncation == HIGH_WATERMARK
+    notes = record_notes(story, state)
+    lost = lost_values(notes)
     diffs = []
     for name in chosen:
         partition = state.partitions[name]
-        rows = partition_rows(partition)
-        moments = _moments([f for f in findings if f.partition == name], run) if at.is_end else ()
-        notes = record_notes(partition, rows, truncates_to_hw=by_hw)
-        diffs.append(PartitionDiff(partition=partition, rows=rows, notes=notes, finding_moments=moments))
+        others = [each for each in story.findings if each.finding.partition == name] if at.is_end else []
+        of_partition = notes.get(name, ())
+        diffs.append(
+            PartitionDiff(
+                partition=partition,
+                rows=partition_rows(partition, lost.get(name, ())),
+                notes=[note for note in of_partition if note.has_come_about],
+                to_come=[note for note in of_partition if not note.has_come_about],
+                finding_moments=[moment for each in others for moment in moments_of(story, each)],
+                stages=stages_of(story, name, state.taken) if with_stages else (),
+            )
+        )
     return RunDiff(
         recorded=recorded,
         run=run,
@@ -131,18 +168,8 @@ def diff_run(recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = 
         event=run.trace_event(state.number),
         partitions=diffs,
         hidden=() if partitions else [name for name in known if name not in chosen],
+        lost=lost,
     )
-
-
-def _moments(findings: Sequence[Finding], run: RunEvents) -> list[RecordMoment]:
-    """Return the moments of the links of findings: each right after the last event of its time."""
-    moments = []
-    for link in (link for finding in findings for link in finding.chain):
-        position = 0 if link.at_us is None else bisect_right(run.events, link.at_us, key=itemgetter(0))
-        if link.at_us is not None and position:
-            number = run.numbers[position - 1]
-            moments.append(RecordMoment(number=number, at_us=link.at_us, text=sentence(link)))
-    return moments
 
 
 def run_title(recorded: RecordedRun, run: RunEvents) -> str:
@@ -172,15 +199,16 @@ def diff_document(found: RunDiff) -> dict[str, Any]:
         **run_mapping(recorded, found.run),
         "at": {"event": state.number, "at_us": state.at_us, "is_end": found.at.is_end},
         "controller": None if state.controller < 0 else state.controller,
+        "metadata": found.run.plan.metadata,
         "brokers": {
-            str(number): {
-                "live": broker.is_live,
-                "paused": broker.is_paused,
-                "registered": broker.is_registered,
-                "stopped_by": broker.stopped_by or None,
-                "active_controller": broker.is_active_controller,
-            }
+            str(number): {**_process_mapping(broker), "registered": broker.is_registered}
             for number, broker in sorted(state.brokers.items())
+            if not is_server(number)
+        },
+        "servers": {
+            process_name(number): _process_mapping(server)
+            for number, server in sorted(state.brokers.items())
+            if is_server(number)
         },
         "faults": [
             {"fault": fault.fault, "event": fault.number, "since_us": fault.at_us, **dict(fault.details)}
@@ -193,6 +221,15 @@ def diff_document(found: RunDiff) -> dict[str, Any]:
         "groups": {name: _group_mapping(known) for name, known in state.coordination.groups.items()},
         "partitions": [_partition_mapping(diff) for diff in found.partitions],
         "partitions_without_findings": list(found.hidden),
+    }
+
+
+def _process_mapping(process: BrokerState) -> dict[str, Any]:
+    return {
+        "live": process.is_live,
+        "paused": process.is_paused,
+        "stopped_by": process.stopped_by or None,
+        "active_controller": process.is_active_controller,
     }
 
 
@@ -239,7 +276,8 @@ def _partition_mapping(diff: PartitionDiff) -> dict[str, Any]:
         "leader_epoch": partition.leader_epoch,
         "isr": list(partition.isr),
         "replicas": {
-            str(broker): _replica_mapping(replica) for broker, replica in sorted(partition.replicas.items())
+            str(broker): _replica_mapping(replica, partition.remote_leo(broker))
+            for broker, replica in sorted(partition.replicas.items())
         },
         "rows": [
             {
@@ -251,24 +289,46 @@ def _partition_mapping(diff: PartitionDiff) -> dict[str, Any]:
             }
             for row in diff.rows
         ],
-        "notes": [
-            {
-                "kind": note.kind,
-                "offset": note.offset,
-                "offsets": list(note.places),
-                "values": list(note.values),
-                "text": note.head,
-                "lines": [{"who": who, "text": what} for who, what in note.lines],
-            }
-            for note in diff.notes
-        ],
+        "notes": [_note_mapping(note) for note in diff.notes],
+        "notes_to_come": [_note_mapping(note) for note in diff.to_come],
         "moments": [
             {"event": moment.number, "at_us": moment.at_us, "text": moment.text} for moment in diff.moments()
+        ],
+        **({"stages": [_stage_mapping(stage) for stage in diff.stages]} if diff.stages else {}),
+    }
+
+
+def _note_mapping(note: RecordNote) -> dict[str, Any]:
+    return {
+        "kind": note.kind,
+        "rule": note.finding.rule,
+        "permitted_by": note.finding.finding.permitted_by,
+        "at_us": note.at_us,
+        "offset": note.offset,
+        "offsets": list(note.places),
+        "values": list(note.values),
+        "text": note.head(),
+        "lines": [
+            {
+                "at_us": link.at_us,
+                "who": None if link.actor is None else actor_text(link.actor),
+                "text": sentence(link) if link.kind.impersonal else predicate(link),
+            }
+            for link in note.chain
         ],
     }
 
 
-def _replica_mapping(replica: ReplicaState) -> dict[str, Any]:
+def _stage_mapping(stage: Stage) -> dict[str, Any]:
+    return {
+        "event": stage.number,
+        "at_us": stage.at_us,
+        "texts": list(stage.texts),
+        "replicas": {str(broker): asdict(ends) for broker, ends in stage.ends.items()},
+    }
+
+
+def _replica_mapping(replica: ReplicaState, remote_leo: int | None) -> dict[str, Any]:
     is_open = replica.is_open
     return {
         "role": replica.role or None,
@@ -276,6 +336,7 @@ def _replica_mapping(replica: ReplicaState) -> dict[str, Any]:
         "leader": None if replica.leader < 0 else replica.leader,
         "isr": list(replica.isr) if replica.role == "leader" else None,
         "leo": replica.leo,
+        "remote_leo": remote_leo,
         "hw": replica.high_watermark if is_open else None,
         "lso": replica.lso if is_open else None,
         "flushed": replica.flushed,

@@ -6,22 +6,33 @@ from harrow.campaigns.record.run_events import RunEvents
 from harrow.campaigns.story.faults_in_force import FaultInForce, FaultsInForce
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.coordination_state import CoordinationState
+from harrow.cluster_model.topology import KRAFT, is_server
 from harrow.cluster_model.trace import TraceEvent
 
 
 class RunState(ClusterState):
-    """A moment of a run, moved forward event by event; ``coordination`` is what coordinators have."""
+    """A moment of a run, moved forward event by event.
 
-    __slots__ = ("_faults", "coordination")
+    ``coordination`` is what coordinators have, ``taken`` how many events there were, those of clients included.
+    """
 
-    def __init__(self, replicas: Mapping[str, Sequence[int]], brokers: Iterable[int] = ()) -> None:
-        """Begin before the first event, with what each partition is assigned to."""
-        super().__init__(replicas, brokers)
+    __slots__ = ("_faults", "coordination", "taken")
+
+    def __init__(
+        self,
+        replicas: Mapping[str, Sequence[int]],
+        brokers: Iterable[int] = (),
+        *,
+        reelection_forgets_remote: bool = False,
+    ) -> None:
+        """Begin before the first event, with what each partition is assigned to, and the processes that are known."""
+        super().__init__(replicas, brokers, reelection_forgets_remote=reelection_forgets_remote)
         self._faults = FaultsInForce(self)
         self.coordination = CoordinationState()
+        self.taken = 0
 
     def broker_ids(self) -> tuple[int, ...]:
-        return tuple(self.brokers)
+        return tuple(node for node in self.brokers if not is_server(node))
 
     def is_running(self, broker: int) -> bool:
         return self.broker(broker).is_live
@@ -43,10 +54,21 @@ class RunState(ClusterState):
         super().advance(event, number)
         self._faults.advance(event, self.number)
         self.coordination.advance(event)
+        self.taken += 1
 
 
 def before(run: RunEvents) -> RunState:
-    return RunState(run.replicas, (broker.id for broker in run.plan.cluster.brokers))
+    """Return the state before the first event, with all brokers, and the servers of the control plane where there are several."""
+    plan, spec = run.plan, run.plan.cluster
+    if plan.metadata == KRAFT:
+        servers = () if spec.combined else spec.controller_ids()
+    else:
+        servers = spec.zookeeper_ids() if spec.zookeeper_servers > 1 else ()
+    return RunState(
+        run.replicas,
+        (*(broker.id for broker in spec.brokers), *servers),
+        reelection_forgets_remote=plan.behaviour_switches().reelected_leader_forgets_positions,
+    )
 
 
 def state_at(run: RunEvents, *, at_us: int | None = None, number: int | None = None) -> RunState:

@@ -95,7 +95,7 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsDiff:
-    """The logs of one partition in both runs: those of its leaders. ``lost`` are values by run."""
+    """The logs of one partition in both runs: those of its leaders. ``lost`` are the values by run that the judge has found lost."""
 
     name: str
     brokers: tuple[int | None, int | None]
@@ -257,7 +257,8 @@ def _telling_difference(
 
 def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
     states = [run.state.partitions.get(name) or PartitionState(name) for run in runs]
-    fates = [Fates(state) for state in states]
+    lost = [tuple(run.lost.get(name, ())) for run in runs]
+    fates = [Fates(state, values) for state, values in zip(states, lost, strict=True)]
     leading = [_leading(state) for state in states]
     logs = [
         states[side].replicas[broker].log if broker is not None else [] for side, broker in enumerate(leading)
@@ -266,7 +267,6 @@ def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
     for offset, (one, other) in enumerate(zip_longest(*logs)):
         row_fates = fates[0].of(one or other), fates[1].of(other or one)
         rows.append(LogRow(offset=offset, entries=(one, other), fates=row_fates))
-    lost = [tuple(_lost(state, found)) for state, found in zip(states, fates, strict=True)]
     return LogsDiff(name=name, brokers=(leading[0], leading[1]), rows=rows, lost=(lost[0], lost[1]))
 
 
@@ -275,13 +275,6 @@ def _leading(state: PartitionState) -> int | None:
     if state.leader in state.replicas:
         return state.leader
     return max(state.replicas, key=lambda broker: state.replicas[broker].leo, default=None)
-
-
-def _lost(state: PartitionState, fates: Fates) -> Iterator[str]:
-    """Yield the values that were acked and are not on the leader."""
-    for value in state.sends:
-        if fates.of(LogEntry(-1, value, -1, -1, -1)).is_lost:
-            yield value
 
 
 # JSON

@@ -1,6 +1,6 @@
 """One record from its send to its end: the events that concern it, and a summary of what became of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -11,13 +11,17 @@ from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
 from harrow.checks.causes.story import brokers, seconds, words
 from harrow.checks.replay.partition_state import (
     ACKED,
+    COMPACTION,
     CORRUPTION,
+    DELETED,
     DISK_LOSS,
     FAILED,
     POWER_LOSS,
+    RETENTION,
     TRUNCATED,
     LogEntry,
     PartitionState,
+    RemovedEntry,
 )
 from harrow.cluster_model import events as kinds
 from harrow.cluster_model.protocol import NO_LEADER
@@ -61,7 +65,7 @@ def follow(story: TraceStory, value: str) -> RecordStory:
     positions = {event.position for event in its_own}
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
-    lines = [*_sends(its_own, value), *_logs(story, groups)]
+    lines = [*_sends(its_own, value), *_logs(story, groups), *_judged(story, value)]
     texts = {
         position: story.events[position].narration.text + _note(story.events[position], groups, value)
         for position in sorted(positions)
@@ -213,7 +217,7 @@ def _at_end(partition: PartitionState, group: Sequence[LogEntry], of: str) -> st
     """Return who has the record at the end, and whether the leader is one of them."""
     kept = sorted({copy.broker for copy in group if copy.removed is None})
     if not kept:
-        return f"at the end: IN NO LOG{of}"
+        return f"at the end: in no log{of}"
     leaders = [line.event.leader for line in partition.elections if line.event.leader != NO_LEADER]
     leader = leaders[-1] if leaders else NO_LEADER
     found = f"at the end: in the log{of} of {brokers(kept)}"
@@ -225,17 +229,31 @@ def _at_end(partition: PartitionState, group: Sequence[LogEntry], of: str) -> st
         f"{printable(entry.value)} at offset {entry.offset}" for entry in standing if entry is not None
     )
     has = f", which has {listed(list(instead))} instead" if instead else ""
-    return f"{found}, but NOT OF ITS LEADER, broker {leader}{has}"
+    return f"{found}, but not of its leader, broker {leader}{has}"
 
 
 def _end(copy: LogEntry) -> str:
+    """Return how a copy went, and when."""
     if copy.removed is None:
         return "kept"
-    at = seconds(copy.removed.at_us)
-    if copy.removed.cause == POWER_LOSS:
-        return f"LOST with the power, as it was not flushed at {at}"
-    if copy.removed.cause == DISK_LOSS:
-        return f"LOST with the disk at {at}"
-    if copy.removed.cause == CORRUPTION:
-        return f"CUT OFF at a bad CRC at {at}"
-    return f"TRUNCATED at {at} ({words(copy.removed.reason)})"
+    return f"{_REMOVALS[copy.removed.cause](copy.removed)} at {seconds(copy.removed.at_us)}"
+
+
+_REMOVALS: Final[Mapping[str, Callable[[RemovedEntry], str]]] = {
+    TRUNCATED: lambda removed: f"truncated away ({words(removed.reason)})",
+    POWER_LOSS: lambda removed: f"lost with the power ({words(removed.reason)})",
+    DISK_LOSS: lambda _: "lost with the disk",
+    CORRUPTION: lambda _: "cut off by recovery, at or behind a bad CRC",
+    RETENTION: lambda removed: f"deleted below the log start, {removed.to_offset} ({words(removed.reason)})",
+    COMPACTION: lambda _: "compacted away",
+    DELETED: lambda _: "deleted with the log of a broker that is no replica any more",
+}
+
+
+def _judged(story: TraceStory, value: str) -> Iterator[str]:
+    """Yield what the judge says of a record."""
+    found = [finding for finding in story.findings if value in finding.values]
+    for finding in found:
+        yield f"judged: {finding.rule}, {finding.judged()} (--around {finding.number})"
+    if not found:
+        yield "judged: no rule has found anything wrong with it"

@@ -4,8 +4,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.record.numbered_findings import NumberedFinding, numbered
@@ -15,6 +16,7 @@ from harrow.campaigns.record.run_events import RunEvents, events_of_recorded
 from harrow.campaigns.story.event_phrases import narrate, phrase_of
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, broker_of_lane
 from harrow.campaigns.story.run_state import before, state_at
+from harrow.checks.finding import Finding
 from harrow.checks.link import Link
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.cluster_model import events as kinds
@@ -80,44 +82,18 @@ class TraceStory:
         """The cluster at the end of the run, with every copy of a record that ever was in a log."""
         return state_at(self.run)
 
-    @cached_property
-    def times(self) -> Sequence[int]:
-        """The times of the events, in order."""
-        return [event.at_us for event in self.events]
-
     def positions_of(self, finding: NumberedFinding) -> list[int | None]:
         """Return the position of the event of each link of a finding's chain, None where there is none."""
-        positions: list[int | None] = []
-        last = -1
-        for link in finding.finding.chain:
-            position = self._position_of(link, finding.value, last)
-            positions.append(position)
-            last = last if position is None else position
-        return positions
+        return chain_positions(self.events, finding.finding)
 
-    def _position_of(self, link: Link, value: str | None, last: int) -> int | None:
-        """Return the position of a link's event, rather after that of the link before than before it."""
-        if link.at_us is None:
-            return None
-        begin, end = bisect_left(self.times, link.at_us), bisect_right(self.times, link.at_us)
-        names = link.kind.stems_from
-        candidates = [event for event in self.events[begin:end] if event.event in names]
-        best = min(
-            candidates,
-            key=lambda event: (
-                not _concerns(event, link.broker),
-                event.position < last,
-                value is not None and bool(event.values) and value not in event.values,
-                names.index(event.event),
-            ),
-            default=None,
-        )
-        return None if best is None else best.position
+    def decided(self, finding: Finding) -> int:
+        """Return the position of the event with which a finding had come about."""
+        return decided_position(self.events, finding)
 
     def stand_in(self, link: Link) -> StoryEvent:
         """Return an event for a link that is about none of its own, in the lane of its broker."""
         at_us = link.at_us or 0
-        position = max(bisect_right(self.times, at_us) - 1, 0)
+        position = max(bisect_right(self.events, at_us, key=_at_us) - 1, 0)
         lane = FAULTS if link.broker is None else broker_lane(link.broker)
         return StoryEvent(
             position=position,
@@ -136,7 +112,16 @@ def read_story(folder: Path) -> TraceStory:
         CampaignError: its campaign cannot be read (any more).
 
     """
-    recorded = read_run(folder)
+    return story_of(read_run(folder))
+
+
+def story_of(recorded: RecordedRun) -> TraceStory:
+    """Return the story of a run that has been read.
+
+    Raises:
+        RecordError: its trace or its history is damaged.
+
+    """
     run = events_of_recorded(recorded)
     events = story_events(run)
     return TraceStory(
@@ -155,6 +140,53 @@ def story_events(run: RunEvents) -> tuple[StoryEvent, ...]:
         narrator.story_event(position, number, event)
         for position, (event, number) in enumerate(zip(run.events, run.numbers, strict=True))
     )
+
+
+def chain_positions(events: Sequence[StoryEvent], finding: Finding) -> list[int | None]:
+    """Return the position of the event of each link of a finding's chain, None where there is none."""
+    value = None if finding.value is None else str(finding.value)
+    positions: list[int | None] = []
+    last = -1
+    for link in finding.chain:
+        position = _position_of(events, link, value, last)
+        positions.append(position)
+        last = last if position is None else position
+    return positions
+
+
+def decided_position(events: Sequence[StoryEvent], finding: Finding) -> int:
+    """Return the position of the last event of a finding's chain: then it had come about, though rules judge the whole run.
+
+    One whose chain has no event comes about at the end.
+    """
+    last = -1
+    for link, position in zip(finding.chain, chain_positions(events, finding), strict=True):
+        if position is not None:
+            last = max(last, position)
+        elif link.at_us is not None:
+            last = max(last, bisect_right(events, link.at_us, key=_at_us) - 1)
+    return last if last >= 0 else len(events) - 1
+
+
+def _position_of(events: Sequence[StoryEvent], link: Link, value: str | None, last: int) -> int | None:
+    """Return the position of a link's event, rather after that of the link before than before it."""
+    if link.at_us is None:
+        return None
+    begin = bisect_left(events, link.at_us, key=_at_us)
+    end = bisect_right(events, link.at_us, key=_at_us)
+    names = link.kind.stems_from
+    candidates = [event for event in events[begin:end] if event.event in names]
+    best = min(
+        candidates,
+        key=lambda event: (
+            not _concerns(event, link.broker),
+            event.position < last,
+            value is not None and bool(event.values) and value not in event.values,
+            names.index(event.event),
+        ),
+        default=None,
+    )
+    return None if best is None else best.position
 
 
 def _concerns(event: StoryEvent, broker: int | None) -> bool:
@@ -255,3 +287,6 @@ def _values(event: Event) -> Iterator[str]:
         yield from (str(value) for _, value in event.records)
     elif isinstance(event, kinds.ClientSent | kinds.ClientEnded):
         yield str(event.value)
+
+
+_at_us: Final = attrgetter("at_us")

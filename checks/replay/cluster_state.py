@@ -13,17 +13,19 @@ from harrow.checks.replay.partition_state import PartitionState
 from harrow.cluster_model import events
 from harrow.cluster_model.events import NO_CONTROLLER
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.topology import is_server
 from harrow.cluster_model.trace import TraceEvent, decode
 
 
 @dataclass(slots=True)
 class BrokerState:
-    """A broker's process. ``is_registered`` says whether ZooKeeper has a session of it.
+    """The process of a broker, or of a server of the control plane, which runs from before the first event.
 
+    ``is_registered`` says whether the control plane has a session of it.
     ``stopped_by`` is ``process``, ``power_loss`` or ``shutdown`` while it is down, otherwise empty.
     ``is_stopping`` says whether it has been told to stop and still runs.
     ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
-    whatever ZooKeeper has.
+    whatever the control plane has.
     """
 
     broker: int
@@ -43,16 +45,35 @@ class ClusterState:
     controller, `NO_CONTROLLER` while it has none; ``controller_epoch`` is that of the last one.
     """
 
-    __slots__ = ("at_us", "brokers", "controller", "controller_epoch", "number", "partitions")
+    __slots__ = (
+        "_reelection_forgets_remote",
+        "at_us",
+        "brokers",
+        "controller",
+        "controller_epoch",
+        "number",
+        "partitions",
+    )
 
-    def __init__(self, replicas: Mapping[str, Sequence[int]], brokers: Iterable[int] = ()) -> None:
-        """Begin before the first event, with what each partition is assigned to."""
+    def __init__(
+        self,
+        replicas: Mapping[str, Sequence[int]],
+        brokers: Iterable[int] = (),
+        *,
+        reelection_forgets_remote: bool = False,
+    ) -> None:
+        """Begin before the first event, with what each partition is assigned to, and the processes that are known."""
         self.at_us = 0
         self.number = 0
         self.controller = NO_CONTROLLER
         self.controller_epoch = 0
-        self.brokers = {broker: BrokerState(broker) for broker in brokers}
-        self.partitions = {name: PartitionState(name, tuple(assigned)) for name, assigned in replicas.items()}
+        self._reelection_forgets_remote = reelection_forgets_remote
+        self.brokers: dict[int, BrokerState] = {}
+        for broker in brokers:
+            self.broker(broker)
+        self.partitions: dict[str, PartitionState] = {}
+        for name, assigned in replicas.items():
+            self._new_partition(name, tuple(assigned))
 
     def advance(self, event: TraceEvent, number: int | None = None) -> None:
         """Take the next event into account; *number* is its line, by default that after the last."""
@@ -86,14 +107,20 @@ class ClusterState:
         """Return a partition; one that is not known yet begins empty."""
         found = self.partitions.get(name)
         if found is None:
-            found = self.partitions[name] = PartitionState(name)
+            found = self._new_partition(name, ())
+        return found
+
+    def _new_partition(self, name: str, assigned: tuple[int, ...]) -> PartitionState:
+        found = self.partitions[name] = PartitionState(
+            name, assigned, reelection_forgets_remote=self._reelection_forgets_remote
+        )
         return found
 
     def broker(self, broker: int) -> BrokerState:
-        """Return a broker; one that is not known yet is down."""
+        """Return a broker, or a server of the control plane; a broker that is not known yet is down."""
         found = self.brokers.get(broker)
         if found is None:
-            found = self.brokers[broker] = BrokerState(broker)
+            found = self.brokers[broker] = BrokerState(broker, is_live=is_server(broker))
         return found
 
     # Processes and sessions

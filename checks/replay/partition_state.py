@@ -29,6 +29,8 @@ CORRUPTION: Final = "corruption"
 DELETED: Final = "deleted"
 RETENTION: Final = "retention"
 COMPACTION: Final = "compaction"
+REMOVAL_CAUSES: Final = (TRUNCATED, POWER_LOSS, DISK_LOSS, CORRUPTION, DELETED, RETENTION, COMPACTION)
+"""What takes a record from a replica's log."""
 
 SENDING: Final = "sending"
 ACKED: Final = "acked"
@@ -96,8 +98,8 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is `TRUNCATED`, `POWER_LOSS`, `DISK_LOSS`, `CORRUPTION`, `RETENTION`, `COMPACTION` or `DELETED`; ``reason`` is what a truncation went by ("high watermark",
-    "leader epoch", "out of range"). ``committed`` says whether the replica's own high watermark had
+    ``cause`` is one of `REMOVAL_CAUSES`; ``reason`` is what a truncation went by ("high watermark", "leader epoch",
+    "out of range"), or why a log start was raised. ``committed`` says whether the replica's own high watermark had
     passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
     after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
     """
@@ -187,6 +189,7 @@ class ReplicaState:
     in the order in which it lost them. ``transactions`` are those that have begun in it, in order.
     ``stable_offset`` is how far the high watermark has got since the log was opened or cut: a marker below it is committed,
     also where the high watermark went back, as a follower's does that hears of its leader's.
+    ``remote`` has the remote LEOs while the replica leads: where each follower's log ends, as its last fetch told.
     """
 
     broker: int
@@ -202,6 +205,7 @@ class ReplicaState:
     leader: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
     isr: tuple[int, ...] = ()
+    remote: dict[int, int] = field(default_factory=dict)
     removed: list[RemovedEntry] = field(default_factory=list)
     transactions: list[LogTransaction] = field(default_factory=list)
     _committed: int = 0
@@ -404,6 +408,7 @@ class ReplicaState:
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.isr = ()
+        self.remote = {}
 
 
 _offset_of: Final = attrgetter("offset")
@@ -417,7 +422,8 @@ class PartitionState:
     a replica, in the order of the assignment. By value there are ``acks`` and ``sends``, in the order of sending,
     and in ``by_value`` every copy that ever was in a log, in the order of storing. ``reads`` are by
     (offset, value), then by the consumer's name. ``keys`` are those of the records that have one, and ``by_key`` the other
-    way round.
+    way round. ``reelection_forgets_remote`` says whether a leader that is elected again without having followed forgets how far its
+    followers are: no release does.
     """
 
     name: str
@@ -433,6 +439,7 @@ class PartitionState:
     by_value: dict[str, list[LogEntry]] = field(default_factory=dict)
     keys: dict[str, RecordKey] = field(default_factory=dict)
     by_key: dict[str, dict[str, None]] = field(default_factory=dict)
+    reelection_forgets_remote: bool = False
 
     def __post_init__(self) -> None:
         self.replicas = {broker: ReplicaState(broker) for broker in self.assigned}
@@ -443,6 +450,19 @@ class PartitionState:
         if found is None:
             found = self.replicas[broker] = ReplicaState(broker)
         return found
+
+    def leading(self) -> ReplicaState | None:
+        """Return the replica that leads: the elected one once it knows, until then the last one that takes itself for the leader."""
+        elected = self.replicas.get(self.leader)
+        if elected is not None and elected.role == LEADER:
+            return elected
+        leaders = [replica for replica in self.replicas.values() if replica.role == LEADER]
+        return max(leaders, key=attrgetter("leader_epoch"), default=None)
+
+    def remote_leo(self, broker: int) -> int | None:
+        """Return where the leader believes a follower's log to end; None where it knows nothing of it."""
+        leading = self.leading()
+        return None if leading is None else leading.remote.get(broker)
 
     # Logs
 
@@ -496,7 +516,11 @@ class PartitionState:
         replica.close()
 
     def _assign(self, _: int, event: events.ReplicasAssigned) -> None:
+        added = [broker for broker in event.replicas if broker not in self.assigned]
         self.assigned = event.replicas
+        for replica in self.replicas.values():
+            # A leader knows nothing of a new replica, even if it had known that broker's former one.
+            replica.remote = {broker: leo for broker, leo in replica.remote.items() if broker not in added}
 
     def _damage(self, number: int, event: events.BatchDamaged) -> None:
         """Have all records of a batch be damaged: they came with one event."""
@@ -559,6 +583,8 @@ class PartitionState:
     def _lead(self, number: int, event: events.BecameLeader) -> None:
         replica = self.replica(event.broker)
         replica.commit_stored_since(number)
+        if replica.role != LEADER or self.reelection_forgets_remote:
+            replica.remote = {}
         replica.role, replica.leader, replica.leader_epoch = LEADER, event.broker, event.leader_epoch
         replica.isr = event.isr
 
@@ -566,6 +592,9 @@ class PartitionState:
         replica = self.replica(event.broker)
         replica.role, replica.leader, replica.leader_epoch = FOLLOWER, event.leader, event.leader_epoch
         replica.isr = ()
+
+    def _note_fetch(self, _: int, event: events.FollowerFetched) -> None:
+        self.replica(event.broker).remote[event.replica] = event.offset
 
     def _learn_isr(self, _: int, event: events.IsrChanged) -> None:
         self.replica(event.broker).isr = event.isr
@@ -628,6 +657,7 @@ class PartitionState:
         events.HighWatermarkSet: _set_high_watermark,
         events.BecameLeader: _lead,
         events.BecameFollower: _follow,
+        events.FollowerFetched: _note_fetch,
         events.IsrChanged: _learn_isr,
         events.IsrWritten: _write_isr,
         events.LeaderElected: _elect,

@@ -26,7 +26,7 @@ from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
 from harrow.cluster_model.release import value_in
-from harrow.cluster_model.topology import KRAFT
+from harrow.cluster_model.topology import KRAFT, node_text
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
@@ -47,7 +47,7 @@ _Broken = TraceLine[events.InvariantBroken]
 @link("invariant-broken", events.InvariantBroken, impersonal=True)
 def invariant_broken(*, broker_id: events.BrokerId, details: events.Text, offset: events.Offset) -> str:
     """What does not hold any more, as the model says it."""
-    return f"broker {broker_id}: {details}"
+    return f"{node_text(broker_id)}: {details}"
 
 
 def _find(invariant: str, index: Index) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ from harrow.checks.prevention import (
     by_behaviour,
 )
 from harrow.checks.replay.partition_state import LogEntry, has_copy
-from harrow.checks.rule import Rule
+from harrow.checks.rule import DOUBLED, Rule
 from harrow.checks.transaction_fates import ABORTED, TransactionFate, transaction_fates
 from harrow.cluster_model import events
 from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS
@@ -289,4 +289,5 @@ RULE: Final = Rule(
     ),
     find=find,
     verb="doubled",
+    fate=DOUBLED,
 )

@@ -13,7 +13,7 @@ from harrow.checks.link import RecordValue, claim
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import by_replication
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH, HIGH_WATERMARK, LOG_DIVERGENCE
-from harrow.checks.rule import SEEN_IN_LOGS, Rule
+from harrow.checks.rule import DIVERGED, SEEN_IN_LOGS, Rule
 from harrow.cluster_model.events import Brokers, Epoch, FieldKind, Offset
 
 _Record = tuple[str, int]
@@ -125,5 +125,6 @@ RULE: Final = Rule(
     find=find,
     verb="logs differ at",
     is_about_place=True,
+    fate=DIVERGED,
     seen_in=SEEN_IN_LOGS,
 )

@@ -13,7 +13,7 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
 from harrow.checks.promise import ACKS_1, ACKS_ALL, BY_LOSS, BY_LOST_DECISION, LOST_WRITE, durability
-from harrow.checks.rule import Rule
+from harrow.checks.rule import LOST, Rule
 
 
 def find(index: Index) -> Iterable[Finding]:
@@ -84,4 +84,5 @@ RULE: Final = Rule(
     find=find,
     is_undecided=Index.has_unread,
     verb="lost",
+    fate=LOST,
 )

@@ -15,7 +15,7 @@ from harrow.checks.index import Index, SessionSends
 from harrow.checks.link import RecordValue, cause
 from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION
-from harrow.checks.rule import Rule
+from harrow.checks.rule import REORDERED, Rule
 from harrow.cluster_model.events import Offset
 
 _BY_POLICY: Final = (RETENTION, COMPACTION)
@@ -140,4 +140,5 @@ RULE: Final = Rule(
     promise=IN_SEND_ORDER,
     find=find,
     verb="reordered",
+    fate=REORDERED,
 )

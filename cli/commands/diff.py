@@ -48,6 +48,8 @@ def _show(request: DiffRequest) -> None:
     moment, partitions = parse_at(request.at), request.partitions or []
     is_json = request.output_format == "json"
     first, *others = [read_run(find_run(argument, request.results)) for argument in request.runs]
+    if others and request.stages:
+        raise Refusal("--stages is about one run: name one")
     with data(request) as console:
         if others:
             runs = diff_runs(first, others[0], moment, partitions)
@@ -56,7 +58,7 @@ def _show(request: DiffRequest) -> None:
             else:
                 show_runs_diff(console, runs, only_different=request.only_different)
             return
-        run = diff_run(first, moment, partitions)
+        run = diff_run(first, moment, partitions, with_stages=request.stages)
         if is_json:
             write_json(console, diff_document(run))
         else:

@@ -1,6 +1,6 @@
 """A diff for people: a table for each partition, what became of its records, where to look next."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,27 +9,32 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.language.spelling import counted, printable, shortlist
 from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.record.report import in_short_by
 from harrow.campaigns.record.run_events import named_fields
-from harrow.campaigns.story.record_fates import LOST, RecordNote
 from harrow.campaigns.story.run_diff import PartitionDiff, RunDiff, run_title
 from harrow.campaigns.story.run_state import RunState
+from harrow.campaigns.story.stages import LogEnds
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import VIOLATED
 from harrow.checks.replay.coordination_state import GroupState
 from harrow.checks.replay.partition_state import FOLLOWER, NO_EPOCH, PartitionState, ReplicaState
+from harrow.checks.rule import LOST
 from harrow.cli.console import is_unicode, show, unbroken
 from harrow.cli.render import diff_rows
-from harrow.cli.render.layout import DIM, STYLES, columns, indented, shortlist, terms
+from harrow.cli.render.layout import DIM, STYLES, columns, indented, terms
+from harrow.cli.render.story import chain_table
 from harrow.cluster_model.events import POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.topology import node_text
 
 _NOTES_SHOWN: Final = 5
 _MOMENTS_SHOWN: Final = 6
 _VALUES_SHOWN: Final = 6
 _TRANSACTIONS_SHOWN: Final = 6
+_LINE_WIDTH: Final = 8
+"""How long the line is that a high watermark is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +59,13 @@ _LAYOUTS: Final = (
 def show_run_diff(console: Console, found: RunDiff, argument: str, *, only_different: bool) -> None:
     show(console, *_heading(found))
     for diff in found.partitions:
-        show(console, Text(), *_partition(console, diff, found.state, only_different=only_different))
+        if diff.stages:
+            show(console, Text(), *_stages(diff, found))
+            continue
+        show(console, Text(), *_partition(console, diff, found, only_different=only_different))
         show(console, *_moments(diff, argument, found.state.number))
-    show(console, *_coordination(found.state))
+    if not any(diff.stages for diff in found.partitions):
+        show(console, *_coordination(found.state))
     if found.hidden:
         count, names = counted(len(found.hidden), "partition"), shortlist(found.hidden, _VALUES_SHOWN)
         show(console, Text(), Text(f"{count} without a finding: {names}; --partition shows one", DIM))
@@ -86,13 +95,13 @@ _DOWN: Final = {POWER_LOSS: "down without power", SHUT_DOWN: "stopped"}
 
 def _disturbances(state: RunState) -> Iterator[str]:
     """Yield what is not as it should be in the cluster."""
-    for broker in state.brokers.values():
-        if not broker.is_live:
-            yield f"broker {broker.broker} {_DOWN.get(broker.stopped_by, 'down')}"
-        elif broker.is_paused:
-            yield f"broker {broker.broker} paused"
-        elif broker.is_stopping:
-            yield f"broker {broker.broker} stopping"
+    for node, process in state.brokers.items():
+        if not process.is_live:
+            yield f"{node_text(node)} {_DOWN.get(process.stopped_by, 'down')}"
+        elif process.is_paused:
+            yield f"{node_text(node)} paused"
+        elif process.is_stopping:
+            yield f"{node_text(node)} stopping"
     for fault in state.faults:
         if fault.fault not in {"broker_crash", "broker_pause", "broker_stop"}:
             details = printable(fields_text(fault.details))
@@ -100,32 +109,60 @@ def _disturbances(state: RunState) -> Iterator[str]:
 
 
 def _partition(
-    console: Console, diff: PartitionDiff, state: RunState, *, only_different: bool
+    console: Console, diff: PartitionDiff, found: RunDiff, *, only_different: bool
 ) -> Iterator[RenderableType]:
-    partition = diff.partition
-    yield _znode(partition)
+    """Yield what became of the records of a partition, then its logs."""
+    partition, state = diff.partition, found.state
+    yield _state(partition, found.control_plane)
+    yield from _notes(diff)
     signs = diff_rows.CellSigns(is_unicode=is_unicode(console))
-    apart = frozenset(place for note in diff.notes[:_NOTES_SHOWN] for place in note.places)
-    rows = list(diff_rows.folded(diff.rows, only_different=only_different, apart=apart))
+    apart = {place for note in diff.notes[:_NOTES_SHOWN] for place in note.places}
+    marks = {replica.known_high_watermark for replica in partition.replicas.values()}
+    rows = list(diff_rows.folded(diff.rows, only_different=only_different, apart=apart, breaks=marks))
     layout, table = _fitting(console, partition, rows, state, signs)
     yield indented(table, 2)
     yield indented("; ".join([*signs.legend(), *_notation(diff, layout)]), 2, DIM)
     yield from _transactions(partition)
-    for note in diff.notes[:_NOTES_SHOWN]:
-        yield Text()
-        yield from _note(note)
-    rest = len(diff.notes) - _NOTES_SHOWN
-    if rest > 0:
-        yield indented(f"and {rest} more; --format json has all", 2, DIM)
 
 
-def _znode(partition: PartitionState) -> Text:
+def _state(partition: PartitionState, control_plane: str) -> Text:
+    """Return what the control plane has of a partition."""
     leader = "no leader" if partition.leader == NO_LEADER else f"leader {partition.leader}"
     isr = ", ".join(map(str, partition.isr)) or "-"
     epoch = "" if partition.leader_epoch == NO_EPOCH else f", epoch {partition.leader_epoch}"
     return Text.assemble(
-        (printable(partition.name), "bold"), f"  {leader}{epoch}, ISR {isr}", ("  (ZooKeeper)", DIM)
+        (printable(partition.name), "bold"), f"  {leader}{epoch}, ISR {isr}", (f"  ({control_plane})", DIM)
     )
+
+
+def _stages(diff: PartitionDiff, found: RunDiff) -> Iterator[RenderableType]:
+    """Yield a table for each moment in which an end of a log moved: what moved is set off."""
+    yield _state(diff.partition, found.control_plane)
+    before: Mapping[int, LogEnds] = {}
+    for stage in diff.stages:
+        yield Text()
+        when = Text.assemble((seconds(stage.at_us), "bold"), (f"  --at {stage.number}", DIM))
+        yield indented(when, 2)
+        for text in stage.texts:
+            yield indented(text, 4)
+        table = columns("", *(f"broker {broker}\n{_ends_role(ends)}" for broker, ends in stage.ends.items()))
+        for label, field in (("LEO", "leo"), ("remote LEO", "remote_leo"), ("HW", "hw")):
+            cells = [
+                _moved(getattr(before.get(broker), field, None), getattr(ends, field), is_first=not before)
+                for broker, ends in stage.ends.items()
+            ]
+            table.add_row(Text(label, DIM), *cells)
+        yield indented(table, 4)
+        before = stage.ends
+
+
+def _ends_role(ends: LogEnds) -> str:
+    return f"{ends.role} e{ends.leader_epoch}" if ends.role else "not open" if ends.hw is None else "no role"
+
+
+def _moved(before: int | None, now: int | None, *, is_first: bool) -> Text:
+    text = "-" if now is None else str(now)
+    return Text(text) if is_first or before == now else Text(f"{text} <", "bold")
 
 
 def _notation(diff: PartitionDiff, layout: Layout) -> list[str]:
@@ -158,11 +195,12 @@ def _fitting(
 ) -> tuple[Layout, Table]:
     """Return the widest layout that fits; the narrowest breaks its cells."""
     endless = console.options.update(width=100_000)
+    line = "─" if is_unicode(console) else "-"
     for layout in _LAYOUTS[:-1]:
-        table = _table(partition, rows, state, signs, layout, fold=False)
+        table = _table(partition, rows, state, signs, layout, line=line, fold=False)
         if Measurement.get(console, endless, table).maximum + 2 <= console.width:
             return layout, table
-    return _LAYOUTS[-1], _table(partition, rows, state, signs, _LAYOUTS[-1], fold=True)
+    return _LAYOUTS[-1], _table(partition, rows, state, signs, _LAYOUTS[-1], line=line, fold=True)
 
 
 def _readers_min(rows: Sequence[diff_rows.FoldedRows]) -> int:
@@ -178,6 +216,7 @@ def _table(
     signs: diff_rows.CellSigns,
     layout: Layout,
     *,
+    line: str,
     fold: bool,
 ) -> Table:
     table = columns(header_style="bold")
@@ -196,12 +235,34 @@ def _table(
         overflow="fold",
         min_width=_readers_min(rows) if layout.names else 4,
     )
+    marks = sorted({replica.known_high_watermark for replica in replicas.values()} if rows else ())
     for row in rows:
+        while marks and marks[0] <= row.first.offset:
+            table.add_row(*_high_watermarks(marks.pop(0), replicas.values(), layout, line))
         table.add_row(*_row(row, replicas, signs, layout), style=DIM if row.first.is_past else None)
+    for mark in marks:
+        table.add_row(*_high_watermarks(mark, replicas.values(), layout, line))
     for label, cells in _ends(partition, replicas.values()):
         padded = [f"  {cell}" if layout.whole_cells else cell for cell in cells]
         table.add_row(Text(label, DIM), *([] if layout.whole_cells else [""]), *padded)
     return table
+
+
+def _high_watermarks(
+    mark: int, replicas: Iterable[ReplicaState], layout: Layout, line: str
+) -> Iterator[RenderableType]:
+    """Yield a line under the records that are committed: in the column of each replica whose high watermark is there."""
+    yield Text("HW", DIM)
+    if not layout.whole_cells:
+        yield ""
+    for replica in replicas:
+        drawn = line * (_LINE_WIDTH if layout.whole_cells else 2)
+        text = drawn if replica.is_open else f"({drawn})"
+        yield (
+            Text(f"  {text}" if layout.whole_cells else text, DIM)
+            if replica.known_high_watermark == mark
+            else Text()
+        )
 
 
 def _row(
@@ -242,6 +303,9 @@ def short_head(broker: int, role: str) -> str:
 def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
     known = list(replicas)
     yield "LEO", [str(replica.leo) for replica in known]
+    remote = [partition.remote_leo(replica.broker) for replica in known]
+    if any(leo is not None for leo in remote):
+        yield "remote", ["" if leo is None else str(leo) for leo in remote]
     yield "HW, LSO", [_readable_ends(replica) for replica in known]
     yield "flushed", [str(replica.flushed) for replica in known]
     yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
@@ -324,15 +388,24 @@ def _group_text(group: GroupState) -> str:
     return f"{group.state} in generation {group.generation}, coordinated by broker {group.coordinator}"
 
 
-def _note(note: RecordNote) -> Iterator[RenderableType]:
-    style = "bold red" if note.kind == LOST else "bold yellow"
-    yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head), 2)
-    if note.kind == LOST and note.values[1:]:
-        yield indented(f"and the same way {shortlist(note.values[1:], _VALUES_SHOWN)}", 8)
-    table = terms()
-    for actor, text in note.lines:
-        table.add_row(actor, Text(text))
-    yield indented(table, 8)
+def _notes(diff: PartitionDiff) -> Iterator[RenderableType]:
+    """Yield what the judge found of the records by this moment, and what is still to come."""
+    for note in diff.notes[:_NOTES_SHOWN]:
+        style = "bold red" if note.kind == LOST else "bold yellow"
+        yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head()), 2)
+        yield indented(chain_table(note.chain), 8)
+    rest = len(diff.notes) - _NOTES_SHOWN
+    if rest > 0:
+        yield indented(f"and {counted(rest, 'finding')} more; --format json has all", 2, DIM)
+    for note in diff.to_come[:_NOTES_SHOWN]:
+        yield indented(
+            Text.assemble(("later   ", DIM), f"{note.kind} {note.subject()} ({seconds(note.at_us)})"), 2
+        )
+    rest = len(diff.to_come) - _NOTES_SHOWN
+    if rest > 0:
+        yield indented(f"and {rest} more later", 2, DIM)
+    if diff.notes or diff.to_come:
+        yield Text()
 
 
 def _moments(diff: PartitionDiff, argument: str, number: int) -> Iterator[RenderableType]:

@@ -1,7 +1,9 @@
 """Rows of a diff as they are shown: equal ones folded, each cell in a few characters."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from rich.text import Text
@@ -11,11 +13,15 @@ from harrow.campaigns.story import replica_diff
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay.partition_state import (
     ACKED,
+    COMPACTION,
     CORRUPTION,
+    DELETED,
     DISK_LOSS,
     FAILED,
     POWER_LOSS,
+    RETENTION,
     SENDING,
+    TRUNCATED,
     UNKNOWN,
     LogEntry,
 )
@@ -36,14 +42,16 @@ class _Sign(NamedTuple):
 _SIGNS: Final = {
     replica_diff.DIFFERENT: _Sign("≠", "another record than the leader's", "bold red", ascii="!"),
     replica_diff.MISSING: _Sign("·", "never there", "dim", ascii="."),
-    "truncated": _Sign("-", "was there, truncated", "magenta"),
-    "power loss": _Sign("x", "was there, lost with the power", "magenta"),
-    "disk loss": _Sign("#", "was there, lost with the disk", "magenta"),
+    TRUNCATED: _Sign("-", "was there, truncated", "magenta"),
+    POWER_LOSS: _Sign("x", "was there, lost with the power", "magenta"),
+    DISK_LOSS: _Sign("#", "was there, lost with the disk", "magenta"),
+    CORRUPTION: _Sign("%", "was there, cut off by recovery at a bad CRC", "magenta"),
+    DELETED: _Sign("/", "was there, deleted with its replica", "magenta"),
+    RETENTION: _Sign("<", "was there, deleted below the log start", "magenta"),
+    COMPACTION: _Sign("c", "was there, compacted away", "magenta"),
     "uncommitted": _Sign("~", "not below this replica's HW", "yellow"),
     "unflushed": _Sign("*", "not flushed"),
 }
-REMOVAL_SIGNS: Final = {POWER_LOSS: "power loss", DISK_LOSS: "disk loss", CORRUPTION: "disk loss"}
-"""The signs of records that are gone, by what took them; those of others are truncated."""
 LOST: Final = "LOST"
 _STATUS: Final = {None: "-", SENDING: "not yet", UNKNOWN: "unknown", FAILED: "no"}
 
@@ -85,37 +93,57 @@ class CellSigns:
 
 
 def folded(
-    rows: Sequence[replica_diff.DiffRow], *, only_different: bool, apart: frozenset[int] = frozenset()
+    rows: Sequence[replica_diff.DiffRow],
+    *,
+    only_different: bool,
+    apart: Collection[int] = (),
+    breaks: Collection[int] = (),
 ) -> Iterator[FoldedRows]:
-    """Yield the rows, alike neighbours as one; with *only_different* all that are equal everywhere.
+    """Yield the rows, with neighbours of which the same is to be said as one; with *only_different* all that are equal everywhere.
 
-    The offsets *apart* keep rows of their own.
+    What stands at an offset and what once stood there are folded side by side: a log that was replaced is two rows. The offsets *apart*
+    keep rows of their own, and none is folded with the one before an offset of *breaks*.
     """
-    group: list[replica_diff.DiffRow] = []
-    for row in rows:
-        alone = row.offset in apart or (group and group[-1].offset in apart)
-        if group and (alone or not _belongs(group[-1], row, only_different=only_different)):
-            yield from _fold(group, only_different=only_different)
-            group = []
-        group.append(row)
-    yield from _fold(group, only_different=only_different)
+    block: list[_Stack] = []
+    for stack in _stacks(rows):
+        offset = stack[0].offset
+        alone = offset in breaks or offset in apart or (block and block[-1][0].offset in apart)
+        if block and (alone or not _belongs(block[-1], stack, only_different=only_different)):
+            yield from _fold(block, only_different=only_different)
+            block = []
+        block.append(stack)
+    yield from _fold(block, only_different=only_different)
 
 
-def _fold(group: Sequence[replica_diff.DiffRow], *, only_different: bool) -> Iterator[FoldedRows]:
-    if len(group) >= FOLDED_MIN or (only_different and group and group[0].is_equal()):
-        ids = {row.fates[0].entry.producer_id for row in group}
-        yield FoldedRows(group[0], group[-1], len(group), len(ids))
+_Stack = Sequence[replica_diff.DiffRow]
+"""The rows of one offset."""
+
+
+def _stacks(rows: Sequence[replica_diff.DiffRow]) -> Iterator[_Stack]:
+    for _, stack in groupby(rows, attrgetter("offset")):
+        yield list(stack)
+
+
+def _fold(block: Sequence[_Stack], *, only_different: bool) -> Iterator[FoldedRows]:
+    if len(block) >= FOLDED_MIN or (only_different and block and _is_equal(block[0])):
+        for rows in zip(*block, strict=True):
+            ids = {row.fates[0].entry.producer_id for row in rows}
+            yield FoldedRows(rows[0], rows[-1], len(rows), len(ids))
     else:
-        for row in group:
-            yield FoldedRows(row, row, 1)
+        for stack in block:
+            yield from (FoldedRows(row, row, 1) for row in stack)
 
 
-def _belongs(one: replica_diff.DiffRow, other: replica_diff.DiffRow, *, only_different: bool) -> bool:
-    if other.offset != one.offset + 1:
+def _is_equal(stack: _Stack) -> bool:
+    return len(stack) == 1 and stack[0].is_equal()
+
+
+def _belongs(one: _Stack, other: _Stack, *, only_different: bool) -> bool:
+    if other[0].offset != one[0].offset + 1:
         return False
-    if only_different and one.is_equal() and other.is_equal():
+    if only_different and _is_equal(one) and _is_equal(other):
         return True
-    return _likeness(one) == _likeness(other)
+    return list(map(_likeness, one)) == list(map(_likeness, other))
 
 
 def _likeness(row: replica_diff.DiffRow) -> object:
@@ -248,8 +276,7 @@ def _missing(rows: FoldedRows, signs: CellSigns) -> Text:
 
 def _sign(cell: replica_diff.LogCell, signs: CellSigns) -> tuple[str, str]:
     if cell.removed is not None:
-        name = REMOVAL_SIGNS.get(cell.removed.cause, "truncated")
-        return signs.of(name), _SIGNS[name].style
+        return signs.of(cell.removed.cause), _SIGNS[cell.removed.cause].style
     if cell.state == replica_diff.DIFFERENT:
         return signs.of(replica_diff.DIFFERENT), _SIGNS[replica_diff.DIFFERENT].style
     return "", "" if cell.committed else _SIGNS["uncommitted"].style

@@ -1,6 +1,6 @@
 """How output looks, the same in all commands: colours, signs, margins, tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from rich.console import Console, RenderableType
@@ -8,7 +8,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harrow.campaigns.language.spelling import printable
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
 
@@ -75,9 +74,3 @@ def terms(
         table.add_column(no_wrap=True, style=style, justify=justify)
     table.add_column(overflow="fold")
     return table
-
-
-def shortlist(names: Sequence[str], shown_max: int) -> str:
-    """Return the names, or where they are many the first ones and how many more there are."""
-    shown = ", ".join(map(printable, names[:shown_max]))
-    return f"{shown} and {len(names) - shown_max} more" if len(names) > shown_max else shown

@@ -10,7 +10,7 @@ from rich.cells import set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.spelling import counted, shortlist
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
@@ -30,7 +30,7 @@ from harrow.cli.console import show, unbroken
 from harrow.cli.exit_code import MEANINGS
 from harrow.cli.memory import peak_memory_mib
 from harrow.cli.options import DEFAULT_RESULTS
-from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks, shortlist
+from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story, whole_story
 
 _VERDICT_WIDTH: Final = 14

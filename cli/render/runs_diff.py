@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import printable, shortlist
 from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.record.recorded_run import RecordedEvent
 from harrow.campaigns.record.report import in_short_by
@@ -19,7 +19,7 @@ from harrow.checks.finding import VIOLATED
 from harrow.checks.replay.partition_state import ACKED, LogEntry
 from harrow.cli.console import show
 from harrow.cli.render.diff_rows import FOLDED_MIN, LOST
-from harrow.cli.render.layout import DIM, STYLES, columns, indented, shortlist
+from harrow.cli.render.layout import DIM, STYLES, columns, indented
 
 _SIDES: Final = ("A", "B")
 _STYLES: Final = ("red", "green")

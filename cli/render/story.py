@@ -1,12 +1,13 @@
 """The story of one run for people: what was found and why, what was missed, how to run it again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
@@ -15,6 +16,7 @@ from harrow.campaigns.record.report import OTHERWISE, UNEXPECTED, FindingGroup, 
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import HELD, SKIPPED, Finding, worst_first
+from harrow.checks.link import Link
 from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, FAILED, INDENT, UNDECIDED, columns, indented, terms
@@ -70,19 +72,21 @@ def _findings(anomaly: FindingGroup, *, shown_max: int) -> Iterator[RenderableTy
 
 
 def story_of(finding: Finding) -> Iterator[RenderableType]:
-    """Yield what led to a finding, a line for each event, and what would have prevented it.
-
-    Times stand in a column of their own; what has no time is set off by a dash.
-    """
-    chain = terms(style=DIM, gap=1, justify="right")
-    for link in finding.chain:
-        chain.add_row("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link)))
-    yield indented(chain, INDENT + 2)
+    """Yield what led to a finding, a line for each event, and what would have prevented it."""
+    yield indented(chain_table(finding.chain), INDENT + 2)
     if ways := list(preventions(finding)):
         prevention = terms(style=DIM, gap=1)
         for number, text in enumerate(ways):
             prevention.add_row("or by" if number else prevention_label(finding), Text(text))
         yield indented(prevention, INDENT + 2)
+
+
+def chain_table(chain: Iterable[Link]) -> Table:
+    """Return the links of a chain: times stand in a column of their own; what has no time is set off by a dash."""
+    table = terms(style=DIM, gap=1, justify="right")
+    for link in chain:
+        table.add_row("-" if link.at_us is None else seconds(link.at_us), Text(printable(sentence(link))))
+    return table
 
 
 def _misses(run: FinishedRun) -> Iterator[RenderableType]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.language.spelling import counted, printable, shortlist
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import BASE
 from harrow.campaigns.sweep.failures import WrittenFailure
@@ -16,7 +16,7 @@ from harrow.campaigns.sweep.sweep_report import FailureGroup, SweepReport
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.cli.console import show, unbroken
 from harrow.cli.render.figures import grouped
-from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, shortlist
+from harrow.cli.render.layout import DIM, FAILED, STYLES, indented
 from harrow.cli.render.sweep_matrix import Matrix
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 

@@ -13,8 +13,8 @@ from harrow.cli.requests.request import Request
 class DiffRequest(Request):
     """Show replica logs, or compare two runs or two releases.
 
-    For one run: a row for each offset, a column for each broker, whether the record was acked and who read
-    it; below, what became of the lost records, and the moments that decided it.
+    For one run: what the judge found of its records, and how that came about; a row for each offset, a column for each broker, whether
+    the record was acked and who read it; below, the moments that decided it.
 
     For two runs: how their plans differ, the first event that differs, and what became of the logs.
 
@@ -35,7 +35,7 @@ class DiffRequest(Request):
         str,
         typer.Option(
             metavar="TIME|EVENT",
-            help="Which moment: 12.5s or -1s, the number of an event of trace.jsonl, or end.",
+            help="Which moment: 12.5s, 12.5 or -1s, the number of an event of trace.jsonl, or end.",
         ),
     ] = "end"
     partitions: Annotated[
@@ -48,6 +48,13 @@ class DiffRequest(Request):
     ] = None
     only_different: Annotated[
         bool, typer.Option("--only-different", help="Fold the rows in which all replicas agree.")
+    ] = False
+    stages: Annotated[
+        bool,
+        typer.Option(
+            "--stages",
+            help="A table for each moment, up to that of --at, in which a LEO, a remote LEO or a high watermark changed.",
+        ),
     ] = False
     results: options.RunsFolder = options.DEFAULT_RESULTS
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"

@@ -15,11 +15,12 @@ from harrow.checks.causes.story import seconds
 from harrow.checks.replay import partition_state
 from harrow.checks.replay.cluster_state import BrokerState
 from harrow.cli.render.diff import high_watermark_text, role_text
-from harrow.cli.render.diff_rows import REMOVAL_SIGNS, CellSigns
+from harrow.cli.render.diff_rows import CellSigns
 from harrow.cli.render.layout import DIM, EVENT_STYLES
 from harrow.cli.watch.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.events import NO_CONTROLLER, POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.topology import is_server, process_name
 
 _HEIGHT_MAX: Final = 50
 _STRIP_MAX: Final = 60
@@ -35,6 +36,7 @@ _BROKER_LINES_MAX: Final = 3
 _ABOVE_KEPT: Final = 3 + _BROKER_LINES_MAX
 _BELOW_KEPT: Final = 6
 _LANE_WIDTH: Final = 11
+_LABEL_WIDTH: Final = len("brokers ")
 
 
 def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
@@ -44,8 +46,9 @@ def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
     for is left out, and how much of it is said.
     """
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
-    kept = _ABOVE_KEPT + _BELOW_KEPT
-    above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), _records(scene)]
+    servers = list(_servers(scene, canvas))
+    kept = _ABOVE_KEPT + len(servers) + _BELOW_KEPT
+    above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), *servers, _records(scene)]
     below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
     # Faults and findings come and go, and brokers that are not well take more words. The same room is kept
     # for them all the time, and what happened gives way when there are more: partitions do not change their
@@ -73,10 +76,10 @@ def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
 def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
     """Yield the brokers on a few lines; where they are too many, those that are well are left out first."""
     state = scene.state
-    brokers = [broker for _, broker in sorted(state.brokers.items())]
+    brokers = [broker for _, broker in sorted(state.brokers.items()) if not is_server(broker.broker)]
     words = [_broker(broker, scene) for broker in brokers]
     no_controller = [Text("no controller", WARNED)] if state.controller == NO_CONTROLLER else []
-    lines = _wrapped([*words, *no_controller], canvas)
+    lines = _wrapped("brokers", [*words, *no_controller], canvas)
     if len(lines) > _BROKER_LINES_MAX:
         by_need = sorted(zip(brokers, words, strict=True), key=lambda pair: _is_sound(pair[0], scene))
         shown = len(by_need)
@@ -84,7 +87,9 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
             shown -= 1
             up = sum(broker.is_live and not broker.is_paused for broker, _ in by_need[shown:])
             rest = Text(f"and {len(by_need) - shown} more, {up} up", DIM)
-            lines = _wrapped([*no_controller, *(word for _, word in by_need[:shown]), rest], canvas)
+            lines = _wrapped(
+                "brokers", [*no_controller, *(word for _, word in by_need[:shown]), rest], canvas
+            )
     yield from lines
     yield from [Text()] * (_broker_lines_kept(brokers, canvas) - len(lines))
 
@@ -92,11 +97,22 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
 def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
     """Return how many lines the brokers take when all is dark: the rest of the view stays where it is."""
     words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
-    return min(_BROKER_LINES_MAX, len(_wrapped([*words, Text("no controller")], canvas)))
+    return min(_BROKER_LINES_MAX, len(_wrapped("brokers", [*words, Text("no controller")], canvas)))
 
 
-def _wrapped(words: Sequence[Text], canvas: Canvas) -> list[Text]:
-    label = "brokers  "
+def _servers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
+    """Yield the controllers that are no brokers, or the servers of an ensemble, on a line of each kind."""
+    by_kind: dict[str, list[Text]] = {}
+    for node, server in sorted(scene.state.brokers.items()):
+        if is_server(node):
+            kind, _, number = process_name(node).rpartition("-")
+            by_kind.setdefault(kind, []).append(_server(server, number, scene))
+    for kind, words in by_kind.items():
+        yield from _wrapped(kind, words, canvas)
+
+
+def _wrapped(name: str, words: Sequence[Text], canvas: Canvas) -> list[Text]:
+    label = f"{name:<{_LABEL_WIDTH}} "
     lines = [Text.assemble((label, HEADING))]
     for word in words:
         if lines[-1].cell_len + word.cell_len > canvas.width and lines[-1].cell_len > len(label):
@@ -116,22 +132,32 @@ def _is_sound(broker: BrokerState, scene: Scene) -> bool:
 
 
 def _broker(broker: BrokerState, scene: Scene) -> Text:
-    text = Text(f"{broker.broker} ")
-    if not broker.is_live:
-        text.append(_DOWN.get(broker.stopped_by, "DOWN"), BAD)
-    elif broker.is_paused:
-        text.append("PAUSED", PAUSED)
-    elif broker.is_stopping:
-        text.append("STOPPING", PAUSED)
-    else:
-        text.append("up", GOOD)
+    text = _life(broker, str(broker.broker))
     if broker.is_live and not broker.is_registered:
         text.append(" no session", WARNED)
-    if scene.state.controller == broker.broker:
-        text.append(f" controller e{scene.state.controller_epoch}", "cyan")
-    elif broker.is_active_controller:
-        text.append(" DEPOSED controller", WARNED)
-    return text
+    return text.append_text(_office(broker, scene, "controller"))
+
+
+def _server(server: BrokerState, number: str, scene: Scene) -> Text:
+    return _life(server, number).append_text(_office(server, scene, "leads"))
+
+
+def _life(process: BrokerState, name: str) -> Text:
+    text = Text(f"{name} ")
+    if not process.is_live:
+        return text.append(_DOWN.get(process.stopped_by, "DOWN"), BAD)
+    if process.is_paused:
+        return text.append("PAUSED", PAUSED)
+    if process.is_stopping:
+        return text.append("STOPPING", PAUSED)
+    return text.append("up", GOOD)
+
+
+def _office(process: BrokerState, scene: Scene, word: str) -> Text:
+    """Return whether a process is the controller, or takes itself for it."""
+    if scene.state.controller == process.broker:
+        return Text(f" {word} e{scene.state.controller_epoch}", "cyan")
+    return Text(" DEPOSED controller", WARNED) if process.is_active_controller else Text()
 
 
 def _records(scene: Scene) -> Text:
@@ -215,7 +241,9 @@ def _words(
             role, style = f"{role} DEPOSED", BAD
     if replica.broker not in partition.isr:
         role, style = f"{role}, not in ISR", style or WARNED
-    ends = f"LEO {replica.leo} HW {high_watermark_text(replica)}"
+    remote = partition.remote_leo(replica.broker)
+    known = "" if remote is None else f" remote {remote}"
+    ends = f"LEO {replica.leo}{known} HW {high_watermark_text(replica)}"
     if replica.flushed != replica.leo:
         ends += f" flushed {replica.flushed}"
     return f"{replica.broker} {role}", ends, style
@@ -237,8 +265,7 @@ def _sign(cell: LogCell, signs: CellSigns, canvas: Canvas) -> tuple[str, str]:
     if cell.state == MISSING:
         return signs.of(MISSING), DIM
     if cell.state == REMOVED:
-        cause = "" if cell.removed is None else cell.removed.cause
-        return signs.of(REMOVAL_SIGNS.get(cause, "truncated")), PAUSED
+        return signs.of(partition_state.TRUNCATED if cell.removed is None else cell.removed.cause), PAUSED
     return (_committed(canvas), GOOD) if cell.committed else (signs.of("uncommitted"), WARNED)
 
 

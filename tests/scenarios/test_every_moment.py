@@ -29,6 +29,8 @@ from harrow.checks.replay.partition_state import (
     ReplicaState,
 )
 from harrow.checks.rules.catalogue import watched_in
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.events import (
     NO_CONTROLLER,
@@ -139,7 +141,9 @@ class Moments:
         self._cluster = cluster
         self._injector = injector
         self._state = RunState(
-            partition_assignments(plan.cluster), (broker.id for broker in plan.cluster.brokers)
+            partition_assignments(plan.cluster),
+            (broker.id for broker in plan.cluster.brokers),
+            reelection_forgets_remote=plan.behaviour_switches().reelected_leader_forgets_positions,
         )
         self._taken = 0
         self._isr_at_ack: list[tuple[str, tuple[int, ...]]] = []
@@ -228,11 +232,21 @@ class Moments:
             assert (replica.role == LEADER) == live.is_leader(), where
             assert (replica.leader, replica.leader_epoch) == (live.leader, live.leader_epoch), where
             assert replica.isr == live.isr, where
+            if live.is_leader():
+                self._compare_remote(replica, live, where)
         else:
             assert (replica.role, replica.leader, replica.isr) == (NO_ROLE, NO_LEADER, ()), where
         if self.compared % LOGS_EVERY == 0:
             stored = [record for record in records_in(file.batches) if record[0] >= replica.log_start]
             assert [record_of(entry) for entry in replica.log] == stored, where
+
+    def _compare_remote(self, replica: ReplicaState, live: Partition, where: tuple[Any, ...]) -> None:
+        """Compare what a leader knows of its followers; no event tells that one up to 2.3 forgets it after a failed fetch."""
+        for follower, known in live.remote_replicas.items():
+            if known.log_end_offset != UNKNOWN_OFFSET:
+                assert replica.remote.get(follower) == known.log_end_offset, (*where, follower)
+            elif live.behaviours.failed_fetch_leaves_follower:
+                assert follower not in replica.remote, (*where, follower)
 
     def _compare_copies(self, partition: PartitionState, where: tuple[Any, ...]) -> None:
         """Compare what there was once with what is there, and acks with what leaders went by."""

@@ -1,0 +1,82 @@
+"""How the ends of a partition's logs move: a table for each moment in which a LEO, a remote LEO or a high watermark changed.
+
+These are the tables of textbooks: what each log has, what its leader knows of it, and what counts as committed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from harrow.campaigns.story.run_state import before
+from harrow.campaigns.story.trace_story import TraceStory
+from harrow.checks.replay.partition_state import NO_EPOCH, PartitionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnds:
+    """The ends of a replica's log, and its role. ``remote_leo`` is what the leader knows, None of itself and where it knows nothing.
+
+    ``hw`` is None while the log is not open.
+    """
+
+    role: str
+    leader_epoch: int
+    leo: int
+    remote_leo: int | None
+    hw: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The replicas' logs after everything that happened at a moment: ``texts`` are the events that moved them.
+
+    ``number`` is the line of ``trace.jsonl`` of the last event of that moment.
+    """
+
+    number: int
+    at_us: int
+    texts: tuple[str, ...]
+    ends: Mapping[int, LogEnds]
+
+
+def stages_of(story: TraceStory, partition: str, taken: int) -> list[Stage]:
+    """Return the stages of a partition from time zero on, the first as it begins; *taken* is how many events count."""
+    run, state = story.run, before(story.run)
+    stages: list[Stage] = []
+    known = ends_of(state.partition(partition))
+    places = (place for place in range(taken) if state.concerns(run.events[place], partition))
+    for at_us, moment in groupby(places, lambda place: max(0, int(run.events[place][0]))):
+        texts = []
+        for place in moment:
+            state.advance(run.events[place], run.numbers[place])
+            now = ends_of(state.partition(partition))
+            if _moved(known, now):
+                told = story.events[place].narration
+                texts.append(f"{told.lane} {told.text}")
+            known = now
+        if texts and at_us > 0:
+            stages.append(Stage(number=state.number, at_us=at_us, texts=tuple(texts), ends=known))
+        elif at_us == 0:
+            stages.append(Stage(number=state.number, at_us=0, texts=(), ends=known))
+    return stages
+
+
+def ends_of(partition: PartitionState) -> Mapping[int, LogEnds]:
+    """Return the ends of a partition's logs by broker."""
+    return {
+        broker: LogEnds(
+            role=replica.role,
+            leader_epoch=replica.leader_epoch if replica.role else NO_EPOCH,
+            leo=replica.leo,
+            remote_leo=partition.remote_leo(broker),
+            hw=replica.high_watermark if replica.is_open else None,
+        )
+        for broker, replica in sorted(partition.replicas.items())
+    }
+
+
+def _moved(before: Mapping[int, LogEnds], now: Mapping[int, LogEnds]) -> bool:
+    """Return whether a LEO, a remote LEO or a high watermark is another one."""
+    return [(each.leo, each.remote_leo, each.hw) for each in before.values()] != [
+        (each.leo, each.remote_leo, each.hw) for each in now.values()
+    ]
