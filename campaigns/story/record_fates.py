@@ -16,7 +16,7 @@ from harrow.campaigns.story.run_state import RunState
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.link import Link
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
-from harrow.checks.rule import LOST
+from harrow.checks.rule import DOUBLED, LOST
 from harrow.checks.rules.catalogue import RULES
 
 FOLDED_MIN: Final = 4
@@ -61,7 +61,9 @@ class RecordNote:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets of the records, in order."""
+        """The offsets of the records, in order; of a doubled one all."""
+        if self.kind == DOUBLED and len(self.values) == 1 and self.places:
+            return list(self.places)
         found = {each.offset for each in self.finding.incident.findings}
         return sorted(offset for offset in found if offset is not None)
 

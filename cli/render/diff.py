@@ -79,7 +79,8 @@ def _heading(found: RunDiff) -> Iterator[RenderableType]:
     )
     if what := in_short_by(recorded.rules):
         yield indented(what, 2)
-    at_us = state.at_us if found.event is None or found.at.number is None else found.event[0]
+    event_us = state.at_us if found.event is None or found.at.number is None else found.event[0]
+    at_us = event_us if found.at.at_us is None else found.at.at_us
     where = f"at the end, {seconds(at_us)}" if found.at.is_end else f"at {seconds(at_us)}"
     line = Text.assemble((where, "bold"), f", after event {state.number} of {found.run.last_number}")
     if not found.at.is_end and found.event is not None:
@@ -305,7 +306,7 @@ def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterat
     yield "LEO", [str(replica.leo) for replica in known]
     remote = [partition.remote_leo(replica.broker) for replica in known]
     if any(leo is not None for leo in remote):
-        yield "remote", ["" if leo is None else str(leo) for leo in remote]
+        yield "remote LEO", ["" if leo is None else str(leo) for leo in remote]
     yield "HW, LSO", [_readable_ends(replica) for replica in known]
     yield "flushed", [str(replica.flushed) for replica in known]
     yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
@@ -390,7 +391,9 @@ def _group_text(group: GroupState) -> str:
 
 def _notes(diff: PartitionDiff) -> Iterator[RenderableType]:
     """Yield what the judge found of the records by this moment, and what is still to come."""
-    for note in diff.notes[:_NOTES_SHOWN]:
+    for number, note in enumerate(diff.notes[:_NOTES_SHOWN]):
+        if number:
+            yield Text()
         style = "bold red" if note.kind == LOST else "bold yellow"
         yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head()), 2)
         yield indented(chain_table(note.chain), 8)

@@ -134,7 +134,7 @@ def _logs(logs: LogsDiff, *, only_different: bool) -> Iterator[RenderableType]:
         yield indented(f"and {len(logs.rows) - after - 1} more offsets; --format json has all", 2, DIM)
     for side, style, values in zip(_SIDES, _STYLES, logs.lost, strict=True):
         if values:
-            names = f"{shortlist(values, _VALUES_SHOWN)}: acked, not on the leader"
+            names = shortlist(values, _VALUES_SHOWN)
             yield indented(Text.assemble((f"{side}  ", style), (f"{LOST} ", "bold red"), names), 2)
 
 

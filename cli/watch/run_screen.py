@@ -139,7 +139,8 @@ def _broker(broker: BrokerState, scene: Scene) -> Text:
 
 
 def _server(server: BrokerState, number: str, scene: Scene) -> Text:
-    return _life(server, number).append_text(_office(server, scene, "leads"))
+    office = _office(server, scene, "leads") if server.is_live else Text()
+    return _life(server, number).append_text(office)
 
 
 def _life(process: BrokerState, name: str) -> Text:

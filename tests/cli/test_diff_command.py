@@ -4,9 +4,13 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harrow.campaigns.story import trace_record
+from harrow.checks.replay.partition_state import REMOVAL_CAUSES
+from harrow.cli.render import diff_rows
 from harrow.cluster_model.release import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
@@ -44,6 +48,10 @@ def test_the_moments_that_are_named_can_be_looked_at(harrow: Harrow, run: Path) 
 def test_a_time_is_a_moment_too(harrow: Harrow, run: Path) -> None:
     assert "  1    m1 e0 *" not in harrow("diff", run.name, "--at", "25s").stdout
     assert re.search(r"^ +1 +m1 e0 ~?\*", harrow("diff", run.name, "--at", "25.0243s").stdout, re.MULTILINE)
+    assert (
+        harrow("diff", run.name, "--at", "25.0243").stdout
+        == harrow("diff", run.name, "--at", "25.0243s").stdout
+    )
     end = harrow("diff", run.name)
     assert harrow("diff", run.name, "--at", "end").stdout == end.stdout
 
@@ -64,7 +72,7 @@ def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tu
         (("results/latest", "--at", "0"), "--at 0: the run has the events 1 to "),
         (("results/latest", "--at", "2h"), "--at 7200.000s: the run has the events 1 to "),
         (("results/latest", "--at=-10s"), "--at -10.000s: the run begins at -5.000s"),
-        (("results/latest", "--at", "soon"), "--at `soon`: a time such as 12.5s, an event's number"),
+        (("results/latest", "--at", "soon"), "--at `soon`: a time such as 12.5s or 12.5, an event's number"),
         (("results/latest", "--partition", "t-1"), "--partition `t-1`: the run has t-0"),
         (("results/latest",) * 3, "3 runs are too many"),
         (("results/latest", "results/latest", "--partition", "u"), "--partition `u`: the runs have t-0"),
@@ -167,6 +175,105 @@ def test_a_run_that_names_no_clients_is_read_all_the_same(harrow: Harrow, run: P
     text = harrow("diff", "results/latest").stdout
     assert "process 1" in text
     assert "LOST" in text
+
+
+def test_a_finding_that_is_still_to_come_is_announced(harrow: Harrow, run: Path) -> None:
+    """The judge looks at the whole run: before the last event of its chain a loss is told as what follows."""
+    (note,) = diff_of(harrow)["notes"]
+    assert (note["kind"], note["rule"], note["permitted_by"]) == ("lost", "lost-write", None)
+    (truncated,) = [
+        line for line in note["lines"] if line["at_us"] == note["at_us"] and "cut off" in line["text"]
+    ]
+    for number in (1, 170):
+        before = diff_of(harrow, "--at", str(number))
+        assert ([each["values"] for each in before["notes_to_come"]], before["notes"]) == ([["m1"]], [])
+        assert not [record for row in before["rows"] for record in row["records"] if record["lost"]]
+    assert "later   lost m1, offset 1 (40.020s)" in harrow("diff", "results/latest", "--at", "170").stdout
+    after = diff_of(harrow, "--at", f"{note['at_us'] / 1_000_000 + 0.001:.6f}")
+    assert [each["values"] for each in after["notes"]] == [["m1"]], truncated
+    assert [record["value"] for row in after["rows"] for record in row["records"] if record["lost"]] == ["m1"]
+
+
+def diff_of(harrow: Harrow, *options: str) -> dict[str, Any]:
+    """Return the only partition of a diff."""
+    ended = harrow("diff", "results/latest", *options, "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    (partition,) = json.loads(ended.stdout)["partitions"]
+    assert isinstance(partition, dict)
+    return partition
+
+
+def test_the_tables_of_the_textbook_can_be_read_off(harrow: Harrow, folder: Path) -> None:
+    """What hw-two-rounds asserts of each step, ``[leader LEO, remote LEO, leader HW, B LEO, B HW]``."""
+    harrow("run", "hw-two-rounds", "--variant", "base")
+    table = [
+        [a["leo"], b["remote_leo"], a["hw"], b["leo"], b["hw"]]
+        for stage in diff_of(harrow, "--stages")["stages"]
+        for a, b in [(stage["replicas"]["0"], stage["replicas"]["1"])]
+    ]
+    assert table == [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 0, 0, 1, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+    text = harrow("diff", "results/latest", "--stages").stdout
+    assert re.findall(r"^ +remote LEO +- +(\d) ?<?", text, re.MULTILINE) == ["0", "0", "0", "1", "1"]
+    until = harrow("diff", "results/latest", "--stages", "--at", "1.0125").stdout
+    assert until.count("remote LEO  ") == 3
+
+
+def test_stages_are_of_one_run(harrow: Harrow, run: Path) -> None:
+    ended = harrow("diff", "results/latest", run.name, "--stages")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--stages is about one run: name one" in ended.stderr
+
+
+LONG_LOSS = """
+name: long-loss
+kafka: "2.4"
+settings: {acks: 1, unclean.leader.election.enable: true}
+cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1]]}]}
+workload: {duration: 20s, producers: [{name: producer-0, rate: 50/s}]}
+faults:
+  - {at: 2s, do: {partition: {between: [1], and: [0], duration: 8s}}}
+  - {at: 9s, do: {broker_crash: {broker: 0, restart_after: 8s}}}
+"""
+
+
+def test_a_long_loss_is_a_few_lines_with_its_story_above_the_table(harrow: Harrow, folder: Path) -> None:
+    (folder / "long-loss.yaml").write_text(LONG_LOSS, encoding="utf-8")
+    harrow("run", "long-loss.yaml")
+    (note,) = [note for note in diff_of(harrow)["notes"] if note["kind"] == "lost"]
+    assert len(note["values"]) > 200
+    lines = harrow("diff", "results/latest", COLUMNS="120").stdout.splitlines()
+    assert len(lines) < 60
+    (head,) = [number for number, line in enumerate(lines) if line.startswith("  LOST ")]
+    story = " ".join(lines[head : head + 3])
+    assert re.search(
+        r"LOST +\S+\.\.\S+, offsets \d+\.\.\d+ \(\d+\), replaced by \S+\.\.\S+ \(epoch \d+\)", story
+    )
+    (table,) = [number for number, line in enumerate(lines) if line.lstrip().startswith("offset ")]
+    assert head < table
+
+
+def test_what_took_a_record_from_a_log_is_said_as_it_was(harrow: Harrow, folder: Path) -> None:
+    signs = {
+        "short-retention": "< was there, deleted below the log start",
+        "delete-records": "< was there, deleted below the log start",
+        "compaction-above-hw": "c was there, compacted away",
+        "disk-loss": "# was there, lost with the disk",
+    }
+    for campaign, sign in signs.items():
+        harrow("run", campaign, "--variant", "base", "--results", campaign)
+        text = harrow("diff", f"{campaign}/latest", COLUMNS="200").stdout
+        assert sign in text
+        assert "was there, truncated" not in text or campaign in {"compaction-above-hw", "disk-loss"}
+
+
+def test_everything_that_takes_records_has_a_sign_of_its_own_and_words() -> None:
+    signs = {diff_rows._SIGNS[cause].sign for cause in REMOVAL_CAUSES}
+    assert (
+        len(signs)
+        == len({diff_rows._SIGNS[cause].meaning for cause in REMOVAL_CAUSES})
+        == len(REMOVAL_CAUSES)
+    )
+    assert trace_record._REMOVALS.keys() == set(REMOVAL_CAUSES)
 
 
 def test_json_has_every_row(harrow: Harrow, run: Path) -> None:

@@ -19,6 +19,8 @@ MOMENTS = (
     ("loss-by-hw-truncation", (1_000, 25_024_300, 32_100_000, 40_015_000, 41_000_000)),
     ("standard", (4_600_000, 8_000_000, 23_000_000, 60_000_000)),
     ("controller-split-brain", (6_000_000, 12_000_000, 18_000_000)),
+    ("quorum-lost", (500_000, 8_500_000, 30_000_000)),
+    ("quorum-lost[combined]", (500_000, 8_500_000, 30_000_000)),
 )
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -26,10 +28,11 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
 @pytest.mark.parametrize(("campaign", "moments"), MOMENTS, ids=str)
 def test_a_moment_looks_as_it_did(campaign: str, moments: tuple[int, ...], width: int, height: int) -> None:
-    result, canvas = library_run(campaign), Canvas(width=width, height=height)
+    name, _, variant = campaign.removesuffix("]").partition("[")
+    result, canvas = library_run(name, variant or None), Canvas(width=width, height=height)
     frames = [frame(played(result, at_us), canvas, speed=", 5x") for at_us in moments]
     text = "\n".join(drawn(each, width=width) for each in frames)
-    matches(f"{campaign}-{width}.txt", text)
+    matches(f"{name}{variant and f'-{variant}'}-{width}.txt", text)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])

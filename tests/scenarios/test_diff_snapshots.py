@@ -22,6 +22,7 @@ from harrow.campaigns.story.run_diff import DiffMoment, diff_run
 from harrow.campaigns.story.runs_diff import diff_runs
 from harrow.cli.render.diff import show_run_diff
 from harrow.cli.render.runs_diff import show_runs_diff
+from tests.played_runs import combined_quorum
 from tests.scenarios.library_plans import library_plans
 
 SNAPSHOTS = Path(__file__).parent / "diffs"
@@ -35,8 +36,10 @@ RUNS = (
     "epochs-do-not-save-a-double-failure[base]",
     "partial-isr-then-crash[base]",
     "swarm[base]",
+    "controller-disk-loss[base]",
 )
 PLANS = library_plans()
+PLANS["quorum-lost[combined]"] = combined_quorum(PLANS["quorum-lost[base]"])
 Recorded = Callable[[str], RecordedRun]
 
 
@@ -98,6 +101,29 @@ def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorde
         console, diff_run(run, DiffMoment(number=moment.number)), "results/latest", only_different=False
     )
     check("loss-by-hw-truncation-before", width, text_on(console))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("name", "down"),
+    [
+        ("quorum-lost[base]", "controller-3001 down; controller-3002 down"),
+        ("quorum-lost[combined]", "broker 1 down"),
+    ],
+)
+def test_controllers_are_controllers_and_brokers_are_brokers(
+    name: str, down: str, width: int, recorded: Recorded
+) -> None:
+    """While two of three controllers are down the third is live; with combined roles they are brokers."""
+    console = console_of(width)
+    found = diff_run(recorded(name), DiffMoment(at_us=8_500_000))
+    show_run_diff(console, found, "results/latest", only_different=False)
+    text = text_on(console)
+    assert f"  then {down}\n" in text
+    assert "broker 30" not in text
+    assert "(KRaft)" in text
+    assert "ZooKeeper" not in text
+    check(f"{name}.before", width, text)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -1,0 +1,142 @@
+"""What a diff, a trace, a page, a report and a live view say of the records of a run is what the judge says of them."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.record.markdown_report import markdown_report
+from harrow.campaigns.record.phrases import because
+from harrow.campaigns.record.recorded_run import RecordedRun, read_run
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.story.playback import Playback
+from harrow.campaigns.story.run_diff import DiffMoment, PartitionDiff, diff_run
+from harrow.campaigns.story.runs_diff import diff_runs
+from harrow.campaigns.story.trace_page_data import page_data
+from harrow.campaigns.story.trace_record import follow
+from harrow.campaigns.story.trace_selection import Window
+from harrow.campaigns.story.trace_story import TraceStory, story_of
+from harrow.checks.finding import Finding
+from harrow.checks.rule import LOST
+from harrow.checks.rules.catalogue import RULES
+from tests.library_swarm import library_swarm
+
+SWARMS = ("swarm", "swarm-kraft", "swarm-disks", "swarm-eos")
+FOLLOWED_MAX = 3
+"""So many records of a run are followed from the send to the end: each takes a look at the whole story."""
+
+Fate = tuple[str, str, str | None, int | None]
+"""A rule, and the partition, value and offset of one of its findings."""
+
+
+@pytest.mark.parametrize("swarm", SWARMS)
+@pytest.mark.soak(size=5, test=1, soak=100)
+def test_all_that_tell_of_a_run_say_what_the_judge_says(swarm: str, numbers: range, tmp_path: Path) -> None:
+    for seed in numbers:
+        check(swarm, seed, tmp_path)
+
+
+@pytest.mark.parametrize(("swarm", "seed"), [("swarm-kraft", 2), ("swarm", 39)])
+def test_a_record_is_reordered_or_doubled_only_where_the_judge_says_so(
+    swarm: str, seed: int, tmp_path: Path
+) -> None:
+    check(swarm, seed, tmp_path)
+
+
+def check(swarm: str, seed: int, folder: Path) -> None:
+    result = run_plan(library_swarm(swarm), seed)
+    text = campaign_text(library_swarm(swarm))
+    recorded = read_run(write_run(folder, result, run_as_mapping(result, "harrow run"), text))
+    check_diff(result, recorded)
+    story = story_of(recorded)
+    check_trace(result, story)
+    check_page(result, story)
+    check_report(result)
+    check_playback(result)
+
+
+def judged(result: RunResult) -> Iterator[tuple[str, Finding]]:
+    for rule, found in result.verdict.rules.items():
+        for finding in found.findings:
+            yield rule, finding
+
+
+def fate_of(rule: str, finding: Finding) -> Fate:
+    return rule, finding.partition, None if finding.value is None else str(finding.value), finding.offset
+
+
+def lost_of(result: RunResult, partition: str) -> set[str]:
+    return {
+        str(finding.value)
+        for rule, finding in judged(result)
+        if RULES[rule].fate == LOST and finding.partition == partition
+    }
+
+
+def check_diff(result: RunResult, recorded: RecordedRun) -> None:
+    found = diff_run(recorded, DiffMoment(), tuple(result.evidence.partitions))
+    notes = [note for diff in found.partitions for note in diff.notes]
+    assert not [note for diff in found.partitions for note in diff.to_come], "all has come about at the end"
+    told = [fate_of(note.finding.rule, each) for note in notes for each in note.finding.incident.findings]
+    of_records = [(rule, finding) for rule, finding in judged(result) if RULES[rule].fate]
+    assert sorted(told, key=str) == sorted((fate_of(*each) for each in of_records), key=str)
+    for diff in found.partitions:
+        lost = lost_of(result, diff.partition.name)
+        assert lost_in_rows(diff) == lost & diff.partition.by_value.keys()
+        assert {note.kind for note in diff.notes} <= {rule.fate for rule in RULES.values()}
+    told_chains = {because(note.finding.finding) for note in notes}
+    assert told_chains <= {because(finding) for _, finding in of_records}
+    beside = diff_runs(recorded, recorded, DiffMoment())
+    for logs in beside.logs:
+        assert set(logs.lost[0]) == lost_of(result, logs.name)
+
+
+def lost_in_rows(diff: PartitionDiff) -> set[str]:
+    return {fate.entry.value for row in diff.rows for fate in row.fates if fate.is_lost}
+
+
+def check_trace(result: RunResult, story: TraceStory) -> None:
+    by_value: dict[str, set[str]] = {}
+    for rule, finding in judged(result):
+        if finding.value is not None:
+            by_value.setdefault(str(finding.value), set()).add(rule)
+    named = {value for event in story.events for value in event.values}
+    followed = [value for value in by_value if value in named][:FOLLOWED_MAX]
+    unharmed = [value for value in sorted(named) if value not in by_value][:1]
+    for value in [*followed, *unharmed]:
+        assert rules_told(follow(story, value).lines) == by_value.get(value, set()), value
+
+
+def rules_told(lines: Iterable[str]) -> set[str]:
+    verdicts = [line.removeprefix("judged: ") for line in lines if line.startswith("judged: ")]
+    assert verdicts
+    return {verdict.partition(",")[0] for verdict in verdicts} - {"no rule has found anything wrong with it"}
+
+
+def check_page(result: RunResult, story: TraceStory) -> None:
+    findings = page_data(story, Window())["findings"]
+    told = {(each["rule"], each["partition"], value) for each in findings for value in each["values"]}
+    wanted = {(rule, f.partition, str(f.value)) for rule, f in judged(result) if f.value is not None}
+    assert told == wanted
+
+
+def check_report(result: RunResult) -> None:
+    report = markdown_report(result, "harrow run")
+    for rule, finding in judged(result):
+        assert rule in report
+        assert finding.permitted_by is None or finding.permitted_by.replace("_", "") in report.replace(
+            "\\", ""
+        ).replace("_", "")
+
+
+def check_playback(result: RunResult) -> None:
+    playback = Playback(result)
+    playback.advance(len(playback.events) - 1)
+    told = [
+        fate_of(anomaly.rule, each) for anomaly in playback.scene().anomalies for each in anomaly.findings
+    ]
+    assert sorted(told, key=str) == sorted((fate_of(*each) for each in judged(result)), key=str)
