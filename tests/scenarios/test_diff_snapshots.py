@@ -75,7 +75,7 @@ def text_on(console: Console) -> str:
 def check(name: str, width: int, text: str) -> None:
     """Compare a text with its file; nothing may be wider than the terminal but what is to be copied."""
     size = "piped" if width == PIPED else str(width)
-    path = SNAPSHOTS / f"{name.replace('[', '.').rstrip(']')}.{size}.txt"
+    path = SNAPSHOTS / f"{name.replace('[', '.').replace(']', '')}.{size}.txt"
     if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
