@@ -279,7 +279,7 @@ class _Plans:
         written, now = written_release(self._written(over)), written_release(tree)
         if not written.is_named or not written.differs_from(now):
             return plan
-        return replace(plan, written_for=written.in_words(now))
+        return replace(plan, written_for=written.in_words(now), written_release=written.kafka)
 
 
 def _aims_with(found: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mistake, str]]:

@@ -359,6 +359,9 @@ class Plan:
         key="",
         shrinks=False,
     )
+    written_release: str | None = described(
+        "The same as a release's name alone, without a control plane.", default=None, key="", shrinks=False
+    )
     kafka: markers.Release = described(
         f"The release, by default {DEFAULT_RELEASE}; `latest` is the newest one of the model.",
         default=DEFAULT_RELEASE,
@@ -509,7 +512,7 @@ def _digest(same: _Same) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found", "written_for"})
+_WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found", "written_for", "written_release"})
 
 
 def _unset(value: Any) -> frozenset[str]:

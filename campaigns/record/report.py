@@ -11,21 +11,33 @@ from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.language.units import milliseconds
+from harrow.campaigns.language.units import milliseconds, rough_duration_text, value_text
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
 from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
 from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
 from harrow.campaigns.run.probes.required_probes import UnreachedProbes
-from harrow.campaigns.run.run_result import RealTarget, RunResult
+from harrow.campaigns.run.run_result import RealTarget, ReleaseDifference, RunResult
 from harrow.campaigns.version import identity, name_ending, version
 from harrow.checks.evidence import FinalLog
-from harrow.checks.finding import INCONCLUSIVE, SKIPPED, VIOLATED, Finding, RuleResult, worst, worst_first
+from harrow.checks.finding import (
+    HELD,
+    INCONCLUSIVE,
+    SKIPPED,
+    VIOLATED,
+    Finding,
+    RuleResult,
+    worst,
+    worst_first,
+)
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
 from harrow.checks.rules.catalogue import RULES
+from harrow.checks.service.levels import ServiceLevels
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.repairs import REPAIRS
 
 SCHEMA: Final = "harrow.run/1"
 BASE: Final = "base"
@@ -169,6 +181,48 @@ def _breaks_more(result: RunResult) -> bool:
     return expect.verdict != VIOLATED and not broken <= foreseen
 
 
+def reason(result: RunResult) -> str:
+    """Return why a run has its verdict, in a line that every report shows.
+
+    That is what was found, what was missed, or why the run tells nothing; as of another release the behaviour that makes a
+    difference. A run that held without any of these says what it cost: the longest outage, if there was one.
+    """
+    if result.difference is not None:
+        return _difference_text(result, result.difference)
+    found = in_short(result)
+    unmet = outcome(result) not in (AS_EXPECTED, UNDECIDED, NOT_RUN)
+    missed = [missed.message for missed in result.missed] if unmet else []
+    causes = [found] if found else [*result.verdict.reasons, *missed]
+    if causes:
+        return causes[0] if len(causes) == 1 else f"{causes[0]}, and {len(causes) - 1} more"
+    return _longest_outage(result.service) if result.verdict.status == HELD else ""
+
+
+def _difference_text(result: RunResult, difference: ReleaseDifference) -> str:
+    judged = result.verdict.rules.get("lost-write")
+    is_kept = result.plan.expect.lost and judged is not None and judged.status == HELD
+    what = "nothing is lost" if is_kept else "it goes otherwise"
+    since = f", since {difference.since}" if difference.since else ""
+    tried = f"(tried: with behaviours.{difference.switch}={value_text(difference.value)}"
+    if difference.step is None:
+        return f"{what}: {_name(difference)}{since} {tried} it goes as in {result.plan.written_release})"
+    step = f"step {difference.step} waits for what does not happen"
+    return f"{what}, {step}: {_name(difference)}{since} {tried} it happens)"
+
+
+def _name(difference: ReleaseDifference) -> str:
+    """Return the repair that changed a behaviour in that release, or else what the behaviour is."""
+    for repair in REPAIRS.values():
+        if (repair.switch, repair.since) == (difference.switch, difference.since):
+            return repair.name
+    return switch_docs()[difference.switch]["meaning"]
+
+
+def _longest_outage(levels: ServiceLevels) -> str:
+    longest_us = max((outage.length_us for outage in levels.outages), default=0)
+    return f"longest outage {rough_duration_text(longest_us)}" if longest_us else ""
+
+
 def variant_name(plan: Plan) -> str:
     """Return the name by which ``--variant`` knows a plan."""
     return BASE if plan.variant is None else plan.variant
@@ -219,7 +273,9 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "internal_topics": sorted(reach_of(result.plan).topics),
         "target": {"kind": "model"} if result.target is None else asdict(result.target),
         "verdict": verdict.status,
+        "reason": reason(result),
         "reasons": list(verdict.reasons),
+        "difference": None if result.difference is None else asdict(result.difference),
         "variant": result.plan.variant,
         "drawn": dict(result.drawn),
         "expected": result.expected,

@@ -76,6 +76,21 @@ class RealTarget:
         return f"{self.kind}:{self.release}-{self.metadata}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseDifference:
+    """What keeps a run from going as its campaign says of another release: one behaviour, tried by setting it back.
+
+    With ``value``, as the other release has it, ``switch`` lets the run go as the campaign says, or at least lets a ``step`` of
+    the script come about that waited in vain. ``since`` is the first release whose value does not, None where the
+    other release is the later one.
+    """
+
+    switch: str
+    value: Any
+    since: str | None
+    step: int | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
     """One run of a plan with one seed.
@@ -88,8 +103,9 @@ class RunResult:
     ``unseen`` is what a script expected in passing and a target that is looked at now and then did not show.
     ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
     was ended that would have gone on and on. ``hurried`` are the steps of the script that were taken without their condition,
-    and ``waited_us`` is the longest time for which a step waited for its own. ``levels`` are the service levels in numbers, where they were measured
-    with the run. ``target`` is None for a run on the model; of another its time in microseconds is no virtual time.
+    ``waited_us`` is the longest time for which a step waited for its own, and ``steps_taken`` counts the steps. ``levels`` are the
+    service levels in numbers, where they were measured with the run. ``difference`` is why a run goes otherwise than its campaign
+    says of another release. ``target`` is None for a run on the model; of another its time in microseconds is no virtual time.
     """
 
     plan: Plan
@@ -113,8 +129,10 @@ class RunResult:
     hurried: tuple[HurriedStep, ...] = ()
     waited_us: int = 0
     is_script_finished: bool = True
+    steps_taken: int = 0
     target: RealTarget | None = None
     levels: ServiceLevels | None = field(default=None, compare=False)
+    difference: ReleaseDifference | None = field(default=None, compare=False)
 
     @cached_property
     def service(self) -> ServiceLevels:

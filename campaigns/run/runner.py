@@ -177,6 +177,7 @@ class Run:
             hurried=tuple(self.script.hurried),
             waited_us=self.script.waited_us,
             is_script_finished=self.script.is_finished(),
+            steps_taken=self.script.steps_taken,
             levels=measured_levels(index) if self._is_measured else None,
         )
         out_of_bounds = tuple(missed_bounds(self._plan.expect.service, result))

@@ -62,6 +62,10 @@ class Script:
         self._passing: list[_Passing] = []
         self.operated: list[tuple[int, Action]] = []
 
+    @property
+    def steps_taken(self) -> int:
+        return self._next
+
     def is_finished(self) -> bool:
         """Return whether every step has been taken."""
         return self._next == len(self._steps)

@@ -39,7 +39,11 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
         case = _case_of_rule(result, rule, judged, undecided_because=reasons if undecided else None)
         failed = failed or case.status is Status.FAILED
         yield replace(case, line=line, properties=(*properties, ("promise", judged.promise)))
-    expectations = Case(name=EXPECTATIONS, line=line, properties=properties, time_s=result.wall_ms / MS_PER_S)
+    told = report.reason(result)
+    why = (("reason", told),) if told else ()
+    expectations = Case(
+        name=EXPECTATIONS, line=line, properties=(*properties, *why), time_s=result.wall_ms / MS_PER_S
+    )
     missed = result.missed if run.outcome == report.UNEXPECTED else ()
     if missed or (run.outcome == report.UNEXPECTED and not failed):
         yield replace(
@@ -54,7 +58,10 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
     elif run.outcome == report.UNDECIDED:
         yield replace(expectations, status=Status.SKIPPED, message=f"inconclusive: {reasons}")
     elif run.outcome == report.OTHERWISE:
-        yield replace(expectations, message=f"otherwise than written for {result.plan.written_for}")
+        yield replace(
+            expectations,
+            message=f"otherwise than written for {result.plan.written_for}: {report.reason(result)}",
+        )
     else:
         yield expectations
 
@@ -110,8 +117,8 @@ def story(finding: Finding) -> Iterator[str]:
 def summary_of(run: FinishedRun) -> str:
     """Return what happened in a run, in a line; nothing where nothing did."""
     result = run.result
-    found = report.in_short(result)
-    if run.outcome == report.AS_EXPECTED:
-        return f"{found}, as expected" if found and result.verdict.status == VIOLATED else found
+    told, found = report.reason(result), report.in_short(result)
+    if run.outcome == report.AS_EXPECTED or result.difference is not None:
+        return f"{told}, as expected" if result.verdict.status == VIOLATED else told
     missed = [missed.message for missed in result.missed]
     return "; ".join(dict.fromkeys([*filter(None, [found]), *missed, *result.verdict.reasons]))

@@ -4,6 +4,7 @@ import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,9 @@ from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.probes.required_probes import as_only_run
+from harrow.campaigns.run.release_difference import with_difference
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.runner import RunStopped
+from harrow.campaigns.run.runner import RunStopped, run_plan
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
@@ -196,7 +198,8 @@ class _RunSession:
             error.add_note(f"it happened in: {reproduce}")
             raise
         if not self._tally.several_seeds:
-            result = as_only_run(result)
+            again = partial(run_plan, check=self._interrupts.check)
+            result = with_difference(as_only_run(result), again)
         mapping = run_as_mapping(result, reproduce)
         with self._interrupts.shielded():
             folder = None

@@ -20,6 +20,7 @@ from harrow.campaigns.record.report import (
     UNEXPECTED,
     anomalies,
     in_short,
+    reason,
     variant_name,
 )
 from harrow.campaigns.version import name_ending
@@ -76,7 +77,7 @@ class RunTable(RunPrinter):
             return
         if self._quiet and run.outcome == AS_EXPECTED:
             return
-        what = in_short(run.result)
+        what = _detail(run)
         seed = f"seed {run.result.seed}" if self._several_seeds else ""
         self._show_line(run, ": ".join(part for part in (seed, what) if part))
         if self._verbose:
@@ -93,7 +94,7 @@ class RunTable(RunPrinter):
             if permitted := _permitted_text(runs):
                 show(self._console, indented(permitted, style=DIM))
             if outcome != AS_EXPECTED:
-                seed, what = runs[0].result.seed, in_short(runs[0].result)
+                seed, what = runs[0].result.seed, _detail(runs[0])
                 show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
                 show(self._console, *short_story(runs[0]))
         self._groups = {}
@@ -148,6 +149,13 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
     )
     told = [f"{rule} in {counted(count, 'run')} by {setting}" for (rule, setting), count in counts.items()]
     return f"permitted: {', '.join(told)}" if told else ""
+
+
+def _detail(run: FinishedRun) -> str:
+    """Return why a run has its verdict, unless that is what the campaign expected otherwise: the story below says where."""
+    result = run.result
+    is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None
+    return in_short(result) if is_miss else reason(result)
 
 
 def _has_finding(run: FinishedRun) -> bool:

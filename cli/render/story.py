@@ -1,6 +1,7 @@
 """The story of one run for people: what was found and why, what was missed, how to run it again."""
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Final
 
 from rich.console import RenderableType
@@ -12,7 +13,15 @@ from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
 from harrow.campaigns.record.phrases import prevention_label, preventions, sentence
-from harrow.campaigns.record.report import OTHERWISE, UNEXPECTED, FindingGroup, anomalies, others_of, place
+from harrow.campaigns.record.report import (
+    OTHERWISE,
+    UNEXPECTED,
+    FindingGroup,
+    anomalies,
+    others_of,
+    place,
+    reason,
+)
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import HELD, SKIPPED, Finding, worst_first
@@ -30,7 +39,9 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     for anomaly in anomalies(run.result):
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1)
-    yield from _misses(run)
+    yield from _release_line(run)
+    if run.result.difference is None:
+        yield from _misses(run, shown=reason(run.result))
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
         yield indented(Text.assemble(("drawn     ", DIM), drawn))
@@ -47,6 +58,7 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     )
     for anomaly in anomalies(result):
         yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
+    yield from _release_line(run)
     yield from _misses(run)
     for part in service_lines(result.service):
         yield indented(part)
@@ -89,23 +101,36 @@ def chain_table(chain: Iterable[Link]) -> Table:
     return table
 
 
-def _misses(run: FinishedRun) -> Iterator[RenderableType]:
-    written_for = run.result.plan.written_for
-    if written_for is not None and (run.result.missed or run.result.verdict.reasons):
-        yield indented(Text(f"written for {written_for}, run as of Kafka {run.result.plan.kafka}", DIM))
-    for missed in run.result.missed:
-        line = missed.line or expect_line(run.file, run.result.plan.variant)
-        where = f"{run.file}:{line}" if line else str(run.file)
-        accuses = written_for is None or run.outcome == UNEXPECTED
-        word = ("missed ", FAILED) if accuses else (f"{OTHERWISE} ", DIM)
-        yield indented(Text.assemble(word, f"{where}: {missed.message}"))
-    for step in run.result.hurried:
+def _release_line(run: FinishedRun) -> Iterator[RenderableType]:
+    plan = run.result.plan
+    if plan.written_for is not None and (run.result.missed or run.result.verdict.reasons):
+        yield indented(Text(f"written for {plan.written_for}, run as of Kafka {plan.kafka}", DIM))
+
+
+def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
+    """Yield what the campaign expected otherwise, and why the run tells nothing, unless that is *shown* already."""
+    result = run.result
+    accuses = result.plan.written_for is None or run.outcome == UNEXPECTED
+    word, style = ("missed", FAILED) if accuses else (OTHERWISE, DIM)
+    for line, missed in groupby(result.missed, key=lambda each: each.line):
+        place = line or expect_line(run.file, result.plan.variant)
+        where = f"{run.file}:{place}" if place else str(run.file)
+        messages = [each.message for each in missed]
+        if len(messages) == 1:
+            yield indented(Text.assemble((f"{word} ", style), f"{where}: {messages[0]}"))
+        else:
+            yield unbroken(Text.assemble(" " * INDENT, (f"{word} ", style), where))
+            for message in messages:
+                yield indented(message, INDENT + 2)
+    for step in result.hurried:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"
         yield indented(Text.assemble(("hurried ", DIM), f"{where} {waited}"))
-    word = ("skipped ", DIM) if run.result.verdict.status == SKIPPED else ("undecided ", UNDECIDED)
-    for reason in run.result.verdict.reasons:
-        yield indented(Text.assemble(word, reason))
+    skipped = result.verdict.status == SKIPPED
+    label = ("skipped ", DIM) if skipped else ("undecided ", UNDECIDED)
+    for cause in result.verdict.reasons:
+        if cause != shown:
+            yield indented(Text.assemble(label, cause))
 
 
 def _pointers(run: FinishedRun) -> Iterator[RenderableType]:

@@ -1,0 +1,114 @@
+"""Why a campaign that was written for one release goes otherwise as of another: the one behaviour that makes the difference.
+
+It is found by trying, and so is never named without a run. The behaviours in which the releases differ are set back as they are
+in the release that the campaign names: all of them, then halves, until one is left that is enough. It is enough if the run
+goes as the campaign says; or else, where the script waits for what never happens, if that happens. Where it takes several
+behaviours, or none of it helps, nothing is claimed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import ReleaseDifference, RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import INCONCLUSIVE
+from harrow.cluster_model.release import RELEASES, history_of, switch_docs, value_in, version_of
+from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+_EVENTS_MAX: Final = 100_000
+_SCRIPT_US: Final = 60 * US_PER_SECOND
+"""How long the script of a trial may wait: one that waits in vain shows nothing."""
+
+
+def with_difference(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
+    """Return a run that names the behaviour which keeps it from going as its campaign says, where trials show one."""
+    plan = result.plan
+    if plan.written_release is None or result.target is not None or _is_as_written(result):
+        return result
+    return replace(result, difference=_Trials(result, plan.written_release, run).difference())
+
+
+def _is_as_written(result: RunResult) -> bool:
+    expects_nothing = result.plan.expect.is_empty()
+    decided = result.verdict.status != INCONCLUSIVE or result.plan.expect.verdict == INCONCLUSIVE
+    return expects_nothing or (decided and result.expected and not result.missed)
+
+
+class _Trials:
+    """Runs of a plan with behaviours set back."""
+
+    def __init__(
+        self, result: RunResult, written_release: str, run: Callable[[Plan, int], RunResult]
+    ) -> None:
+        self._result = result
+        self._run = run
+        self._written_release = written_release
+        self._former = _changed(result.plan, written_release)
+        self._results: dict[frozenset[tuple[str, Any]], RunResult] = {}
+
+    def difference(self) -> ReleaseDifference | None:
+        """Return the behaviour that is enough by itself, by the stricter of the two measures that finds one."""
+        for step, is_enough in ((None, _is_as_written), (self._result.steps_taken + 1, self._goes_further)):
+            if step is not None and step > len(self._result.plan.script):
+                return None
+            switch = self._switch(is_enough)
+            if switch is not None:
+                since = self._since(switch, is_enough)
+                return ReleaseDifference(switch=switch, value=self._former[switch], since=since, step=step)
+        return None
+
+    def _switch(self, is_enough: Callable[[RunResult], bool]) -> str | None:
+        names = tuple(self._former)
+        if not names or not is_enough(self._with(names)):
+            # Together they may make another cluster of it, in which nothing of the kind happens.
+            repaired = dict.fromkeys(repair.switch for repair in REPAIRS.values())
+            return next(
+                (name for name in repaired if name in self._former and is_enough(self._with((name,)))), None
+            )
+        while len(names) > 1:
+            middle = len(names) // 2
+            halves = (names[:middle], names[middle:])
+            names = next((half for half in halves if is_enough(self._with(half))), ())
+        return names[0] if names else None
+
+    def _goes_further(self, trial: RunResult) -> bool:
+        return trial.steps_taken > self._result.steps_taken
+
+    def _since(self, switch: str, is_enough: Callable[[RunResult], bool]) -> str | None:
+        """Return the first release whose value of a switch is not enough; None where the campaign is of a later release."""
+        first, last = version_of(self._written_release), version_of(self._result.plan.kafka)
+        for release, value in history_of(switch):
+            is_between = release and first < version_of(release) <= last
+            if is_between and not is_enough(self._trial({switch: value})):
+                return release
+        return None
+
+    def _with(self, names: Sequence[str]) -> RunResult:
+        return self._trial({name: self._former[name] for name in names})
+
+    def _trial(self, behaviours: Mapping[str, Any]) -> RunResult:
+        key = frozenset(behaviours.items())
+        if key not in self._results:
+            plan = self._result.plan
+            trial = replace(
+                plan,
+                behaviours={**plan.behaviours, **behaviours},
+                events_limit=min(plan.events_limit, _EVENTS_MAX),
+                script_limit_us=min(plan.script_limit_us, _SCRIPT_US),
+            )
+            self._results[key] = self._run(trial, self._result.seed)
+        return self._results[key]
+
+
+def _changed(plan: Plan, written_release: str) -> dict[str, Any]:
+    """Return the behaviours that the release of a plan does not share with another one, as they are in that."""
+    if written_release not in RELEASES:
+        return {}
+    return {
+        name: value_in(written_release, name)
+        for name in switch_docs()
+        if name not in plan.behaviours and value_in(written_release, name) != value_in(plan.kafka, name)
+    }
