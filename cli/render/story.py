@@ -115,13 +115,10 @@ def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
     for line, missed in groupby(result.missed, key=lambda each: each.line):
         place = line or expect_line(run.file, result.plan.variant)
         where = f"{run.file}:{place}" if place else str(run.file)
-        messages = [each.message for each in missed]
-        if len(messages) == 1:
-            yield indented(Text.assemble((f"{word} ", style), f"{where}: {messages[0]}"))
-        else:
-            yield unbroken(Text.assemble(" " * INDENT, (f"{word} ", style), where))
-            for message in messages:
-                yield indented(message, INDENT + 2)
+        first, *others = (each.message for each in missed)
+        yield indented(Text.assemble((f"{word} ", style), f"{where}: {first}"))
+        for message in others:
+            yield indented(message, INDENT + len(word) + 1)
     for step in result.hurried:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"

@@ -1,6 +1,7 @@
 """The table of runs: what people see first."""
 
 import io
+import re
 from pathlib import Path
 
 from rich.console import Console
@@ -97,7 +98,8 @@ def test_an_inconclusive_run() -> None:
     undecided = verdict(status=INCONCLUSIVE, reasons=("step 2 waited in vain",))
     shown = rendered(run_result(plan=plan(), verdict=undecided))
     assert "? inconclusive" in shown
-    assert "undecided step 2 waited in vain" in shown
+    assert re.search(r"\? inconclusive +step 2 waited in vain\n", shown)
+    assert shown.count("waited in vain") == 1
     assert "exit 3: inconclusive, or nothing ran" in shown
 
 
