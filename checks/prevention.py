@@ -196,6 +196,7 @@ REPLICATION: Final = (
     "reelected_leader_forgets_positions",
     "isr_change_survives_known_state",
     "reverted_epochs_recovered",
+    "fetch_answers_match_epoch",
     "deposed_leader_fails_pending",
     "producer_state_follows_log",
     "diverging_fetch_uncounted",
@@ -217,6 +218,7 @@ SEQUENCES: Final = (
     "producer_ids_given_once",
     "empty_log_begins_at_zero",
     "unknown_producer_begins_at_zero",
+    "given_up_batch_unresolved",
 )
 """Those by which a leader tells a retry from a new record."""
 

@@ -609,6 +609,21 @@ class TruncationRefused(Event):
     leo: Offset
 
 
+@event("fetch_outdated")
+class OutdatedFetchAnswered(Event):
+    """A follower has the answer to a fetch of an older leader epoch, and still stands at the offset of that fetch.
+
+    Whether it was ``taken`` depends on the release (KAFKA-18991).
+    """
+
+    broker: BrokerId
+    partition: PartitionName
+    leader: BrokerId
+    fetch_epoch: Epoch
+    leader_epoch: Epoch
+    taken: Flag
+
+
 @event("fetcher_failed")
 class FetcherFailed(Event):
     """A follower has given a partition up: a batch does not begin where its log ends."""
@@ -917,6 +932,16 @@ class EpochEndAnswered(Event):
 
 
 # Requests, and what their clients make of the answers
+
+
+@event("batch_given_up")
+class AppendedBatchGivenUp(Event):
+    """An idempotent producer gives a batch up that may be in the log, because of an error and with a retry left, and has others under way."""
+
+    client: ClientName
+    partition: PartitionName
+    error: Text
+    values: Values
 
 
 @event("send_failed")

@@ -188,6 +188,17 @@ _MUTANTS: Final = (
         noticed_by=("lost-write", "isr-holds-committed", "log-matching"),
     ),
     Mutant(
+        name="repeated-isr-write-refused",
+        switch="repeated_isr_write_recognised",
+        kafka="2.8",
+        doc=(
+            "A controller repeats the write of an ISR after it has lost its connection to ZooKeeper, and refuses the ISR that it has written: "
+            "the leader waits for another ISR until the next election."
+        ),
+        source="KafkaController.processAlterPartition; Kafka 2.7 to 3.9 with ZooKeeper",
+        noticed_by=("unavailable",),
+    ),
+    Mutant(
         name="unconditional-isr-write",
         switch="isr_write_conditional",
         doc="A leader that has been succeeded writes its ISR, and with it itself and its epoch, over its successor.",
@@ -365,6 +376,28 @@ _MUTANTS: Final = (
         doc="The first batch of a producer in a log may have any sequence number: a second one that overtakes the first is taken.",
         source="KAFKA-15591; Kafka 2.5 to 4.4",
         noticed_by=("nonmonotonic-send", "duplicate"),
+    ),
+    Mutant(
+        name="late-error-frees-sequences",
+        switch="given_up_batch_unresolved",
+        kafka="4.3",
+        doc=(
+            "A producer that handles an error after delivery.timeout.ms takes the batch for refused, though it may be in the log: up to 2.4 "
+            "the next batch gets its sequence number and is taken for a retry, from 2.5 on batches that are in the log are sent in a new epoch."
+        ),
+        source="KAFKA-14397; every release since 2.1",
+        noticed_by=("duplicate", "lost-write"),
+    ),
+    Mutant(
+        name="outdated-fetch-answer",
+        switch="fetch_answers_match_epoch",
+        kafka="3.6",
+        doc=(
+            "A follower takes the answer to a fetch that it sent when the same leader led in an older epoch, and truncates what "
+            "was committed in between."
+        ),
+        source="KAFKA-18991; Kafka 2.7 to 3.9.0, 4.0.0",
+        noticed_by=("isr-holds-committed", "lost-write", "log-divergence", "log-matching"),
     ),
     Mutant(
         name="diverging-fetch-counts",

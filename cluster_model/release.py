@@ -77,6 +77,9 @@ FOLLOWER_FETCHING: Final = Subject(name="consumers of followers", campaign="foll
 QUOTAS: Final = Subject(name="quotas", campaign="starved-consumer")
 GROUPS: Final = Subject(name="consumer groups", campaign="swarm-eos", seeds=20)
 STATIC_MEMBERS: Final = Subject(name="static members of groups", campaign="rebalance")
+LATE_ERRORS: Final = Subject(name="errors after delivery.timeout.ms", campaign="error-after-deadline")
+FORMER_REIGNS: Final = Subject(name="answers of a former reign", campaign="stale-diverging-epoch")
+REPEATED_WRITES: Final = Subject(name="ISR writes that are repeated", campaign="stuck-isr")
 TRANSACTIONS: Final = Subject(name="transactions", campaign="swarm-eos", seeds=20)
 TRANSACTIONS_V1: Final = Subject(name="transactions before 4.0", campaign="standard-eos", seeds=20)
 
@@ -169,6 +172,15 @@ class Behaviours:
         meaning="a leader answers a fetch that has parted from its log with where it did (KIP-595)",
         before=(("2.7", False),),
         is_repair=False,
+    )
+    fetch_answers_match_epoch: bool = _switch(
+        "A follower ignores the answer to a fetch that it sent in an older leader epoch. Before, an answer counted if the follower still "
+        "stood at the offset of that fetch: one of a former reign of the same leader could truncate what was committed meanwhile. Up to "
+        "2.6 a follower did not fetch before it had truncated for the new epoch, which took the answer out of the way.",
+        "KAFKA-18991, AbstractFetcherThread.processFetchRequest (3.9.1, 4.0.1)",
+        of=FORMER_REIGNS,
+        meaning="a follower takes no answer to a fetch of an older leader epoch (KAFKA-18991)",
+        before=(("3.9.1", False),),
     )
     diverging_fetch_uncounted: bool = _switch(
         "A leader that answers a fetch with where the logs part does not take that fetch's offset for the follower's LEO. Off is a mutant.",
@@ -795,6 +807,16 @@ class Behaviours:
         before=(("2.5", False),),
         is_repair=False,
     )
+    given_up_batch_unresolved: bool = _switch(
+        "An idempotent producer that gives up a batch because of an error waits for the answers to its other batches where the batch "
+        "may be in the log. No release does: an error that is handled after delivery.timeout.ms counts as a refusal while fewer than "
+        "`retries` attempts were made. Up to 2.4 the sequence numbers go to the next batches; from 2.5 on those get others in a new epoch.",
+        "KAFKA-14397, Sender.completeBatch, TransactionManager.handleFailedBatch (adjustSequenceNumbers)",
+        of=LATE_ERRORS,
+        meaning="a batch that may be in the log keeps its sequence numbers when it is given up (KAFKA-14397)",
+        latest=False,
+        safe=True,
+    )
     throttled_answer_at_once: bool = _switch(
         "A broker answers a client that has exceeded its quota at once, with nothing where it fetches, and says for how long it will hear "
         "nothing of it; the client waits as long. Before, the answer itself was kept back: a client whose request.timeout.ms was over "
@@ -1049,6 +1071,16 @@ class Behaviours:
         meaning="the controller writes the ISRs that leaders want (KIP-497)",
         before=(("2.7", False),),
         is_repair=False,
+    )
+    repeated_isr_write_recognised: bool = _switch(
+        "With ZooKeeper a controller whose write of an ISR is refused looks whether the znode has that ISR already, and takes it for "
+        "written. No release does that since leaders have asked the controller (2.7): where the connection to ZooKeeper breaks before the answer, "
+        "the write is repeated and refused, and the leader waits for news until the partition has another leader.",
+        "KafkaZkClient.updateLeaderAndIsr, KafkaController.processAlterPartition, Partition.handleAlterPartitionError",
+        of=REPEATED_WRITES,
+        meaning="a controller recognises an ISR that it has written before it repeats the write",
+        latest=False,
+        safe=True,
     )
     isr_write_conditional: bool = _switch(
         "A leader writes an ISR only if the znode has not been written since. Off is a mutant: a leader that has been "

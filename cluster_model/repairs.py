@@ -150,6 +150,13 @@ REPAIRS: Final[dict[str, Repair]] = {
             text="in KRaft a fetch of a broker's former life is not taken for what its new one has",
         ),
         Repair(
+            name="KAFKA-18991",
+            since="3.9.1",
+            switch="fetch_answers_match_epoch",
+            needs="truncation_on_fetch",
+            text="a follower ignores the answer to a fetch that it sent in an older leader epoch of the same leader",
+        ),
+        Repair(
             name="KIP-890",
             since="4.0",
             switch="transactions_v2",

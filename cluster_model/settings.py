@@ -163,7 +163,11 @@ _CATALOGUE: Final = (
     Setting("replica.fetch.backoff.ms", BROKER, "ms", _always(1_000),
             "How long a follower leaves a partition alone after an error.", maximum=INT_MAX),
     Setting("replica.socket.timeout.ms", BROKER, "ms", _always(30_000),
-            "How long a follower waits for an answer.", minimum=1, maximum=INT_MAX),
+            "How long a follower waits until it is connected to its leader. Connections of the model are there at once, so it changes "
+            "nothing there: request.timeout.ms of the broker ends a fetch that is not answered.", minimum=1, maximum=INT_MAX),
+    Setting("request.timeout.ms", BROKER, "ms", _always(30_000),
+            "How long a follower waits for an answer of its leader. A broker has it from its own settings alone: the settings that all share "
+            "give it to clients.", minimum=1, maximum=INT_MAX),
     Setting("replica.high.watermark.checkpoint.interval.ms", BROKER, "ms", _always(5_000),
             "How often the high watermarks are written to replication-offset-checkpoint.", minimum=1),
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
@@ -502,7 +506,8 @@ def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
 def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str, V]:
     """Return what one of this *scope* gets of settings that everybody shares.
 
-    A topic takes what brokers know as well from them, and a release only what it has.
+    A topic takes what brokers know as well from them, and a release only what it has. What clients know as well is meant for
+    clients: such a setting of a broker stands with the broker.
     """
     return {
         name: value
@@ -510,6 +515,7 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
         if (scope, name) in SETTINGS
         and SETTINGS[scope, name].exists_in(release)
         and not (scope == TOPIC and (BROKER, name) in SETTINGS)
+        and not (scope == BROKER and ((PRODUCER, name) in SETTINGS or (CONSUMER, name) in SETTINGS))
     }
 
 
@@ -580,7 +586,7 @@ class BrokerConfig:
     replica_fetch_max_bytes: int = _setting("replica.fetch.max.bytes")
     fetch_session_slots: int = _setting("max.incremental.fetch.session.cache.slots")
     replica_fetch_backoff_us: int = _setting("replica.fetch.backoff.ms")
-    replica_socket_timeout_us: int = _setting("replica.socket.timeout.ms")
+    request_timeout_us: int = _setting("request.timeout.ms")
     hw_checkpoint_interval_us: int = _setting("replica.high.watermark.checkpoint.interval.ms")
     flush_interval_messages: int = _setting("log.flush.interval.messages")
     flush_interval_us: int

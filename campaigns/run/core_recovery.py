@@ -57,7 +57,7 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
       ``broker.session.timeout.ms``, and before it the election of a controller.
     - ``controller.socket.timeout.ms``: a LeaderAndIsr, or the answer to it, that a fault has swallowed
       (`ControllerChannelManager`, RequestSendThread).
-    - ``replica.socket.timeout.ms``: a fetch of a follower, likewise (`ReplicaFetcherBlockingSend`).
+    - ``request.timeout.ms`` of a broker: a fetch of a follower, likewise (`ReplicaFetcher`).
     - ``replica.lag.time.max.ms`` and a half, twice: until a leader takes a follower out of the ISR, at
       its next look (`ReplicaManager.maybeShrinkIsr`); again where the controller has changed the ISR
       meanwhile, or the follower has come back and fallen behind once more.
@@ -67,7 +67,7 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
     return (
         2 * registration_us
         + max(config.controller_socket_timeout_us for config in configs)
-        + max(config.replica_socket_timeout_us for config in configs)
+        + max(config.request_timeout_us for config in configs)
         + 3 * max(config.replica_lag_time_max_us for config in configs)
         + 2 * READER_TIMEOUT_US
         + _ROUND_TRIPS * spec.network.latency_max_us

@@ -352,6 +352,12 @@ def _epoch_end(event: events.EpochEndAnswered, at: EventContext) -> str:
     return f"told broker {event.replica} where {epoch}{at.of} ends: {event.end_offset}"
 
 
+def _outdated_fetch(event: events.OutdatedFetchAnswered, at: EventContext) -> str:
+    done = "TOOK" if event.taken else "ignored"
+    sent = f"a fetch{at.of} that it sent in epoch {event.fetch_epoch}, in epoch {event.leader_epoch}"
+    return f"{done} broker {event.leader}'s answer to {sent}"
+
+
 def _served(event: events.RecordsServed, at: EventContext) -> str:
     return f"served {event.client} {_range(event.offset, event.end_offset)}{at.of}, HW {event.hw}"
 
@@ -511,6 +517,19 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         "log",
         "REFUSED to truncate{which} from {leo} to {end_offset}, where the log of {leader} ends: unclean elections are off",
         "refused truncation",
+    ),
+    Phrase(
+        events.AppendedBatchGivenUp,
+        "send",
+        "GAVE UP {values}{on} ({error}), which may be in the log",
+        "batch given up",
+    ),
+    Phrase(
+        events.OutdatedFetchAnswered,
+        "fetch",
+        _outdated_fetch,
+        "outdated fetch answer",
+        to="leader",
     ),
     Phrase(
         events.FetcherFailed,

@@ -284,6 +284,12 @@ def unfenced_fetch(
     )
 
 
+@link("took-outdated", events.OutdatedFetchAnswered)
+def took_outdated(*, asked: events.BrokerId, fetch_epoch: events.Epoch, leader_epoch: events.Epoch) -> str:
+    """A follower acted on the answer to a fetch of an older leader epoch."""
+    return f"took broker {asked}'s answer to a fetch of epoch {fetch_epoch}, although epoch {leader_epoch} had begun"
+
+
 @link("joined-early", events.IsrChanged, about="follower")
 def joined_early(
     *, follower: events.BrokerId, leo: events.Offset, leader_epoch: events.Epoch, start_offset: events.Offset
@@ -388,6 +394,12 @@ def no_answer(*, leader: events.BrokerId, error: events.Text) -> str:
 @link("refused", events.SendFailed, event="request-failed")
 def refused(*, value: RecordValue, error: events.Text, isr: events.Brokers = ()) -> str:
     return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
+
+
+@link("gave-up", events.AppendedBatchGivenUp)
+def gave_up(*, values: events.Values, error: events.Text) -> str:
+    """A producer gave a batch up and has others under way, whose sequence numbers follow it."""
+    return f"gave {', '.join(values)} up ({error}), which may be in the log"
 
 
 @link("retried", events.SentAgain, about="leader")

@@ -38,6 +38,7 @@ def disk_link(event: events.Event) -> LinkKind[...] | None:
 def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
     """Tell how the copies of one record came, who led in the meantime, and how each went."""
     if not group:
+        tell_given_up(story, 0, END)
         story.tell(END, links.not_appended.conclude())
         return
     removed = [copy.removed for copy in group if copy.removed is not None]
@@ -58,6 +59,14 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
             _tell_kept(story, copy, group)
 
 
+def tell_given_up(story: Story, begin: float, end: float, client: str | None = None) -> None:
+    """Tell that a producer gave up a batch that may be in the log, and with it decided about the sequence numbers of the next ones."""
+    for number, event in story.events(events.AppendedBatchGivenUp):
+        if begin < number < end and client in (None, event.client):
+            told = links.gave_up(event.at_us, event.client, values=event.values, error=event.error)
+            story.tell(number, told, decides=True)
+
+
 def tell_copies(story: Story, group: Sequence[LogEntry]) -> None:
     """Tell how the copies of one record came, and how each went."""
     seen: set[int] = set()
@@ -65,7 +74,7 @@ def tell_copies(story: Story, group: Sequence[LogEntry]) -> None:
         tell_stored(story, copy, again=copy.broker in seen)
         seen.add(copy.broker)
         if copy.removed is not None:
-            story.tell(copy.removed.number, _removal(story, copy, copy.removed), decides=True)
+            _tell_removal(story, copy, copy.removed)
         if copy.damaged is not None:
             at_us = story.evidence.trace[copy.damaged - 1][0]
             rot = links.damaged(at_us, copy.broker, value=copy.value, offset=copy.offset)
@@ -95,6 +104,22 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
             sequence=copy.sequence if with_producer else None,
         )
     story.tell(copy.number, stored)
+
+
+def _tell_removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> None:
+    """Tell how a record went, and before that of an answer that its follower should not have taken."""
+    outdated = story.last(events.OutdatedFetchAnswered, before=removed.number, broker=copy.broker, taken=True)
+    if outdated is not None and outdated.event.at_us == removed.at_us:
+        event = outdated.event
+        told = links.took_outdated(
+            event.at_us,
+            event.broker,
+            asked=event.leader,
+            fetch_epoch=event.fetch_epoch,
+            leader_epoch=event.leader_epoch,
+        )
+        story.tell(outdated.number, told, decides=True)
+    story.tell(removed.number, _removal(story, copy, removed), decides=True)
 
 
 def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
@@ -127,7 +152,10 @@ def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     """Return how a follower came to truncate a record."""
     operands: dict[str, Any] = {}
     if removed.reason == LEADER_EPOCH_TRUNCATION:
-        answer = story.last(events.EpochEndAnswered, before=removed.number, replica=copy.broker)
+        # The answer that it acts on is of the leader it follows, which need not have answered last.
+        follows = story.last(events.BecameFollower, before=removed.number, broker=copy.broker)
+        leader = {} if follows is None else {"broker": follows.event.leader}
+        answer = story.last(events.EpochEndAnswered, before=removed.number, replica=copy.broker, **leader)
         if answer is not None:
             operands = {
                 "asked": answer.event.broker,

@@ -7,7 +7,7 @@ from typing import Final
 from harrow.checks import promise
 from harrow.checks.causes import catalogue, compaction, links
 from harrow.checks.causes.links import seen
-from harrow.checks.causes.lives import tell_elections, tell_stops, tell_stored
+from harrow.checks.causes.lives import tell_elections, tell_given_up, tell_stops, tell_stored
 from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced, unclean_election_without
 from harrow.checks.causes.requests import tell_client_stop, tell_retry, tell_sent
 from harrow.checks.causes.story import AFTER, END, Story
@@ -122,6 +122,7 @@ def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, 
         tell_elections(story, group, begin, end)
     for client in dict.fromkeys(story.evidence.producers[send.process].name for send in sends):
         tell_retry(story, client, earlier.value, begin, end)
+        tell_given_up(story, begin, end, client)
         tell_client_stop(story, client, begin, end)
 
 

@@ -19,6 +19,7 @@ from harrow.cluster_model.events import (
     CorruptBatchFetched,
     FetcherFailed,
     FollowerThrottled,
+    OutdatedFetchAnswered,
     TruncationRefused,
 )
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
@@ -94,8 +95,9 @@ class ReplicaFetcher:
         # The answer of which the records wait for the disk.
         self._writing: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
+        # ``replica.socket.timeout.ms`` ends only an attempt to connect (``BrokerBlockingSender``).
         self._client = NetworkClient(
-            host, f"broker-{leader}", REPLICATION_LISTENER, config.replica_socket_timeout_us
+            host, f"broker-{leader}", REPLICATION_LISTENER, config.request_timeout_us
         )
 
     def add(self, partition: Partition) -> None:
@@ -310,8 +312,12 @@ class ReplicaFetcher:
         state = self._states.get(name)
         if state is None or state.truncating:
             return None
-        wanted = self._session.asked.get(name) == (state.fetch_offset, state.leader_epoch)
-        return state if wanted else None
+        asked = self._session.asked.get(name)
+        if asked is None or asked[0] != state.fetch_offset:
+            return None
+        # The same leader may lead again in a later epoch (KAFKA-18991).
+        is_outdated = asked[1] != state.leader_epoch
+        return None if is_outdated and self._behaviours.fetch_answers_match_epoch else state
 
     def _written(self, response: protocol.FetchResponse) -> None:
         # Where it has been told to follow no leader meanwhile, it has begun anew.
@@ -325,22 +331,38 @@ class ReplicaFetcher:
             self._session.handle_error()
             self._delay_all()
         elif self._session.handle_response(response):
-            replicated: list[str] = []
-            for name, fetched in response.partitions.items():
-                state = self._wanting(name)
-                if state is None:
-                    continue
-                if fetched.diverging is not None:
-                    self._truncate_by_epoch(state, *fetched.diverging)
-                elif fetched.corrupt_offset >= 0:
-                    self._refuse_corrupt(state, fetched.corrupt_offset)
-                elif fetched.error != errors.NONE:
-                    self._handle_error(state, fetched.error)
-                elif self._append(state, fetched):
-                    replicated.append(name)
+            replicated = [name for name, fetched in response.partitions.items() if self._take(name, fetched)]
             for name in replicated:
                 self._on_replicated(name)
         self._work()
+
+    def _take(self, name: str, fetched: protocol.FetchedPartition) -> bool:
+        """Act on what was answered for a partition; return whether consumers may read more, or less, than before."""
+        if fetched.error == errors.NONE:
+            self._note_outdated(name)
+        state = self._wanting(name)
+        if state is None:
+            return False
+        if fetched.diverging is not None:
+            self._truncate_by_epoch(state, *fetched.diverging)
+        elif fetched.corrupt_offset >= 0:
+            self._refuse_corrupt(state, fetched.corrupt_offset)
+        elif fetched.error != errors.NONE:
+            self._handle_error(state, fetched.error)
+        else:
+            return self._append(state, fetched)
+        return False
+
+    def _note_outdated(self, name: str) -> None:
+        """Emit an event if a partition has the leader and the offset of its last fetch, and another leader epoch."""
+        state, asked = self._states.get(name), self._session.asked.get(name)
+        if state is None or asked is None or state.truncating or asked[0] != state.fetch_offset:
+            return
+        if asked[1] != state.leader_epoch:
+            taken = not self._behaviours.fetch_answers_match_epoch
+            self._host.emit(
+                OutdatedFetchAnswered, self._broker, name, self._leader, asked[1], state.leader_epoch, taken
+            )
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> bool:
         """Append what was fetched; return whether consumers may read more, or less, than before."""
@@ -397,7 +419,10 @@ class ReplicaFetcher:
         self._forget(name)
 
     def _handle_error(self, state: FetchState, error: str) -> None:
-        if error == errors.FENCED_LEADER_EPOCH:
+        if (
+            error == errors.FENCED_LEADER_EPOCH
+            and self._session.asked[state.partition.name][1] == state.leader_epoch
+        ):
             # The LeaderAndIsr of the new epoch will begin again.
             self._forget(state.partition.name)
             return

@@ -14,11 +14,12 @@ from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
 from harrow.cluster_model.clients.partitioner import Partitioner
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.producer_sequences import (
+    EXPIRED,
     FATAL_SEQUENCE_ERRORS,
     EpochBumps,
     ProducerSequences,
 )
-from harrow.cluster_model.events import KeyedRecordSent, SendFailed, SentAgain
+from harrow.cluster_model.events import AppendedBatchGivenUp, KeyedRecordSent, SendFailed, SentAgain
 from harrow.cluster_model.history import INVOKE, SEND, History
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
 from harrow.cluster_model.release import Behaviours
@@ -72,7 +73,8 @@ class Producer:
         # Of the mutant `expired-memory-reused` alone: the request that carries a batch; and of batches that have expired meanwhile, since when.
         self._carried_by: dict[ProducerBatch, protocol.ProduceRequest] = {}
         self._given_away: list[tuple[int, str, protocol.ProduceRequest]] = []
-        self._sequences = EpochBumps() if behaviours.producer_bumps_epoch else ProducerSequences()
+        sequences = EpochBumps if behaviours.producer_bumps_epoch else ProducerSequences
+        self._sequences = sequences(awaits_given_up=behaviours.given_up_batch_unresolved)
         # What a send is part of: an operation of its own, or a transaction.
         self._operation = SEND
         # Whether batches are sent that could wait for more records.
@@ -372,14 +374,19 @@ class Producer:
                 self._process, batch.partition, value, now_us, error, definite=not batch.maybe_appended
             )
         if self._config.idempotence and batch.has_sequence():
-            self._sequences.failed(
-                batch,
-                error,
-                retries_left=batch.attempts <= self._config.retries,
-                others=self._other_batches(batch),
-            )
+            self._free_sequence(batch, error)
         if self._flushed is not None:
             self._look_flushed()
+
+    def _free_sequence(self, batch: ProducerBatch, error: str) -> None:
+        """Decide what becomes of the sequence numbers of a batch that is given up."""
+        retries_left = batch.attempts <= self._config.retries
+        others = self._other_batches(batch)
+        if others and retries_left and batch.maybe_appended and error != EXPIRED:
+            self._host.emit(
+                AppendedBatchGivenUp, self._host.name, batch.partition, error, tuple(batch.values)
+            )
+        self._sequences.failed(batch, error, retries_left=retries_left, others=others)
 
     def _outstanding(self, partition: str) -> list[ProducerBatch]:
         """Return the batches with a sequence of the current producer id that are not settled, in order."""
@@ -473,8 +480,8 @@ class Producer:
         self._carried_by[batch] = request
 
     def _expire(self, batch: ProducerBatch) -> None:
-        """Report a timeout; a sequence that was sent is unresolved until the others are answered."""
-        self._fail(batch, "TIMEOUT")
+        """Report a timeout; the sequence of a batch that was sent again is unresolved until the others are answered."""
+        self._fail(batch, EXPIRED)
 
     # Producer id
 

@@ -9,6 +9,8 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 
 FATAL_SEQUENCE_ERRORS: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID})
 """``OutOfOrderSequenceException`` and what extends it."""
+EXPIRED: Final = "TIMEOUT"
+"""A batch ends with this when its time is over, whatever has become of its requests."""
 
 
 class ProducerSequences:
@@ -17,9 +19,11 @@ class ProducerSequences:
     ``_unresolved`` has the partitions of which a batch was given up that may be in the log, with the sequence behind it.
     """
 
-    __slots__ = ("_last_acked", "_next", "_reset_wanted", "_unresolved", "producer_id")
+    __slots__ = ("_awaits_given_up", "_last_acked", "_next", "_reset_wanted", "_unresolved", "producer_id")
 
-    def __init__(self) -> None:
+    def __init__(self, *, awaits_given_up: bool) -> None:
+        """With *awaits_given_up*, a batch that may be in the log keeps its sequence numbers when an error ends it (KAFKA-14397)."""
+        self._awaits_given_up = awaits_given_up
         self.producer_id = NO_PRODUCER_ID
         self._next: dict[str, int] = {}
         self._last_acked: dict[str, int] = {}
@@ -92,14 +96,24 @@ class ProducerSequences:
             return
         if error in FATAL_SEQUENCE_ERRORS:
             self._reset_wanted = True
-        elif error == "TIMEOUT" or batch.maybe_appended or not retries_left:
-            # It is not known whether the sequence was used: wait for the rest, then decide.
+        elif self._is_unresolved(batch, error):
             self._mark_unresolved(batch)
-        else:
+        elif error != EXPIRED and retries_left:
             self._close_gap(batch, others)
 
+    def _is_unresolved(self, batch: ProducerBatch, error: str) -> bool:
+        """Return whether the sequence may have been used, so that the answers to the other batches have to decide.
+
+        Kafka's sender asks this only about a batch that expires (``Sender.sendProducerData``), and there only whether it had
+        been sent again. A batch that an error ends with a retry left counts as refused, although a connection that breaks
+        after ``delivery.timeout.ms`` says nothing about the log (KAFKA-14397).
+        """
+        if error == EXPIRED:
+            return batch.in_retry
+        return self._awaits_given_up and batch.maybe_appended
+
     def _close_gap(self, batch: ProducerBatch, others: Iterable[ProducerBatch]) -> None:
-        """The broker has surely refused the batch: those behind it move up."""
+        """The batch counts as refused: those behind it move up (``adjustSequencesDueToFailedBatch``)."""
         size = len(batch.values)
         self._next[batch.partition] = self._next.get(batch.partition, size) - size
         for other in others:
@@ -131,8 +145,8 @@ class EpochBumps(ProducerSequences):
 
     __slots__ = ("_epochs", "_producer_epoch", "_with_gap")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, awaits_given_up: bool) -> None:
+        super().__init__(awaits_given_up=awaits_given_up)
         self._producer_epoch = 0
         # The epoch that each partition is in.
         self._epochs: dict[str, int] = {}
@@ -201,10 +215,10 @@ class EpochBumps(ProducerSequences):
         retries_left: bool,
         others: Iterable[ProducerBatch],
     ) -> None:
-        if error not in FATAL_SEQUENCE_ERRORS and (
-            error == "TIMEOUT" or batch.maybe_appended or not retries_left
-        ):
+        if error in FATAL_SEQUENCE_ERRORS:
+            self._with_gap[batch.partition] = None
+        elif self._is_unresolved(batch, error):
             if batch.producer_epoch == self._epochs.get(batch.partition, 0):
                 self._mark_unresolved(batch)
-        else:
+        elif error != EXPIRED and retries_left:
             self._with_gap[batch.partition] = None

@@ -179,7 +179,11 @@ class TransactionManager:
         )
         self._coordinator = self._lookup(TRANSACTION_STATE, config.transactional_id)
         self._group_coordinators: dict[str, CoordinatorLookup] = {}
-        self.sequences = TransactionalSequences(self, bumps_epoch=behaviours.producer_bumps_epoch)
+        self.sequences = TransactionalSequences(
+            self,
+            bumps_epoch=behaviours.producer_bumps_epoch,
+            awaits_given_up=behaviours.given_up_batch_unresolved,
+        )
         self.state = UNINITIALIZED
         self.last_error = errors.NONE
         self.commit_sent = False
@@ -710,8 +714,8 @@ class TransactionalSequences(ProducerSequences):
 
     __slots__ = ("_bumps_epoch", "_manager", "producer_epoch")
 
-    def __init__(self, manager: TransactionManager, *, bumps_epoch: bool) -> None:
-        super().__init__()
+    def __init__(self, manager: TransactionManager, *, bumps_epoch: bool, awaits_given_up: bool) -> None:
+        super().__init__(awaits_given_up=awaits_given_up)
         self._manager = manager
         self._bumps_epoch = bumps_epoch
         self.producer_epoch = NO_EPOCH

@@ -196,9 +196,4 @@ class TransactionalProducer(Producer):
         self._drop(batch)
         self.transactions.batch_failed(error)
         if batch.has_sequence() and self._sequences.producer_id != NO_PRODUCER_ID:
-            self._sequences.failed(
-                batch,
-                error,
-                retries_left=batch.attempts <= self._config.retries,
-                others=self._other_batches(batch),
-            )
+            self._free_sequence(batch, error)

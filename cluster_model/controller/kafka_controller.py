@@ -521,7 +521,7 @@ class KafkaController:
             else:
                 answers[partition] = answer
         try:
-            written, refused = yield from self._partitions.write_states(accepted)
+            written, refused = yield from self._write_isrs(accepted)
         except ControllerMoved:
             on_handled(AlterPartitionResponse(errors.UNKNOWN_SERVER_ERROR, {}))
             return
@@ -540,6 +540,25 @@ class KafkaController:
         for partition in request.partitions:
             if answers[partition][0] == errors.NONE and partition in context.reassigning:
                 yield from self._reassignments.complete(partition)
+
+    def _write_isrs(
+        self, wanted: dict[str, LeaderAndIsr]
+    ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
+        """Write the ISRs that leaders want; return the partitions written, and those refused.
+
+        A write is refused, too, where the answer to an earlier attempt was lost. Up to 2.6 the leader, which wrote itself, compared
+        what stood in the znode (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not: the leader gets
+        INVALID_UPDATE_VERSION, and waits for metadata that nobody sends.
+        """
+        written, refused = yield from self._partitions.write_states(wanted)
+        if not refused or not self._behaviours.repeated_isr_write_recognised:
+            return written, refused
+        yield from self._partitions.read_states(refused)
+        for partition in refused:
+            known, state = self._context.leadership[partition], wanted[partition]
+            if (known.leader, known.leader_epoch, known.isr) == (state.leader, state.leader_epoch, state.isr):
+                written.append(partition)
+        return written, [partition for partition in refused if partition not in written]
 
     def _alteration(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
         """Return what is answered to a leader without anything being written; None where its ISR is to be written."""

@@ -75,6 +75,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "emptied_group_assigns_at_once": {"0.10.2": False, "4.4": True},  # KAFKA-20442, 4.4
     "former_instance_released": {"0.10.2": False, "4.4": True},  # 4.4
     "transactional_commit_errors_named": {"0.10.2": False, "4.4": True},  # KIP-1319, 4.4
+    "fetch_answers_match_epoch": {"0.10.2": False, "3.9": True},  # KAFKA-18991, 3.9.1, 4.0.1
     "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 
@@ -118,6 +119,8 @@ IN_EVERY_RELEASE = [
 ]
 
 IN_NO_RELEASE = [
+    "given_up_batch_unresolved",
+    "repeated_isr_write_recognised",
     "reelected_leader_forgets_positions",
     "isr_change_survives_known_state",
     "reverted_epochs_recovered",
@@ -163,7 +166,8 @@ def test_a_mutant_sets_one_switch_to_a_value_that_its_release_does_not_have(muta
 
 
 UNREPAIRED = (
-    *("fetch_sessions_keep_epoch", "maximal_isr"),
+    *("fetch_sessions_keep_epoch", "maximal_isr", "fetch_answers_match_epoch"),
+    *("given_up_batch_unresolved", "repeated_isr_write_recognised"),
     *("empty_log_begins_at_zero", "reelected_leader_forgets_positions", "isr_change_survives_known_state"),
 )
 """Flaws that the mutant's release has itself: the swarms have them mended."""
@@ -196,6 +200,7 @@ def test_what_has_been_repaired_since_the_default_release() -> None:
         "cleaner_retains_last_batch": True,
         "cleaner_waits_for_hw": True,
         "epoch_cache_cut_at_log_end": True,
+        "fetch_answers_match_epoch": True,
         "fetch_sessions_keep_epoch": True,
         "former_life_fetch_refused": True,
         "hw_checks_registration": True,

@@ -85,6 +85,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (TOPIC, "follower.replication.throttled.replicas"): by_release((ALL, "")),
     (BROKER, "replica.fetch.backoff.ms"): by_release((ALL, 1_000)),
     (BROKER, "replica.socket.timeout.ms"): by_release((ALL, 30_000)),
+    (BROKER, "request.timeout.ms"): by_release((ALL, 30_000)),
     (BROKER, "controller.socket.timeout.ms"): by_release((ALL, 30_000)),
     (BROKER, "controlled.shutdown.enable"): by_release((ALL, True)),
     (BROKER, "controlled.shutdown.max.retries"): by_release((ALL, 3)),

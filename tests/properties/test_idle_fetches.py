@@ -101,8 +101,14 @@ def test_under_dense_faults(numbers: range, *, power_loss: bool) -> None:
 QUIET: Final = """
 name: quiet
 kafka: "{release}"
-cluster: {{brokers: 3, network: {{latency: {latency}}}, topics: [{{name: t, partitions: 3, replication_factor: 3}}]}}
-settings: {{acks: all, request.timeout.ms: 3s, replica.socket.timeout.ms: 3s, metadata.max.age.ms: 7s}}
+cluster:
+  brokers:
+    - {{id: 0, settings: {{request.timeout.ms: 3s}}}}
+    - {{id: 1, settings: {{request.timeout.ms: 3s}}}}
+    - {{id: 2, settings: {{request.timeout.ms: 3s}}}}
+  network: {{latency: {latency}}}
+  topics: [{{name: t, partitions: 3, replication_factor: 3}}]
+settings: {{acks: all, request.timeout.ms: 3s, metadata.max.age.ms: 7s}}
 workload:
   duration: 60s
   producers: [{{name: producer-0, rate: 0.2/s}}]

@@ -557,6 +557,70 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("isr_change_survives_known_state=true",),
     ),
+    **{
+        (f"error-after-deadline[{variant}]", "duplicate", value): (
+            (
+                ("sent", None, f"p sent {value}"),
+                ("appended", 0, f"{value} at offset"),
+                ("request-failed", None, "got no answer from broker 0"),
+                ("gave-up", None, "p gave A up (NETWORK_EXCEPTION)"),
+                ("retried", None, f"p sent {value} again"),
+                ("appended", 0, f"{value} again at offset"),
+                ("conclusion", None, "the leader did not recognise the retry"),
+            ),
+            ("given_up_batch_unresolved=true",),
+        )
+        for variant in ("base", "4.3")
+        for value in ("B", "C")
+    },
+    ("error-after-deadline[2.4]", "lost-write", "D"): (
+        (
+            ("gave-up", None, "p gave A up (NETWORK_EXCEPTION)"),
+            ("sent", None, "p sent D"),
+            ("acked", 0, "acked D"),
+            ("not-appended", None, "no broker appended it"),
+        ),
+        ("given_up_batch_unresolved=true",),
+    ),
+    **{
+        ("error-after-deadline[2.4]", "inconsistent-offsets", value): (
+            (
+                ("appended", 0, f"{before} at offset"),
+                ("gave-up", None, "p gave A up (NETWORK_EXCEPTION)"),
+                ("acked", 0, f"acked {value}"),
+                ("not-appended", None, "no broker appended it"),
+            ),
+            ("given_up_batch_unresolved=true",),
+        )
+        for before, value in ("AB", "BC", "CD")
+    },
+    **{
+        (f"stale-diverging-epoch[{variant}]", rule, "m1"): (
+            (
+                ("appended", 2, "m1 at offset 1 (epoch 1)"),
+                ("acked", 2, "acked m1 (acks=1) before any follower had it"),
+                ("elected", 0, "without m1 (epoch 2)"),
+                ("elected", 1, "without m1 (epoch 3)"),
+                ("truncated", 2, "asked broker 1 where epoch 1 ends, was told 1, and cut off m1"),
+                ("conclusion", None, "acks=1 does not wait for followers"),
+            ),
+            ("acks=all with min.insync.replicas=2",),
+        )
+        for variant in ("base", "epochs-matched", "3.9", "4.3")
+        for rule in ("lost-write", "inconsistent-offsets")
+    },
+    ("stale-diverging-epoch[base]", "lost-write", "m2"): (
+        (
+            ("appended", 1, "m2 at offset 1 (epoch 3)"),
+            ("copied", 2, "m2"),
+            ("acked", 1, "all of the ISR [0, 1, 2] had it"),
+            ("elected", 0, "with m2 (epoch 4)"),
+            ("took-outdated", 2, "took broker 0's answer to a fetch of epoch 2, although epoch 4 had begun"),
+            ("truncated", 2, "asked broker 0 where epoch 1 ends, was told 1, and cut off m2"),
+            ("elected", 2, "without m2 (epoch 5)"),
+        ),
+        ("KAFKA-18991, from 3.9.1 on",),
+    ),
     ("reverted-log-start[base]", "lost-write", "m1"): (
         (
             ("appended", 0, "m1 at offset 1 (epoch 0)"),

@@ -96,7 +96,11 @@ def _applications(
 
 
 def _settings(draft: Draft, given: Mapping[str, Any], path: Path) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Return the open settings; one that no release in question has is reported."""
+    """Return the open settings; report one that no release in question has.
+
+    Where an option names the release, such a setting is left out instead, for the swarm has more to draw. In an aim it is reported:
+    without the setting the aim may miss its state.
+    """
     body = draft.body
     drawn = None if body.swarm is None else body.swarm.given().get("kafka")
     releases = tuple(drawn or (body.kafka or DEFAULT_RELEASE,))
@@ -105,12 +109,15 @@ def _settings(draft: Draft, given: Mapping[str, Any], path: Path) -> tuple[tuple
         place = (*path, "settings", name)
         known = [SETTINGS[scope, name] for scope in SCOPES if (scope, name) in SETTINGS]
         if not any(setting.exists_in(release) for setting in known for release in releases):
+            missing = known[0].missing_in(releases[-1])
             if all(known[0].metadata and known[0].is_gone(release) for release in releases):
                 draft.note(place, f"{name} says nothing: Kafka {' and '.join(releases)} no longer has it")
                 # It is drawn all the same, so that whatever is drawn after it stays as it is.
                 found.append((name, tuple(values)))
                 continue
-            missing = known[0].missing_in(releases[-1])
+            if path == _SWARM and draft.is_from_option(("kafka",)):
+                draft.note(place, f"it is not drawn: {missing}")
+                continue
             message = (
                 missing if len(releases) == 1 else f"none of {', '.join(releases)} has {name}: {missing}"
             )

@@ -443,6 +443,12 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             "The follower falls back to its high watermark, as before KIP-101.",
             at=(events.EpochEndAnswered,),
         ),
+        "fetch-of-older-epoch-answered": Probe(
+            doc="A follower got the answer to a fetch that it had sent in an older leader epoch, to the same leader.\n\n"
+            "It still stood at the offset of that fetch. What the leader said then may not hold in the present epoch (KAFKA-18991).",
+            at=(events.OutdatedFetchAnswered,),
+            each=True,
+        ),
         "follower-gave-up": Probe(
             doc="A follower gave up a partition: the leader's next batch did not begin where its log ended.\n\n"
             "The two logs have parted in a way that no epoch shows.",
@@ -628,6 +634,12 @@ PROBES: Final[Registry[str, Probe]] = Registry(
             doc="A producer sent again what had been appended.\n\n"
             "Only a leader that remembers the batch keeps it from being there twice.",
             at=(events.SentAgain,),
+        ),
+        "appended-batch-given-up": Probe(
+            doc="An idempotent producer gave a batch up that may be in the log, because of an error that it handled after delivery.timeout.ms.\n\n"
+            "Others are on their way behind it. If it takes the batch for refused, they get sequence numbers that the leader has seen (KAFKA-14397).",
+            at=(events.AppendedBatchGivenUp,),
+            each=True,
         ),
         "producer-retried-to-new-leader": Probe(
             doc="A producer sent a batch again, to another leader than before.\n\n"

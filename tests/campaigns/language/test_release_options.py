@@ -2,7 +2,8 @@
 
 import pytest
 
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.problem import UnsuitedError
 from tests.campaigns.language.campaign_texts import load, problems
 from tests.conditions import condition
@@ -137,6 +138,41 @@ def test_an_aim_stays_a_mistake_where_the_file_names_the_release() -> None:
     text = f'kafka: "1.1"\n{AIMING}'
     assert problems(text)[0] == f"10:11: {NO_SELECTOR}"
     assert problems(text, "kafka=2.0")[0] == f"10:11: {NO_SELECTOR.replace('1.1', '2.0')}"
+
+
+DRAWING = """\
+kafka: "4.3"
+swarm:
+  settings:
+    acks: [1, all]
+    group.protocol: [classic, consumer]
+"""
+NO_PROTOCOL = "Kafka 3.6 has no group.protocol; it came with 4.0"
+
+
+def drawn(text: str, *overrides: str) -> list[str]:
+    (plan,) = load(text, *overrides).plans
+    assert plan.swarm is not None
+    return [name for name, _ in plan.swarm.settings]
+
+
+def test_a_swarm_does_not_draw_a_setting_that_the_release_of_an_option_lacks() -> None:
+    assert drawn(DRAWING) == ["acks", "group.protocol"]
+    assert drawn(DRAWING, "kafka=3.6") == ["acks"]
+    assert notes(DRAWING, "kafka=3.6") == [(5, 5, f"it is not drawn: {NO_PROTOCOL}")]
+
+
+def test_a_setting_that_a_swarm_cannot_draw_stays_a_mistake_where_the_file_names_the_release() -> None:
+    assert problems(DRAWING.replace("4.3", "3.6")) == [f"5:5: {NO_PROTOCOL}"]
+
+
+@pytest.mark.parametrize("release", ["0.11", "1.1", "2.0", "2.4", "2.8", "3.6", "3.9", "4.0"])
+@pytest.mark.parametrize("swarm", ["swarm", "swarm-kraft", "swarm-eos", "swarm-disks"])
+def test_a_swarm_of_the_library_runs_on_every_release_that_has_what_it_is_about(
+    swarm: str, release: str
+) -> None:
+    loaded = load_campaign(resolve(swarm)[0], (f"kafka={release}",))
+    assert loaded.plans
 
 
 def test_a_plan_is_left_out_for_its_own_reason_where_it_is_not_its_aims_alone() -> None:

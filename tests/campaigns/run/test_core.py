@@ -114,7 +114,7 @@ def recovery_time(cluster: Cluster) -> int:
     [
         ("zookeeper_session_timeout_ms", 2),
         ("controller_socket_timeout_ms", 1),
-        ("replica_socket_timeout_ms", 1),
+        ("request_timeout_ms", 1),
         ("replica_lag_time_max_ms", 3),
     ],
 )

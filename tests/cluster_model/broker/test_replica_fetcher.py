@@ -1,6 +1,8 @@
 """How a follower truncates and fetches, release by release: the test is the leader."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from harrow.cluster_model.protocol import (
     OffsetsForLeaderEpochResponse,
 )
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.settings import Value, broker_config, topic_config
 from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent, batch, write_log
 
 P, Q = "t-0", "t-1"
@@ -58,9 +60,11 @@ class Follower:
 
     unclean = False
 
-    def __init__(self, release: str = "2.4", **switches: Any) -> None:
+    def __init__(
+        self, release: str = "2.4", *, settings: Mapping[str, Value] = MappingProxyType({}), **switches: Any
+    ) -> None:
         self.host = FakeHost("broker-1")
-        self.config = broker_config(release, {})
+        self.config = broker_config(release, settings)
         self.behaviours = replace(RELEASES[release].behaviours, **switches)
         self.disk = Disk()
         topic = topic_config({}, self.config)
@@ -397,9 +401,20 @@ def test_a_lost_connection_is_tried_again_after_the_backoff(lost: str) -> None:
     assert follower.asked() == before
 
 
-def test_a_leader_that_is_silent_is_given_up_after_replica_socket_timeout() -> None:
-    follower = follower_with(*FOUR)
-    follower.host.advance(30 * SECOND)
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [({}, 30), ({"request.timeout.ms": 5_000}, 5), ({"replica.socket.timeout.ms": 5_000}, 30)],
+)
+def test_a_leader_that_is_silent_is_given_up_after_the_request_timeout_of_the_broker(
+    settings: dict[str, Value], seconds: int
+) -> None:
+    """``replica.socket.timeout.ms`` ends only an attempt to connect (`BrokerBlockingSender`)."""
+    follower = Follower(settings=settings)
+    follower.replica(P, *FOUR)
+    follower.follow(P, 5)
+    follower.host.advance(seconds * SECOND - 1)
+    assert not follower.host.closed
+    follower.host.advance(1)
     assert len(follower.host.closed) == 1
     follower.host.advance(SECOND)
     assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
@@ -657,6 +672,43 @@ def test_an_epoch_that_this_log_does_not_have_cuts_it_to_the_end_of_a_smaller_on
     follower = on_fetch((0, "a"), (2, "b"), (4, "c"))
     parted(follower, 3, 3)
     assert (follower.log(), fetch_of(follower)) == ("ab", ({P: (2, 5)}, {P: 2}))
+
+
+def re_elected(release: str) -> Follower:
+    """Return a follower whose leader leads in another epoch, 7, before it has answered a fetch of epoch 5."""
+    follower = Follower(release)
+    follower.replica(P, *FOUR)
+    follower.replica(Q, (0, "x"))
+    follower.follow(Q, 5)
+    follower.follow(P, 5)
+    follower.host.take("Fetch").answer(FetchResponse({}))
+    (under_way,) = follower.asked()
+    assert under_way == ("Fetch", {P: (4, 5), Q: (1, 5)})
+    follower.follow(P, 7)
+    return follower
+
+
+@pytest.mark.parametrize(("release", "taken"), [("2.8", True), ("3.6", True), ("3.9", False), ("4.3", False)])
+def test_an_answer_of_a_former_reign_of_the_same_leader_truncates_nothing_since_kafka_18991(
+    release: str, *, taken: bool
+) -> None:
+    follower = re_elected(release)
+    parted(follower, 1, 3)
+    assert follower.log() == ("abc" if taken else "abcd")
+    assert fetch_of(follower)[0][P] == (3 if taken else 4, 7)
+    (noted,) = follower.host.named("fetch_outdated")
+    assert noted == (1, P, 0, 5, 7, taken)
+
+
+@pytest.mark.parametrize("release", ["2.8", "4.3"])
+def test_a_fence_for_an_older_epoch_does_not_end_what_was_begun_in_the_present_one(release: str) -> None:
+    """`onPartitionFenced` compares the epoch of the request (KAFKA-9654)."""
+    follower = re_elected(release)
+    follower.host.take("Fetch").answer(FetchResponse({P: FetchedPartition(errors.FENCED_LEADER_EPOCH, -1)}))
+    follower.host.advance(SECOND)
+    follower.host.take("Fetch").answer(FetchResponse({}))
+    (under_way,) = follower.asked()
+    assert under_way[1][P] == (4, 7)
 
 
 def test_an_epoch_is_said_again_when_it_alone_has_changed() -> None:

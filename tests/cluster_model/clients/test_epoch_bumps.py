@@ -4,7 +4,7 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
-from harrow.cluster_model.clients.producer_sequences import EpochBumps, ProducerSequences
+from harrow.cluster_model.clients.producer_sequences import EXPIRED, EpochBumps, ProducerSequences
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 
 P, Q = "t-0", "t-1"
@@ -32,7 +32,9 @@ class Sender:
         self.under_way[batch.partition].remove(batch)
         self.sequences.acked(batch)
 
-    def given_up(self, batch: ProducerBatch, error: str = "TIMEOUT") -> None:
+    def given_up(self, batch: ProducerBatch, error: str = EXPIRED, *, sent_again: bool = True) -> None:
+        batch.in_retry = sent_again
+        batch.maybe_appended = error in (EXPIRED, errors.NETWORK_EXCEPTION)
         self.under_way[batch.partition].remove(batch)
         self.sequences.failed(batch, error, retries_left=True, others=self.under_way[batch.partition])
 
@@ -42,7 +44,7 @@ class Sender:
 
 @pytest.fixture
 def bumping() -> Sender:
-    return Sender(EpochBumps())
+    return Sender(EpochBumps(awaits_given_up=False))
 
 
 def places(*batches: ProducerBatch) -> list[tuple[int, int]]:
@@ -131,10 +133,63 @@ def test_what_is_acknowledged_of_an_older_epoch_says_nothing_of_the_new_one(bump
 
 
 def test_until_kip_360_a_gap_costs_the_producer_id() -> None:
-    sender = Sender(ProducerSequences())
+    sender = Sender(ProducerSequences(awaits_given_up=False))
     sender.acked(sender.send())
     refused = sender.send()
     assert not sender.sequences.may_retry(refused, GAP)
     sender.given_up(refused, GAP)
     sender.settle()
     assert sender.sequences.producer_id == NO_PRODUCER_ID
+
+
+@pytest.mark.parametrize("kind", [ProducerSequences, EpochBumps])
+def test_a_batch_that_expires_before_it_was_sent_again_counts_as_appended(
+    kind: type[ProducerSequences],
+) -> None:
+    sender = Sender(kind(awaits_given_up=True))
+    sender.send()
+    behind = sender.send()
+    sender.given_up(sender.under_way[P][0], sent_again=False)
+    sender.settle()
+    assert sender.may_send()
+    assert places(behind, sender.send()) == [(0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"), [(ProducerSequences, [(0, 0), (0, 1)]), (EpochBumps, [(1, 0), (1, 1)])]
+)
+def test_the_next_batches_take_the_sequences_of_one_that_a_late_error_ends_though_it_may_be_in_the_log(
+    kind: type[ProducerSequences], given: list[tuple[int, int]]
+) -> None:
+    """KAFKA-14397."""
+    sender = Sender(kind(awaits_given_up=False))
+    late, behind, last = (sender.send() for _ in range(3))
+    sender.given_up(late, errors.NETWORK_EXCEPTION)
+    sender.settle()
+    assert places(behind, last) == given
+
+
+@pytest.mark.parametrize("kind", [ProducerSequences, EpochBumps])
+def test_without_that_flaw_a_batch_that_a_late_error_ends_keeps_its_sequence_until_the_others_are_answered(
+    kind: type[ProducerSequences],
+) -> None:
+    sender = Sender(kind(awaits_given_up=True))
+    late, behind, last = (sender.send() for _ in range(3))
+    sender.given_up(late, errors.NETWORK_EXCEPTION)
+    sender.settle()
+    assert places(behind, last) == [(0, 1), (0, 2)]
+    assert not sender.may_send()
+
+
+@pytest.mark.parametrize("kind", [ProducerSequences, EpochBumps])
+def test_a_batch_without_a_retry_left_keeps_its_sequence_and_nothing_waits_for_the_others(
+    kind: type[ProducerSequences],
+) -> None:
+    sender = Sender(kind(awaits_given_up=False))
+    late, behind = sender.send(), sender.send()
+    sender.under_way[P].remove(late)
+    late.maybe_appended = True
+    sender.sequences.failed(late, errors.NETWORK_EXCEPTION, retries_left=False, others=[behind])
+    sender.settle()
+    assert sender.may_send()
+    assert places(behind) == [(0, 1)]

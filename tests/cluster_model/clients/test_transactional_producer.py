@@ -334,15 +334,26 @@ def test_before_360_no_epoch_is_raised_behind_an_abort() -> None:
 @pytest.mark.parametrize(
     ("release", "state"), [("2.4", manager.FATAL_ERROR), ("2.8", manager.ABORTABLE_ERROR)]
 )
-def test_a_batch_that_was_given_up_and_may_be_in_the_log_ends_the_transaction(
+def test_a_batch_that_expires_after_it_was_sent_again_may_be_in_the_log_and_ends_the_transaction(
     release: str, state: str
 ) -> None:
+    app = App(release, delivery_timeout_ms=30_000, request_timeout_ms=20_000)
+    app.producer.begin_transaction()
+    app.send("a")
+    app.add()
+    app.produced(errors.NOT_ENOUGH_REPLICAS)
+    app.host.advance(30 * SECOND)
+    assert app.state == state
+
+
+@pytest.mark.parametrize("release", ["2.4", "2.8"])
+def test_a_batch_that_expires_with_its_first_request_can_be_aborted(release: str) -> None:
     app = App(release, delivery_timeout_ms=30_000, request_timeout_ms=30_000)
     app.producer.begin_transaction()
     app.send("a")
     app.add()
     app.host.advance(30 * SECOND)
-    assert app.state == state
+    assert app.state == manager.ABORTABLE_ERROR
 
 
 def test_a_call_that_has_timed_out_may_be_made_again_and_no_other() -> None:

@@ -251,6 +251,14 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         # Before KIP-279 the answer has no epoch.
         ([asked(3, 3, 7), asked(3, -1, 7)], {}),
         ([event(5, "fetcher_failed", 1, "t-0", 5, 4)], {"follower-gave-up": 1}),
+        (
+            [event(5, "batch_given_up", "p", "t-0", "NETWORK_EXCEPTION", ("a",))],
+            {"appended-batch-given-up": 1},
+        ),
+        (
+            [event(5, "fetch_outdated", 1, "t-0", 0, 5, 7, taken) for taken in (True, False)],
+            {"fetch-of-older-epoch-answered": 2},
+        ),
         ([hw(3), event(9, "recover", 0, "t-0", 5, 2)], {"hw-checkpoint-stale-at-restart": 1}),
         ([hw(3), event(9, "recover", 0, "t-0", 5, 3)], {}),
         (
