@@ -2,7 +2,8 @@
 
 import gc
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -41,13 +42,13 @@ def session(request: CheckRequest) -> int:
     demanded = _anomalies("--demand", request.demanded or ())
     if both := sorted(set(allowed) & set(demanded)):
         raise typer.BadParameter(f"{both[0]} cannot be allowed and demanded", param_hint="--allow")
-    path = _path(request.history)
-    name = "<stdin>" if path is None else str(path)
+    files = _files(request)
+    name = " and ".join(map(_name, files))
     with Interrupts():
         try:
-            line_max = request.line_max_mib << 20
-            with open_history(path, sys.stdin.buffer, line_max=line_max) as lines:
-                history = read_history(lines, name, line_max=line_max)
+            with ExitStack() as opened:
+                lines = _lines(request, files, opened)
+                history = read_history(lines, name, line_max=request.line_max_mib << 20)
         except HistoryError as error:
             refuse_files(request, error.problems)
             if error.more:
@@ -71,8 +72,47 @@ def session(request: CheckRequest) -> int:
 
 def _arguments(request: CheckRequest) -> list[str]:
     options = {"--allow": request.allowed, "--demand": request.demanded, "--set": request.settings}
+    options |= {"--sent": request.sent, "--read": request.read}
     pairs = (pair for option, values in options.items() for pair in product([option], values or ()))
-    return [request.history, *(word for pair in pairs for word in pair)]
+    return [*filter(None, [request.history]), *(word for pair in pairs for word in pair)]
+
+
+def _files(request: CheckRequest) -> list[Path | None]:
+    """Return the files to read; None is standard input."""
+    sent, read = request.sent or [], request.read or []
+    if request.history is not None and (sent or read):
+        raise typer.BadParameter("has no meaning with a history", param_hint="--sent" if sent else "--read")
+    if bool(sent) != bool(read):
+        missing, given = ("--read", "--sent") if sent else ("--sent", "--read")
+        raise typer.BadParameter(f"{given} says half of it", param_hint=missing)
+    if request.history is None and not sent:
+        raise typer.BadParameter("name a history, or give --sent and --read", param_hint="HISTORY")
+    names = [*sent, *read] if request.history is None else [request.history]
+    if names.count(_STDIN) > 1:
+        raise typer.BadParameter("one file alone can be standard input", param_hint="--read")
+    return [_path(name) for name in names]
+
+
+def _name(path: Path | None) -> str:
+    return "<stdin>" if path is None else str(path)
+
+
+def _lines(request: CheckRequest, files: Sequence[Path | None], opened: ExitStack) -> Iterable[bytes]:
+    """Return the lines of the history, or those that the files of producers and consumers amount to."""
+    line_max = request.line_max_mib << 20
+    named = [
+        (_name(file), opened.enter_context(open_history(file, sys.stdin.buffer, line_max=line_max)))
+        for file in files
+    ]
+    if request.sent is None:
+        return named[0][1]
+    from harrow.campaigns.record.logged_records import history_lines
+
+    messages = message_console(no_color=request.no_color)
+    count = len(request.sent)
+    return history_lines(
+        named[:count], named[count:], lambda text: None if request.quiet else say(messages, f"note: {text}")
+    )
 
 
 def _path(argument: str) -> Path | None:

@@ -14,18 +14,33 @@ class CheckRequest(WrittenRequest):
     """Judge a recorded history of any cluster.
 
     A history is what clients invoked, and what came back. It may come from harrow's model, a Jepsen test or
-    your own cluster, with one operation a line, as docs/history.md says. harrow takes everything as promised
+    your own cluster, with one operation a line, as docs/history.md says. Or --sent has what a producer logged, and
+    --read what `kcat -J` read afterwards. harrow takes everything as promised
     that --set does not state: acks=all, idempotence, transactions, read_committed, no unclean election,
     nothing unflushed.
     """
 
     history: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="HISTORY",
+            metavar="[HISTORY]",
             help="A file of lines of JSON or EDN, plain or gzipped, a folder of results, or - for standard input.",
         ),
-    ]
+    ] = None
+    sent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="In place of a history: what producers sent, a JSON object for each record; may be repeated.",
+        ),
+    ] = None
+    read: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --sent: what was read back, as `kcat -J` prints it; may be repeated.",
+        ),
+    ] = None
     allowed: Annotated[
         list[str] | None,
         options.anomaly("--allow", "Permit an anomaly; may be repeated."),

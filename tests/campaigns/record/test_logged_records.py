@@ -1,0 +1,181 @@
+"""What a producer logged and what kcat read back, judged."""
+
+import json
+from typing import Any
+
+import pytest
+
+from harrow.campaigns.record.history_file import HistoryError, read_history
+from harrow.campaigns.record.logged_records import history_lines
+from harrow.checks.finding import HELD, INCONCLUSIVE, VIOLATED, Verdict
+from harrow.checks.history.judge import judge_history
+from harrow.checks.stated_settings import StatedSettings
+
+
+def jsonl(name: str, lines: list[Any]) -> tuple[str, list[bytes]]:
+    return name, [line if isinstance(line, bytes) else f"{json.dumps(line)}\n".encode() for line in lines]
+
+
+def kcat(payload: Any, offset: int, partition: int = 0, topic: str = "t", key: Any = None) -> dict[str, Any]:
+    """Return a record as `kcat -J` prints it."""
+    return {
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "tstype": "create",
+        "ts": 1_700_000_000_000,
+        "broker": 1,
+        "headers": ["a", "b"],
+        "key": key,
+        "payload": payload,
+    }
+
+
+def sent(value: Any, offset: int | None = None, **said: Any) -> dict[str, Any]:
+    where = {} if offset is None else {"partition": 0, "offset": offset}
+    return {"value": value, "acked": True, **where, **said}
+
+
+def verdict(
+    sends: list[Any], reads: list[Any], *more_reads: list[Any], notes: list[str] | None = None
+) -> Verdict:
+    files = [jsonl(f"kcat-{n}.jsonl", each) for n, each in enumerate((reads, *more_reads))]
+    lines = history_lines([jsonl("sent.jsonl", sends)], files, (notes if notes is not None else []).append)
+    return judge_history(read_history(lines, "h"), StatedSettings())
+
+
+def found(judged: Verdict) -> dict[str, list[tuple[str, Any]]]:
+    """Return the broken rules, each with partitions and values."""
+    return {
+        rule: [(str(finding.partition), finding.value) for finding in result.findings]
+        for rule, result in judged.rules.items()
+        if result.findings
+    }
+
+
+def test_what_was_read_as_it_was_acked_is_held() -> None:
+    judged = verdict([sent("a", 0), sent("b", 1)], [kcat("a", 0), kcat("b", 1)])
+    assert (judged.status, found(judged)) == (HELD, {})
+
+
+def test_an_acked_record_that_is_missing_before_a_later_one_is_lost() -> None:
+    judged = verdict([sent("a", 0), sent("b", 1), sent("c", 2)], [kcat("a", 0), kcat("c", 2)])
+    assert judged.status == VIOLATED
+    assert found(judged)["lost-write"] == [("t-0", "b")]
+
+
+@pytest.mark.parametrize("said", [{"partition": 0}, {}, {"partition": -1, "offset": -1}, {"partition": None}])
+def test_an_acked_record_that_was_read_nowhere_is_unseen_whatever_is_known_of_its_place(
+    said: dict[str, Any],
+) -> None:
+    judged = verdict([sent("a", 0), sent("b", **said)], [kcat("a", 0)])
+    assert judged.status == VIOLATED
+    ((_, value),) = found(judged)["unseen"]
+    assert value == "b"
+
+
+def test_a_record_whose_partition_was_not_logged_is_where_it_was_read() -> None:
+    judged = verdict([sent("a"), sent("b")], [kcat("a", 0, partition=3), kcat("b", 7, partition=1)])
+    assert (judged.status, found(judged)) == (HELD, {})
+
+
+def test_a_record_at_two_offsets_is_a_duplicate() -> None:
+    judged = verdict([sent("a", 0)], [kcat("a", 0), kcat("a", 1)])
+    assert found(judged)["duplicate"] == [("t-0", "a")]
+
+
+@pytest.mark.parametrize(
+    "said", [{"acked": False}, {"acked": False, "error": "TIMED_OUT"}, {"error": "x", "acked": None}]
+)
+@pytest.mark.parametrize("was_read", [True, False])
+def test_a_send_without_an_ack_may_be_there_or_not(said: dict[str, Any], *, was_read: bool) -> None:
+    reads = [kcat("a", 0), *([kcat("b", 1)] if was_read else [])]
+    judged = verdict([sent("a", 0), {"value": "b", **said}], reads)
+    assert (judged.status, found(judged)) == (HELD, {})
+
+
+def test_an_offset_without_an_error_says_that_a_send_was_acked() -> None:
+    judged = verdict([{"value": "a", "partition": 0, "offset": 0}, sent("b", 1)], [kcat("b", 1)])
+    assert found(judged)["lost-write"] == [("t-0", "a")]
+
+
+def test_the_order_of_sends_counts_for_a_named_producer_alone() -> None:
+    reads = [kcat("a", 0), kcat("b", 1)]
+    in_vain = verdict([sent("b", 1), sent("a", 0)], reads)
+    assert found(in_vain) == {}
+    named = verdict([sent("b", 1, producer="p"), sent("a", 0, producer="p")], reads)
+    assert "nonmonotonic-send" in found(named)
+    two = verdict([sent("b", 1, producer="p"), sent("a", 0, producer="q")], reads)
+    assert found(two) == {}
+
+
+def test_records_of_equal_values_are_told_apart_by_their_keys() -> None:
+    sends = [sent("x", 0, key="k1"), sent("x", 1, key="k2"), sent("x", 2, key="k3")]
+    judged = verdict(sends, [kcat("x", 0, key="k1"), kcat("x", 2, key="k3")])
+    assert found(judged)["lost-write"] == [("t-0", "k2=x")]
+
+
+def test_numbers_and_texts_of_the_same_digits_are_the_same_value() -> None:
+    judged = verdict([sent(7, 0), sent({"b": 1, "a": 2}, 1)], [kcat("7", 0), kcat({"a": 2, "b": 1}, 1)])
+    assert (judged.status, found(judged)) == (HELD, {})
+
+
+def test_a_tombstone_is_passed_over_and_a_stranger_is_counted() -> None:
+    notes: list[str] = []
+    judged = verdict([sent("a", 0)], [kcat("a", 0), kcat(None, 1), kcat("other", 2)], notes=notes)
+    assert (judged.status, found(judged)) == (HELD, {})
+    assert notes == ["1 record was read that nobody is said to have sent"]
+
+
+def test_each_file_that_was_read_is_a_consumer_of_its_own() -> None:
+    whole = [kcat("a", 0), kcat("b", 1), kcat("c", 2)]
+    skips = [kcat("a", 0), kcat("c", 2)]
+    judged = verdict([sent("a", 0), sent("b", 1), sent("c", 2)], whole, skips)
+    assert set(found(judged)) == {"int-poll-skip"}
+
+
+def test_a_topic_that_nobody_read_decides_nothing() -> None:
+    sends = [sent("a", 0, topic="t"), sent("b", 0, topic="u")]
+    judged = verdict(sends, [kcat("a", 0)])
+    assert judged.status == INCONCLUSIVE
+
+
+def test_many_records_are_polled_in_pieces() -> None:
+    count = 1_600
+    sends = [sent(f"v{n}", n) for n in range(count)]
+    reads = [kcat(f"v{n}", n) for n in range(count)]
+    assert (verdict(sends, reads).status, found(verdict(sends, reads))) == (HELD, {})
+    del reads[700]
+    assert found(verdict(sends, reads))["lost-write"] == [("t-0", "v700")]
+
+
+@pytest.mark.parametrize(
+    ("sends", "reads", "file", "line", "message"),
+    [
+        ([sent("a", 0), {"acked": True}], [], "sent.jsonl", 2, "`value` is missing: a record is known by it"),
+        ([b"{\n"], [], "sent.jsonl", 1, "no JSON: EOF while parsing an object"),
+        ([[1]], [], "sent.jsonl", 1, "a record is an object, as in {...}"),
+        ([sent("a", acked="yes")], [], "sent.jsonl", 1, '`acked` is true or false, not `"yes"`'),
+        ([sent("a", partition="p", offset=0)], [], "sent.jsonl", 1, '`partition` is a whole number from 0 on, not `"p"`'),
+        ([sent("a", 0), b"\n", sent("a", 1)], [], "sent.jsonl", 3, "`a` was sent before (line 1): nothing tells these records apart"),
+        ([], [{"topic": "t", "partition": 0, "offset": 0}], "kcat-0.jsonl", 1, "`payload` is missing: this is no line of `kcat -J`"),
+        ([], [{"topic": "t", "offset": 0, "payload": "x"}], "kcat-0.jsonl", 1, "`partition` is missing"),
+        ([], [kcat("x", -1)], "kcat-0.jsonl", 1, "`offset` is a whole number from 0 on, not `-1`"),
+        ([], [{**kcat("x", 1), "topic": 5}], "kcat-0.jsonl", 1, "`topic` is a text, not `5`"),
+        ([sent("a")], [kcat("x", 0), kcat("y", 0, topic="u")], "sent.jsonl", 1, "`topic` is missing, and records of several topics were read"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_record_is_refused_with_its_place(
+    sends: list[Any], reads: list[Any], file: str, line: int, message: str
+) -> None:
+    with pytest.raises(HistoryError) as caught:
+        verdict(sends, reads)
+    assert [(problem.file, problem.line, problem.message) for problem in caught.value.problems] == [
+        (file, line, message)
+    ]
+
+
+def test_of_many_wrong_lines_the_first_twenty_are_told() -> None:
+    with pytest.raises(HistoryError) as caught:
+        verdict([{}] * 30, [])
+    assert (len(caught.value.problems), caught.value.more) == (20, 10)

@@ -1,0 +1,73 @@
+"""`harrow check --sent --read` as it is typed."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+SENT = '{"value": "a", "partition": 0, "offset": 0, "acked": true}\n'
+READ = '{"topic": "t", "partition": 0, "offset": 0, "payload": "a", "key": null}\n'
+
+
+@pytest.fixture
+def logged(folder: Path) -> Path:
+    (folder / "sent.jsonl").write_text(SENT, encoding="utf-8")
+    (folder / "read.jsonl").write_text(READ, encoding="utf-8")
+    return folder
+
+
+def test_files_of_a_producer_and_of_kcat_are_judged(harrow: Harrow, logged: Path) -> None:
+    ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl", "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["verdict"] == "held"
+    assert document["history"]["file"] == "sent.jsonl and read.jsonl"
+    assert (document["history"]["acked"], document["history"]["polled"]) == (1, 1)
+
+
+def test_what_is_printed_to_see_it_again_names_the_files(harrow: Harrow, logged: Path) -> None:
+    (logged / "read.jsonl").write_text("", encoding="utf-8")
+    ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl", "--format", "github")
+    assert ended.returncode == 1
+    assert "harrow check --sent sent.jsonl --read read.jsonl" in ended.stdout
+
+
+def test_both_files_may_be_compressed_and_several(harrow: Harrow, logged: Path) -> None:
+    (logged / "more.jsonl.gz").write_bytes(
+        gzip.compress(SENT.replace('"a"', '"b"').replace(": 0,", ": 1,").encode())
+    )
+    words = ("--sent", "sent.jsonl", "--sent", "more.jsonl.gz", "--read", "read.jsonl")
+    ended = harrow("check", *words)
+    assert ended.returncode == 1
+    assert "unseen" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "name a history, or give --sent and --read"),
+        ("--sent sent.jsonl", "--sent says half of it"),
+        ("--read read.jsonl", "--read says half of it"),
+        ("history.jsonl --sent sent.jsonl --read read.jsonl", "has no meaning with a history"),
+        ("--sent - --read -", "one file alone can be standard input"),
+        ("--sent none.jsonl --read read.jsonl", "No such file or directory: none.jsonl"),
+    ],
+)
+def test_files_that_say_too_little_or_too_much_are_refused(
+    harrow: Harrow, logged: Path, words: str, message: str
+) -> None:
+    ended = harrow("check", *words.split())
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.split())
+    assert ended.stdout == ""
+
+
+def test_a_wrong_line_is_told_with_its_file(harrow: Harrow, logged: Path) -> None:
+    (logged / "read.jsonl").write_text(READ + "% Reached end of topic t [0]\n", encoding="utf-8")
+    ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl")
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "read.jsonl:2:1: no JSON" in ended.stderr
