@@ -38,10 +38,13 @@ from harrow.cluster_model.events import (
     CheckpointReverted,
     CorruptionCut,
     Event,
+    FaultEnded,
+    FaultStruck,
     HighWatermarkSet,
     LogLost,
     LogOpened,
     LogTruncated,
+    MessageRuleApplied,
     MetadataLogLost,
     UnflushedLost,
     event_fields,
@@ -81,6 +84,13 @@ def _is_of_power(event: BecameLeader | Loss) -> bool | None:
     if isinstance(event, BecameLeader):
         return None
     return isinstance(event, UnflushedLost) or (isinstance(event, CorruptionCut) and event.torn)
+
+
+def names(fault: FaultStruck, struck: int | str | None) -> bool:
+    """Return whether the details of a fault name a broker or a client."""
+    values = [value for _, value in fault.details]
+    flat = [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
+    return struck is not None and any(type(value) is type(struck) and value == struck for value in flat)
 
 
 class SendsByRow(Sequence[SendRecord]):
@@ -284,6 +294,29 @@ class Index:
             for copy in chain.from_iterable(self.partition(partition).by_value.values()):
                 by_offset.setdefault(copy.offset, []).append(copy)
         return by_offset.get(offset, [])
+
+    def strike_at(self, line: float, struck: int | str | None) -> int | None:
+        """Return the number of the fault that struck a broker or a client at a line, None where none did.
+
+        A rule for messages names its fault. Any other fault is in the trace before what it does: it is the last one of that instant,
+        rather one that names who was struck. What a fault does in steps comes later: it is the last one that names it and has not ended.
+        """
+        number = int(line)
+        if not 0 < number <= len(self.evidence.trace):
+            return None
+        event = decode(self.evidence.trace[number - 1])
+        if isinstance(event, MessageRuleApplied | FaultStruck):
+            return event.strike
+        before = [fault for place, fault in self.events(FaultStruck) if place <= number]
+        ended = {
+            over.strike
+            for place, over in self.events(FaultEnded)
+            if place <= number and over.at_us < event.at_us
+        }
+        now = [fault for fault in reversed(before) if fault.at_us == event.at_us]
+        lasting = [fault for fault in reversed(before) if fault.strike not in ended]
+        named = (fault.strike for fault in (*now, *lasting) if names(fault, struck))
+        return next(named, now[0].strike if now else None)
 
     def sends_of(self, partition: str, value: Value) -> list[SendRecord]:
         """Return the sends of a value, in the order of their invocations."""

@@ -4,12 +4,28 @@ A kind is a function: its keyword arguments, with the types of `harrow.cluster_m
 operands of its links, what it returns are their words. So a rule from anywhere brings a kind of its own
 along, with all that is needed to show, record and compare it. Rules only ever make data; words are made
 where they are shown (`harrow.campaigns.record.phrases`).
+
+The law of chains: each link after the first is a fault, or an earlier link made it possible. A link
+decides if the next one could not have happened without it. A kind declares both sides as data:
+``needs`` is what must hold before such a link, ``makes`` is what holds after it. Each is a `Condition`:
+a `Fact`, its subject, and whether the fact holds. An election needs the former leader to be gone; a
+crash, an expired session or a shutdown make it so. A broker that comes back needs to have been down.
+An acknowledgement by the ISR needs the copies that it claims, so a link that cut one off contradicts it.
+`unmet` walks a chain and reports every need that no earlier link has made. Stories look such a need up
+in the trace and tell the event that meets it (`harrow.checks.causes.background`). A test does the same
+for every finding of the library: what is left is a chain that breaks the law.
+
+Faults are data as well. The kind of a link ``is_fault`` where nothing in the cluster brought it about.
+Where a fault of the campaign struck it, the link has that fault's number in ``strike``: the ``strike``
+of its `FaultStruck` in the trace, which counts from 1, so the fault is ``RunResult.faults[strike - 1]``.
+`strikes` lists the numbers of a chain.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Final, Generic, ParamSpec, get_args, get_origin, get_type_hints
+from itertools import product
+from typing import Annotated, Any, Final, Generic, NamedTuple, ParamSpec, get_args, get_origin, get_type_hints
 
 from harrow.cluster_model.events import Event, FieldKind, Text
 
@@ -28,6 +44,54 @@ KINDS: Final[dict[str, "LinkKind[...]"]] = {}
 """Every kind of link by its name; `link` and `cause` enter them."""
 
 
+ACTOR: Final = "actor"
+"""Names who acts as the subject of a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that holds of a subject, or does not.
+
+    ``is_open``: as long as no link tells, it may be either way. Without that it does not hold until a link makes it so.
+    """
+
+    name: str
+    is_open: bool = False
+
+    def of(
+        self,
+        *subject: str,
+        then: str | bool | None = True,
+        where: tuple[str, Any] | None = None,
+        unless: str = "",
+    ) -> "Condition":
+        """Return the condition that it holds of a subject; *subject* names operands, or `ACTOR`."""
+        return Condition(self, subject, then, where, unless)
+
+
+class Condition(NamedTuple):
+    """What a kind of link needs, or makes.
+
+    ``subject`` names operands, or `ACTOR`: of an operand with several brokers it is each of them. ``then`` is whether the fact holds
+    of it, the name of the operand that has its value, or None where nothing is known after such a link. It applies only
+    ``where`` an operand has a value, and not where the operand ``unless`` is true.
+    """
+
+    fact: Fact
+    subject: tuple[str, ...]
+    then: str | bool | None
+    where: tuple[str, Any] | None
+    unless: str
+
+
+class Standing(NamedTuple):
+    """What a fact is of one subject."""
+
+    fact: Fact
+    subject: tuple[Any, ...]
+    value: Any
+
+
 @dataclass(frozen=True, slots=True)
 class LinkKind(Generic[P]):
     """A kind of link.
@@ -37,6 +101,8 @@ class LinkKind(Generic[P]):
     names the events that such a link may be about; ``event`` is what
     it is called in a chain of events, for programs. Where it tells of another broker than the one that
     acts, ``about`` is the operand with that broker's id. A ``is_cause`` kind says why an anomaly came about.
+    ``needs`` and ``makes`` are the two sides of the law of chains; a ``is_fault`` kind comes from outside. ``is_turn``: an election,
+    a truncation or a change of an ISR, which is never folded away.
     """
 
     name: str
@@ -47,6 +113,10 @@ class LinkKind(Generic[P]):
     about: str = ""
     impersonal: bool = False
     is_cause: bool = False
+    is_fault: bool = False
+    is_turn: bool = False
+    needs: tuple[Condition, ...] = ()
+    makes: tuple[Condition, ...] = ()
 
     def __call__(self, at_us: int | None, actor: Actor, /, *_: P.args, **operands: P.kwargs) -> "Link":
         return self._link(at_us, actor, operands)
@@ -75,7 +145,7 @@ class Link:
     """One event of the chain that led to a finding, or what follows from the others.
 
     ``at_us`` is its time in virtual microseconds, None for what has no moment of its own. Without one that
-    ``decides`` the finding would not be: it is never left out of a chain.
+    ``decides`` the finding would not be. ``strike`` is the number of the fault that struck here.
     """
 
     kind: LinkKind[...]
@@ -83,6 +153,18 @@ class Link:
     actor: Actor = None
     operands: Mapping[str, Any] = field(default_factory=dict)
     decides: bool = False
+    strike: int | None = None
+
+    @property
+    def is_pivotal(self) -> bool:
+        """Whether a chain is never shown without it."""
+        return self.decides or self.kind.is_fault or self.kind.is_turn
+
+    def operand(self, name: str) -> Any:
+        """Return an operand, or who acts."""
+        if name == ACTOR:
+            return self.actor
+        return self.operands.get(name, (getattr(self.kind.phrase, "__kwdefaults__", None) or {}).get(name))
 
     @property
     def event(self) -> str:
@@ -109,6 +191,10 @@ def link(
     about: str = "",
     impersonal: bool = False,
     is_cause: bool = False,
+    is_fault: bool = False,
+    is_turn: bool = False,
+    needs: tuple[Condition, ...] = (),
+    makes: tuple[Condition, ...] = (),
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a kind of link by the function that makes its words.
 
@@ -127,6 +213,10 @@ def link(
             about=about,
             impersonal=impersonal,
             is_cause=is_cause,
+            is_fault=is_fault,
+            is_turn=is_turn,
+            needs=needs,
+            makes=makes,
         )
         if KINDS.setdefault(name, kind) is not kind:
             raise ValueError(f"two kinds of link are called {name}")
@@ -140,9 +230,59 @@ def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
     return link(name, event=CONCLUSION, impersonal=True)
 
 
-def cause(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
+def cause(name: str, *, needs: tuple[Condition, ...] = ()) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says why an anomaly came about."""
-    return link(name, event=CONCLUSION, impersonal=True, is_cause=True)
+    return link(name, event=CONCLUSION, impersonal=True, is_cause=True, needs=needs)
+
+
+# The law of chains
+
+
+class Gap(NamedTuple):
+    """A need of a link, by its place in the chain, that no earlier link has met."""
+
+    place: int
+    link: Link
+    need: Standing
+
+
+def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
+    """Yield what links need and earlier links have not made; the first link needs nothing, unless *of_first*."""
+    known: dict[tuple[Fact, tuple[Any, ...]], Any] = {}
+    for place, each in enumerate(chain):
+        if (place or of_first) and not each.kind.is_fault:
+            for need in standing(each, each.kind.needs):
+                value = known.get((need.fact, need.subject), None if need.fact.is_open else False)
+                if value is not None and value != need.value:
+                    yield Gap(place, each, need)
+        for made in standing(each, each.kind.makes):
+            known[made.fact, made.subject] = made.value
+
+
+def standing(link: Link, conditions: Iterable[Condition]) -> Iterator[Standing]:
+    """Yield what conditions say of the operands of a link."""
+    for fact, names, then, where, unless in conditions:
+        if where is not None and link.operand(where[0]) != where[1]:
+            continue
+        if unless and link.operand(unless):
+            continue
+        value: Any = then
+        if isinstance(then, str):
+            value = link.operand(then)
+            if value is None:
+                continue
+            # The members of an ISR are the same in whatever order.
+            value = tuple(sorted(value)) if isinstance(value, tuple) else value
+        operands = [link.operand(name) for name in names]
+        each = [operand if isinstance(operand, tuple) else (operand,) for operand in operands]
+        for subject in product(*each):
+            if None not in subject:
+                yield Standing(fact, subject, value)
+
+
+def strikes(chain: Iterable[Link]) -> tuple[int, ...]:
+    """Return the numbers of the faults that struck in a chain, rising."""
+    return tuple(sorted({each.strike for each in chain if each.strike is not None}))
 
 
 @cache

@@ -1,10 +1,12 @@
 """Words for what rules report: links, causes, preventions. Nothing before this makes a sentence, nothing after takes one apart."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
 
 from harrow.campaigns.language.spelling import printable
-from harrow.checks.causes.story import seconds
+from harrow.checks.causes.story import folded, seconds
 from harrow.checks.finding import Finding
 from harrow.checks.link import Actor, Link
 from harrow.checks.prevention import RELEASE, Prevention, Trial
@@ -39,6 +41,31 @@ def in_lane(link: Link, lane: str) -> str:
     """Return what a link says in the lane of the actor with that name, for a terminal."""
     is_own = link.actor is not None and actor_text(link.actor) == lane
     return printable(predicate(link) if is_own else sentence(link))
+
+
+_LINKS_MAX: Final = 12
+"""How many links of a chain are shown before some are left out."""
+_FOLDED_MIN: Final = 4
+"""Fewer links in a row than this are never left out."""
+
+
+def shortened(chain: Sequence[Link]) -> Iterator[Link]:
+    """Yield the links of a chain for a screen: of a long one without those in the middle that turned nothing.
+
+    Faults, elections, truncations, changes of an ISR and what decides stay, and so do the first link and the last.
+    """
+    if len(chain) <= _LINKS_MAX:
+        yield from chain
+        return
+    ends = (chain[0], chain[-1])
+    for is_kept, group in groupby(
+        chain, lambda link: link.is_pivotal or link.at_us is None or any(link is end for end in ends)
+    ):
+        links = list(group)
+        if is_kept or len(links) < _FOLDED_MIN:
+            yield from links
+        else:
+            yield folded.conclude(count=len(links))
 
 
 def because(finding: Finding) -> str:

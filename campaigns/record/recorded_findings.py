@@ -66,7 +66,14 @@ def _link(link: Mapping[str, Any]) -> Link:
         raise TypeError(f"no actor is called {actor}")
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
     kind.phrase(**operands)  # Whether there are words for them shows here, and not where it is told.
-    return Link(kind=kind, at_us=at_us, actor=actor, operands=operands, decides=bool(link.get("decides")))
+    return Link(
+        kind=kind,
+        at_us=at_us,
+        actor=actor,
+        operands=operands,
+        decides=bool(link.get("decides")),
+        strike=link.get("strike"),
+    )
 
 
 def as_tuples(value: Any) -> Any:

@@ -410,6 +410,8 @@ def _link_as_mapping(link: Link) -> dict[str, Any]:
         "text": timed_sentence(link),
         "actor": link.actor,
         "decides": link.decides or None,
+        "fault": link.kind.is_fault or None,
+        "strike": link.strike,
         **_data(link),
     }
     return {name: value for name, value in fields.items() if value is not None}

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from harrow.checks import promise
+from harrow.checks.causes.background import fault_end, tell_fault
+from harrow.checks.causes.facts import INTERRUPTED
 from harrow.checks.causes.loss import Cause
-from harrow.checks.causes.story import END, Story
+from harrow.checks.causes.story import END, Story, source
 from harrow.checks.evidence import ApplicationSettings, Evidence
 from harrow.checks.finding import Finding
 from harrow.checks.group_work import Effect, GroupPartition
 from harrow.checks.history.records import Value
-from harrow.checks.index import Index
-from harrow.checks.link import Link, RecordValue, cause, link
+from harrow.checks.index import Index, names
+from harrow.checks.link import Gap, Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
 from harrow.checks.prevention import COORDINATION, by_behaviour, lacks
 from harrow.cluster_model import events
@@ -26,6 +28,7 @@ from harrow.cluster_model.topology import (
     WATERMARK,
     is_internal,
 )
+from harrow.cluster_model.trace import TraceLine
 
 IN_TRANSACTION: Final = "offsets in the transaction"
 IN_STORE: Final = "offsets stored with results"
@@ -39,11 +42,13 @@ NO_GROUP_METADATA: Final = "no group metadata (KIP-447)"
 
 T = TypeVar("T")
 
+_PREPARING: Final = "PreparingRebalance"
+_WorkEnd = events.ClientStopped | events.TransactionReported | events.MembershipLost
 _TOLD: Final = 3
 """How many of the polls, results and commits that are about a record are told."""
 
 
-@link("handed-out", events.ClientPolled)
+@link("handed-out", events.ClientPolled, needs=(INTERRUPTED.of(where=("again", True)),))
 def handed_out(*, value: RecordValue, offset: events.Offset, again: events.Flag = False) -> str:
     """A poll returned a record; ``again`` where another one had done so before."""
     return f"was given {value} of offset {offset}{' once more' if again else ''}"
@@ -67,19 +72,31 @@ def group_committed(*, offset: events.Offset) -> str:
     return f"had committed up to offset {offset}"
 
 
-@link("application-died", events.ClientStopped, event="stopped")
+@link("application-died", events.ClientStopped, event="stopped", is_fault=True, makes=(INTERRUPTED.of(),))
 def application_died() -> str:
     """The process of an application came to its end."""
     return "came to its end"
 
 
-@link("member-lost", events.MembershipLost)
+@link("member-lost", events.MembershipLost, makes=(INTERRUPTED.of(),))
 def member_lost(*, group: events.Text, reason: events.Text) -> str:
     """A member found that its group goes on without it."""
     return f"was no member of group {group} any more ({reason})"
 
 
-@link("position-reset", events.OffsetReset)
+@link("rebalanced", events.GroupStateChanged, role="as coordinator", makes=(INTERRUPTED.of(),))
+def rebalanced(*, group: events.Text, reason: events.Text) -> str:
+    """A group began to share its partitions out again."""
+    return f"had group {group} rebalance: {reason}"
+
+
+@link("transaction-given-up", events.TransactionReported, makes=(INTERRUPTED.of(),))
+def transaction_given_up() -> str:
+    """An application was told that its transaction is aborted."""
+    return "was told that its transaction is aborted"
+
+
+@link("position-reset", events.OffsetReset, makes=(INTERRUPTED.of(),))
 def position_reset(*, position: events.Offset, offset: events.Offset, policy: events.Text) -> str:
     """A consumer was sent elsewhere, for there was nothing at its position, or it had none."""
     if position < 0:
@@ -132,6 +149,51 @@ def _tell_ends(story: Story, index: Index, since_us: int, until_us: int, clients
         if lost.client in clients and since_us <= lost.at_us <= until_us:
             told = member_lost(lost.at_us, lost.client, group=lost.group, reason=lost.reason)
             story.tell(number, told)
+
+
+@source(INTERRUPTED)
+def _tell_interruption(story: Story, line: float, gap: Gap) -> None:
+    """Tell what kept those who were given a record from finishing, or had it given to another member.
+
+    That is the end of a process, a transaction that failed, or a fault that holds a client up until its group goes on without it.
+    """
+    given = [(number, link) for number, link in story.told_by("handed-out") if number < line]
+    if not given:
+        return
+    since, clients = given[0][0], {link.actor for _, link in given}
+    for number, end in _work_ends(story.index):
+        if since < number < line and end.client in clients:
+            story.tell(number, _work_end(end))
+            return
+    for number, fault in story.index.events(events.FaultStruck):
+        over = fault_end(story, fault.strike)
+        if number < line and over > since and any(names(fault, client) for client in clients):
+            tell_fault(story, number, fault)
+    for number, change in story.index.events(events.GroupStateChanged):
+        if since < number < line and change.reason and change.state == _PREPARING:
+            story.tell(
+                number, rebalanced(change.at_us, change.broker, group=change.group, reason=change.reason)
+            )
+            break
+
+
+def _work_ends(index: Index) -> Iterator[TraceLine[_WorkEnd]]:
+    """Yield the events with which a client's work on what it was given is over before it is done."""
+    ends: Sequence[TraceLine[_WorkEnd]]
+    ends = index.events(events.ClientStopped, events.TransactionReported, events.MembershipLost)
+    for line in ends:
+        if not (isinstance(line.event, events.TransactionReported) and line.event.committed):
+            yield line
+
+
+def _work_end(end: _WorkEnd) -> Link:
+    match end:
+        case events.ClientStopped():
+            return application_died(end.at_us, end.client)
+        case events.MembershipLost():
+            return member_lost(end.at_us, end.client, group=end.group, reason=end.reason)
+        case events.TransactionReported():
+            return transaction_given_up(end.at_us, end.client)
 
 
 def _ends(things: Sequence[T]) -> Sequence[T]:
@@ -188,7 +250,7 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
 )
 
 
-@cause("commit-of-anybody")
+@cause("commit-of-anybody", needs=(INTERRUPTED.of(),))
 def commit_of_anybody() -> str:
     """The coordinator of a group was not told which member commits, so that it refused no commit."""
     return "who commits offsets in a transaction did not say as which member of the group, so that one of the past could"

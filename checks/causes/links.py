@@ -5,8 +5,22 @@ A kind of link that only one rule has stands with that rule.
 
 from typing import Final
 
-from harrow.checks.causes.story import brokers, words
-from harrow.checks.link import RecordValue, link
+from harrow.checks.causes.facts import (
+    AHEAD,
+    CHANGE_ASKED,
+    COPY,
+    CUT_OFF,
+    DAMAGED,
+    DISTURBED,
+    DOWN,
+    GONE,
+    ISR,
+    LEADER,
+    SENT_AGAIN,
+    TURNED_AWAY,
+)
+from harrow.checks.causes.story import brokers, seconds, words
+from harrow.checks.link import ACTOR, RecordValue, link
 from harrow.cluster_model import events
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,
@@ -28,7 +42,15 @@ def not_appended() -> str:
     return "no broker appended it"
 
 
-@link("appended", events.BatchAppended)
+@link(
+    "appended",
+    events.BatchAppended,
+    needs=(LEADER.of(then=ACTOR, unless="is_deposed"), SENT_AGAIN.of("value", where=("again", True))),
+    makes=(
+        COPY.of("value", ACTOR),
+        LEADER.of(then=ACTOR, unless="is_deposed"),
+    ),
+)
 def appended(
     *,
     value: RecordValue,
@@ -37,15 +59,17 @@ def appended(
     again: events.Flag = False,
     is_deposed: events.Flag = False,
     producer_id: events.Number | None = None,
+    producer_epoch: events.Epoch | None = None,
     sequence: events.Number | None = None,
 ) -> str:
     """A leader took a record from a producer; ``is_deposed``: in an epoch that had ended."""
     ended = ", which had ended" if is_deposed else ""
-    producer = "" if producer_id is None else f", producer id {producer_id}, sequence {sequence}"
+    of_epoch = "" if producer_epoch is None else f" with epoch {producer_epoch}"
+    producer = "" if producer_id is None else f", producer id {producer_id}{of_epoch}, sequence {sequence}"
     return f"appended {value}{_again(again)} at offset {offset} (epoch {leader_epoch}{ended}{producer})"
 
 
-@link("copied", events.BatchReplicated)
+@link("copied", events.BatchReplicated, makes=(COPY.of("value", ACTOR),))
 def copied(
     *,
     value: RecordValue,
@@ -58,25 +82,45 @@ def copied(
     return f"copied {value}{_again(again)}{place}"
 
 
-@link("unflushed-lost", events.UnflushedLost)
+_POWER_LOST: Final = (
+    COPY.of("value", ACTOR, then=False),
+    DOWN.of(ACTOR),
+    GONE.of(ACTOR),
+    CUT_OFF.of(ACTOR),
+    DISTURBED.of(),
+)
+
+
+@link("unflushed-lost", events.UnflushedLost, is_fault=True, makes=_POWER_LOST)
 def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back without the end of its log."""
     return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
 
 
-@link("torn", events.CorruptionCut)
+@link("torn", events.CorruptionCut, is_fault=True, makes=_POWER_LOST)
 def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with a batch that was being written when its power went."""
     return f"found a torn batch and cut its log at offset {leo}{_with(value)}"
 
 
-@link("corruption-cut", events.CorruptionCut)
+@link(
+    "corruption-cut",
+    events.CorruptionCut,
+    is_turn=True,
+    needs=(DAMAGED.of(ACTOR),),
+    makes=(COPY.of("value", ACTOR, then=False),),
+)
 def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with a damaged batch, and gave up all that followed."""
     return f"found a batch with a bad CRC when it recovered, and cut its log at offset {leo}{_with(value)}"
 
 
-@link("retention-deleted", events.LogStartRaised, events.LogStartedAnew)
+@link(
+    "retention-deleted",
+    events.LogStartRaised,
+    events.LogStartedAnew,
+    makes=(COPY.of("value", ACTOR, then=None),),
+)
 def retention_deleted(
     *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
 ) -> str:
@@ -88,7 +132,7 @@ def retention_deleted(
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
 
 
-@link("compacted", events.LogCleaned)
+@link("compacted", events.LogCleaned, makes=(COPY.of("value", ACTOR, then=None),))
 def compacted(
     *,
     value: RecordValue,
@@ -102,31 +146,42 @@ def compacted(
     return f"compacted its log, without {value} of offset {offset}: {later} at offset {later_offset} has the same key"
 
 
-@link("begun-earlier", events.LogStartReverted)
+@link("begun-earlier", events.LogStartReverted, makes=(COPY.of("value", ACTOR),))
 def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
     """A replica came back with what it had given up, for no checkpoint said so yet."""
     return f"began its log at offset {log_start} again, with {value}: no checkpoint had the later start"
 
 
-@link("damaged", events.BatchDamaged)
+@link("damaged", events.BatchDamaged, is_fault=True, makes=(DAMAGED.of(ACTOR),))
 def damaged(*, value: RecordValue, offset: events.Offset) -> str:
     """A disk changed bytes of a batch."""
     return f"has damaged bytes where {value} stands, at offset {offset}"
 
 
-@link("disk-lost", events.LogLost)
+@link("disk-lost", events.LogLost, is_fault=True, makes=_POWER_LOST)
 def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with an empty log."""
     return f"lost its disk, and its log{_with(value)}"
 
 
-@link("log-deleted", events.LogDeleted)
+@link(
+    "log-deleted",
+    events.LogDeleted,
+    is_turn=True,
+    makes=(COPY.of("value", ACTOR, then=False), GONE.of(ACTOR)),
+)
 def log_deleted(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica was deleted, for it is assigned to its broker no longer."""
     return f"deleted its log, for it is no replica any more{_with(value)}"
 
 
-@link("truncated", events.LogTruncated)
+@link(
+    "truncated",
+    events.LogTruncated,
+    is_turn=True,
+    needs=(LEADER.of(then="asked"),),
+    makes=(COPY.of("value", ACTOR, then=False),),
+)
 def truncated(
     *,
     leo: events.Offset,
@@ -151,14 +206,29 @@ def truncated(
     return f"{how}, and cut off {value}"
 
 
-@link("overwritten", events.BatchAppended, events.BatchReplicated, event="gone")
+@link(
+    "overwritten",
+    events.BatchAppended,
+    events.BatchReplicated,
+    event="gone",
+    is_turn=True,
+    makes=(COPY.of("value", ACTOR, then=False),),
+)
 def overwritten(
     *, values: events.Values, base_offset: events.Offset, value: RecordValue, offset: events.Offset
 ) -> str:
     return f"appended {', '.join(values)} at offset {base_offset}, in the place of {value}"
 
 
-@link("gone", events.LogTruncated, events.BatchAppended, events.BatchReplicated, events.LogOpened)
+@link(
+    "gone",
+    events.LogTruncated,
+    events.BatchAppended,
+    events.BatchReplicated,
+    events.LogOpened,
+    is_turn=True,
+    makes=(COPY.of("value", ACTOR, then=False),),
+)
 def gone(*, value: RecordValue, offset: events.Offset) -> str:
     """A record is no longer in a log, and the trace does not say why."""
     return f"no longer had {value}"
@@ -171,12 +241,18 @@ def gone(*, value: RecordValue, offset: events.Offset) -> str:
     events.BatchReplicated,
     events.LogOpened,
     event="truncated",
+    is_turn=True,
 )
 def cut_back(*, offset: events.Offset) -> str:
     return f"cut its log back to {offset}"
 
 
-@link("recovered", events.LogOpened)
+@link(
+    "recovered",
+    events.LogOpened,
+    needs=(COPY.of("value", ACTOR), DOWN.of(ACTOR)),
+    makes=(DOWN.of(ACTOR, then=False), CUT_OFF.of(ACTOR, then=False)),
+)
 def recovered(*, value: RecordValue, leo: events.Offset, hw: events.Offset) -> str:
     return f"came back with {value}: LEO {leo}, high watermark {hw}"
 
@@ -186,7 +262,12 @@ def kept(*, value: RecordValue) -> str:
     return f"still has {value}, the leader does not"
 
 
-@link("not-truncated", events.BecameFollower)
+@link(
+    "not-truncated",
+    events.BecameFollower,
+    is_turn=True,
+    needs=(COPY.of("value", ACTOR), LEADER.of(then="leader")),
+)
 def not_truncated(
     *, leader: events.BrokerId, value: RecordValue, offset: events.Offset, hw: events.Offset | None = None
 ) -> str:
@@ -198,55 +279,71 @@ def not_truncated(
 # Leaders and controllers
 
 
-@link("elected", events.LeaderElected)
+_OF_ELECTION: Final = (COPY.of("value", ACTOR, then="has_it"), ISR.of(then="isr"), GONE.of("former"))
+_BY_ELECTION: Final = (
+    COPY.of("value", ACTOR, then="has_it"),
+    ISR.of(then=None),
+    LEADER.of(then=ACTOR),
+    GONE.of(ACTOR, then=False),
+)
+
+
+@link("elected", events.LeaderElected, is_turn=True, needs=_OF_ELECTION, makes=_BY_ELECTION)
 def elected(
     *,
     leader_epoch: events.Epoch,
     isr: events.Brokers | None = None,
     value: RecordValue | None = None,
     has_it: events.Flag = False,
+    former: events.BrokerId | None = None,
+    is_preferred: events.Flag = False,
 ) -> str:
-    """A replica of the ISR was elected, with or without a record."""
+    """A replica of the ISR was elected, with or without a record.
+
+    ``former`` led before it, unless that is of no matter: the controller gave the leadership back to the preferred replica.
+    """
     among = "" if isr is None else f" from the ISR {isr_text(isr)}"
-    return f"was elected{among}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
+    how = " as the preferred leader" if is_preferred else ""
+    return f"was elected{how}{among}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
 
 
-@link("elected-uncleanly", events.LeaderElected)
+@link("elected-uncleanly", events.LeaderElected, is_turn=True, needs=_OF_ELECTION, makes=_BY_ELECTION)
 def elected_uncleanly(
     *,
     leader_epoch: events.Epoch,
     isr: events.Brokers | None = None,
     value: RecordValue | None = None,
     has_it: events.Flag = False,
+    former: events.BrokerId | None = None,
 ) -> str:
-    """A replica was elected that need not have what was committed; ``isr``: from outside of it."""
+    """A replica was elected that need not have what was committed; ``isr``: from outside of it. ``former`` led before it."""
     outside = "" if isr is None else f", from outside the ISR {isr_text(isr)}"
     return f"was elected uncleanly{outside}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
 
 
-@link("chosen", events.LeaderElected, event="elected", role="as controller", about="leader")
+@link("chosen", events.LeaderElected, event="elected", role="as controller", about="leader", is_turn=True)
 def chosen(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
     return f"elected {'no leader' if leader < 0 else f'broker {leader}'} (epoch {leader_epoch})"
 
 
-@link("became-leader", events.BecameLeader)
+@link("became-leader", events.BecameLeader, is_turn=True)
 def became_leader(*, leader_epoch: events.Epoch, offset: events.Offset) -> str:
     return f"became leader in epoch {leader_epoch}"
 
 
-@link("deposed-leader", events.BecameLeader)
+@link("deposed-leader", events.BecameLeader, is_turn=True)
 def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> str:
     """A broker led although another had been elected after it."""
     return f"led again, in epoch {leader_epoch}, although epoch {newer_epoch} had begun"
 
 
-@link("deposed-controller")
+@link("deposed-controller", is_turn=True)
 def deposed_controller(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
     """A controller that had been succeeded sent out an election of its own."""
     return f"announced its election of broker {leader} (epoch {leader_epoch})"
 
 
-@link("controller-elected", events.ControllerElected)
+@link("controller-elected", events.ControllerElected, is_turn=True)
 def controller_elected(*, controller_epoch: events.Epoch) -> str:
     return f"was elected controller (controller epoch {controller_epoch})"
 
@@ -254,16 +351,50 @@ def controller_elected(*, controller_epoch: events.Epoch) -> str:
 @link(
     "isr-shrank",
     events.IsrChanged,
+    events.IsrWritten,
     events.IsrReduced,
     events.LeaderElected,
     events.BecameLeader,
     impersonal=True,
+    is_turn=True,
+    makes=(ISR.of(then="isr"),),
 )
 def isr_shrank(*, before: events.Brokers, isr: events.Brokers, died: events.Flag = False) -> str:
     """Replicas left an ISR, behind or dead."""
     left = brokers(set(before) - set(isr))
     why = "died" if died else "fallen behind"
     return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {left} had {why}"
+
+
+@link("isr-asked", events.IsrPending, is_turn=True, makes=(CHANGE_ASKED.of(ACTOR),))
+def isr_asked(*, isr: events.Brokers) -> str:
+    """A leader asked for another member of its ISR (KIP-497)."""
+    return f"asked for the ISR {isr_text(isr)}, which counts from now on"
+
+
+@link(
+    "isr-written",
+    events.IsrWritten,
+    is_turn=True,
+    needs=(CHANGE_ASKED.of(ACTOR, where=("was_asked", True)),),
+    makes=(ISR.of(then="isr"), CHANGE_ASKED.of(ACTOR, then=False)),
+)
+def isr_written(*, isr: events.Brokers, was_asked: events.Flag = False) -> str:
+    """The control plane took over a leader's ISR; ``was_asked``: one with another member, for which its leader had asked."""
+    return f"had the ISR {isr_text(isr)} written"
+
+
+@link("isr-refused", events.IsrRefused, is_turn=True, needs=(ISR.of(then="written"),))
+def isr_refused(*, isr: events.Brokers, written: events.Brokers | None = None) -> str:
+    """A leader was told that its ISR is not written; ``written`` is the one that the control plane had."""
+    also = ", although that was written" if written is not None and set(written) == set(isr) else ""
+    return f"was refused the ISR {isr_text(isr)}{also}"
+
+
+@link("isr-reduced", events.IsrReduced, role="as controller", is_turn=True, makes=(ISR.of(then="isr"),))
+def isr_reduced(*, isr: events.Brokers, gone: events.Brokers) -> str:
+    """A controller took replicas out of an ISR."""
+    return f"took {brokers(gone)} out of the ISR, leaving {isr_text(isr)}"
 
 
 @link("unfenced-fetch", events.FollowerFetched)
@@ -290,7 +421,7 @@ def took_outdated(*, asked: events.BrokerId, fetch_epoch: events.Epoch, leader_e
     return f"took broker {asked}'s answer to a fetch of epoch {fetch_epoch}, although epoch {leader_epoch} had begun"
 
 
-@link("joined-early", events.IsrChanged, about="follower")
+@link("joined-early", events.IsrChanged, about="follower", is_turn=True)
 def joined_early(
     *, follower: events.BrokerId, leo: events.Offset, leader_epoch: events.Epoch, start_offset: events.Offset
 ) -> str:
@@ -304,7 +435,10 @@ def joined_early(
 # Processes
 
 
-@link("stopped", events.BrokerStopped)
+_STOPPED: Final = (DOWN.of(ACTOR), GONE.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of())
+
+
+@link("stopped", events.BrokerStopped, is_fault=True, makes=_STOPPED)
 def stopped(
     *,
     cause: events.Text,
@@ -322,7 +456,111 @@ def stopped(
     return f"{how}, the last one with {value}" if is_last else how
 
 
-@link("controller-paused", events.BrokerPaused, event="paused", role="the controller")
+@link("halted", events.BrokerStopped, event="stopped", needs=(AHEAD.of(ACTOR),), makes=_STOPPED)
+def halted() -> str:
+    """A broker stopped by itself."""
+    return "stopped itself"
+
+
+@link("truncation-refused", events.TruncationRefused, makes=(AHEAD.of(ACTOR),))
+def truncation_refused(*, leader: events.BrokerId, leo: events.Offset, end_offset: events.Offset) -> str:
+    """A follower has more than its leader and is not to truncate."""
+    return f"has offsets up to {leo} where its leader, broker {leader}, ends at {end_offset}, and may not truncate"
+
+
+@link("stopping", events.BrokerStopping, is_fault=True, makes=(GONE.of(ACTOR),))
+def stopping() -> str:
+    return "was told to stop"
+
+
+@link("paused", events.BrokerPaused, is_fault=True, makes=(CUT_OFF.of(ACTOR), DISTURBED.of()))
+def paused() -> str:
+    return "was paused"
+
+
+@link(
+    "session-expired",
+    events.SessionExpired,
+    is_turn=True,
+    needs=(CUT_OFF.of(ACTOR),),
+    makes=(GONE.of(ACTOR),),
+)
+def session_expired(*, is_fenced: events.Flag = False) -> str:
+    """The control plane gave a broker up; ``is_fenced``: in KRaft."""
+    return "was fenced, for the controller had not heard of it" if is_fenced else "lost its session"
+
+
+@link("dir-failed", events.LogDirFailed, is_fault=True, makes=(GONE.of(ACTOR), DOWN.of(ACTOR)))
+def dir_failed(*, log_dir: events.Number) -> str:
+    return f"could not write to its log directory {log_dir} any more"
+
+
+@link(
+    "fault-struck",
+    events.FaultStruck,
+    event="fault",
+    impersonal=True,
+    is_fault=True,
+    makes=(CUT_OFF.of("struck"), GONE.of("ends"), DISTURBED.of()),
+)
+def fault_struck(
+    *,
+    fault: events.Text,
+    details: events.Pairs = (),
+    struck: events.Brokers = (),
+    ends: events.Brokers = (),
+) -> str:
+    """A fault struck; ``struck`` are the brokers that it keeps from the control plane, ``ends`` leaders that are to lead no more."""
+    told = ", ".join(f"{name} {_detail(value)}" for name, value in details if value is not None)
+    return f"the fault {fault} struck{f' ({told})' if told else ''}"
+
+
+def _detail(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+@link(
+    "request-held",
+    events.MessageRuleApplied,
+    impersonal=True,
+    is_fault=True,
+    makes=(DISTURBED.of(), CUT_OFF.of("struck")),
+)
+def request_held(
+    *,
+    fault: events.Text,
+    action: events.Text,
+    api: events.Text,
+    kind: events.Text,
+    sender: events.ProcessName,
+    receiver: events.ProcessName,
+    struck: events.Brokers = (),
+) -> str:
+    """A fault kept a message from arriving in time, or at all; ``struck`` are the brokers that it kept from the control plane."""
+    return f"the fault {fault} {_deed(action)} the {api} {kind} from {sender} to {receiver}"
+
+
+@link("throttled", events.ClientThrottled, makes=(DISTURBED.of(),))
+def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
+    """A broker let a client wait for its quota."""
+    return f"throttled {client} for {seconds(wait_us)}"
+
+
+@link(
+    "replicas-assigned", events.ReplicasAssigned, impersonal=True, is_fault=True, makes=(GONE.of("former"),)
+)
+def replicas_assigned(*, replicas: events.Brokers, former: events.BrokerId) -> str:
+    """An administrator moved a partition."""
+    return f"the replicas became {isr_text(replicas)}"
+
+
+@link("metadata-log-lost", events.MetadataLogLost, is_fault=True, makes=(GONE.of("former"),))
+def metadata_log_lost(*, former: events.BrokerId) -> str:
+    """A controller lost the metadata log with its disk; ``former`` led as that log had it."""
+    return "lost its disk, and the metadata log"
+
+
+@link("controller-paused", events.BrokerPaused, event="paused", role="the controller", is_fault=True)
 def controller_paused() -> str:
     return "was paused"
 
@@ -333,7 +571,7 @@ def controller_resumed() -> str:
     return "woke up, still controller as far as it knew"
 
 
-@link("client-stopped", events.ClientStopped)
+@link("client-stopped", events.ClientStopped, is_fault=True)
 def client_stopped() -> str:
     return "died before it had an answer"
 
@@ -341,10 +579,12 @@ def client_stopped() -> str:
 # Sends and answers
 
 
-@link("sent", events.ClientSent)
-def sent(*, value: RecordValue, again: events.Flag = False) -> str:
-    """A producer was given a record; ``again`` by an application that had given it once."""
-    return f"sent {value}{' again, in a new session' if again else ''}"
+@link("sent", events.ClientSent, makes=(SENT_AGAIN.of("value", where=("again", True)),))
+def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.Flag = False) -> str:
+    """A producer was given a record; ``again`` by an application that had given it once, ``in_session``: to the same producer."""
+    return (
+        f"sent {value}{' again' if again else ''}{', in a new session' if again and not in_session else ''}"
+    )
 
 
 @link("answer-heard", events.BatchAcknowledged, events.ClientEnded, event="acked", impersonal=True)
@@ -353,7 +593,17 @@ def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> 
     return f"{value} counted as sent" if offset is None else f"{value} was acked at offset {offset}"
 
 
-@link("acked", events.BatchAcknowledged, events.ClientEnded)
+@link(
+    "acked",
+    events.BatchAcknowledged,
+    events.ClientEnded,
+    needs=(
+        COPY.of("value", "having"),
+        COPY.of("value", "missing", then=False),
+        ISR.of(then="isr", unless="is_deposed"),
+    ),
+    makes=(ISR.of(then="isr", unless="is_deposed"),),
+)
 def acked(
     *,
     value: RecordValue,
@@ -361,14 +611,17 @@ def acked(
     offset: events.Offset | None = None,
     alone: events.Flag = False,
     isr: events.Brokers | None = None,
+    having: events.Brokers = (),
     missing: events.Brokers = (),
+    counted: events.Brokers | None = None,
     is_deposed: events.Flag = False,
     has_shrunk: events.Flag = False,
     min_isr: events.Number | None = None,
 ) -> str:
-    """A leader acknowledged a record: to ``acks`` of 0 or 1, or to acks=all, with its ISR of that moment.
+    """A leader acknowledged a record: to ``acks`` of 0 or 1, or to acks=all, with the ISR of that moment.
 
-    ``alone``: before any follower had it. ``missing``: members of the ISR without it. ``is_deposed``:
+    ``alone``: before any follower had it. ``having`` and ``missing``: members of the ISR with and without it. ``counted``: the
+    ISR as the leader had it, where another one was written. ``is_deposed``:
     another leader had been elected. ``min_isr``: what let the ISR be so small.
     """
     text = f"acked {value}"
@@ -376,6 +629,11 @@ def acked(
         return f"{text} (acks={acks}){' before any follower had it' if alone else ''}"
     if isr is None:
         return text
+    if counted is not None:
+        return (
+            f"{text} by the ISR {isr_text(counted)}, although {isr_text(isr)} was written, "
+            f"and {brokers(missing)} of it did not have it"
+        )
     if missing:
         return f"{text}, although {brokers(missing)} of the ISR {isr_text(isr)} did not have it"
     if is_deposed:
@@ -386,12 +644,19 @@ def acked(
     return f"{text}: all of the ISR {isr_text(isr)} had it"
 
 
-@link("no-answer", events.SendFailed, event="request-failed", about="leader")
+@link(
+    "no-answer",
+    events.SendFailed,
+    event="request-failed",
+    about="leader",
+    needs=(DISTURBED.of(),),
+    makes=(TURNED_AWAY.of(),),
+)
 def no_answer(*, leader: events.BrokerId, error: events.Text) -> str:
     return f"got no answer from broker {leader} ({error})"
 
 
-@link("refused", events.SendFailed, event="request-failed")
+@link("refused", events.SendFailed, event="request-failed", makes=(TURNED_AWAY.of(),))
 def refused(*, value: RecordValue, error: events.Text, isr: events.Brokers = ()) -> str:
     return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
 
@@ -402,7 +667,7 @@ def gave_up(*, values: events.Values, error: events.Text) -> str:
     return f"gave {', '.join(values)} up ({error}), which may be in the log"
 
 
-@link("retried", events.SentAgain, about="leader")
+@link("retried", events.SentAgain, about="leader", needs=(TURNED_AWAY.of(),), makes=(SENT_AGAIN.of("value"),))
 def retried(*, value: RecordValue, leader: events.BrokerId, attempt: events.Number) -> str:
     return f"sent {value} again, to broker {leader} (attempt {attempt})"
 
@@ -412,12 +677,12 @@ def answered(*, value: RecordValue, stands_at: events.Offset) -> str:
     return f"answered that {value} is at offset {stands_at}"
 
 
-@link("ack-lost", events.MessageRuleApplied, impersonal=True)
+@link("ack-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of(),))
 def ack_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
     return f"the fault {fault} {_deed(action)} the answer of broker {leader}"
 
 
-@link("request-lost", events.MessageRuleApplied, impersonal=True)
+@link("request-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of(),))
 def request_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
     return f"the fault {fault} {_deed(action)} the request to broker {leader}"
 
@@ -444,7 +709,7 @@ def seen(*, value: RecordValue, offset: events.Offset) -> str:
     return f"{value} was seen at offset {offset}"
 
 
-@link("led-without", events.LeaderElected, events.BecameLeader, event="elected")
+@link("led-without", events.LeaderElected, events.BecameLeader, event="elected", is_turn=True)
 def led_without(
     *, value: RecordValue, offset: events.Offset, setting: events.Text, was_elected: events.Flag = False
 ) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harrow.checks.causes import links
+from harrow.checks.causes.background import producer_epoch, tell_election
 from harrow.checks.causes.compaction import later_in_log
 from harrow.checks.causes.story import END, Story
 from harrow.checks.history.records import Value
@@ -101,6 +102,7 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
             again=again,
             is_deposed=newer_election(story, copy) is not None,
             producer_id=copy.producer_id if with_producer else None,
+            producer_epoch=producer_epoch(story, copy) if with_producer else None,
             sequence=copy.sequence if with_producer else None,
         )
     story.tell(copy.number, stored)
@@ -188,16 +190,15 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
         isr = None if before is None else before.event.isr
         # An unclean leader from within the ISR, and a clean one from outside of it, need no ISR to be understood.
         is_plain = isr is None or event.unclean != (event.leader not in isr)
-        kind = links.elected_uncleanly if event.unclean else links.elected
-        election = kind(
-            event.at_us,
-            event.leader,
-            leader_epoch=event.leader_epoch,
+        has_it = has_copy(group, event.leader, number)
+        tell_election(
+            story,
+            TraceLine(number, event),
+            decides=not has_it,
             isr=None if is_plain else isr,
             value=group[0].value,
-            has_it=has_copy(group, event.leader, number),
+            has_it=has_it,
         )
-        story.tell(number, election, decides=not has_copy(group, event.leader, number))
 
 
 def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
@@ -292,7 +293,7 @@ def _tell_deposed_leader(story: Story, copy: LogEntry) -> None:
     if newer is None:
         return
     elected = newer.event
-    story.tell(newer.number, links.elected(elected.at_us, elected.leader, leader_epoch=elected.leader_epoch))
+    tell_election(story, newer)
     for number, led in story.events(events.BecameLeader):
         is_between = newer.number < number < copy.number
         if is_between and led.broker == copy.broker and led.leader_epoch <= copy.leader_epoch:

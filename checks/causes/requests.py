@@ -1,36 +1,46 @@
 """What passed between producers and leaders: sends, answers, answers that got lost, retries."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeVar
 
 from harrow.checks.causes import links
+from harrow.checks.causes.background import (
+    NO_ANSWER,
+    tell_failure,
+    tell_held_news,
+    tell_lost_message,
+    tell_written,
+    written_isr,
+)
 from harrow.checks.causes.lives import newer_election
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.link import Link
-from harrow.checks.replay.partition_state import Ack, LogEntry
+from harrow.checks.replay.partition_state import COMPACTION, RETENTION, Ack, LogEntry
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine
 
 _Attempt = TypeVar("_Attempt", events.SendFailed, events.SentAgain)
 
 _ACKS_ALL: Final = -1
-_NO_ANSWER: Final = "NETWORK_EXCEPTION"
-_ISR_TOO_SMALL: Final = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 
 
-def tell_sent(story: Story, send: SendRecord, client: str, *, again: bool = False) -> None:
-    """Tell that a producer was given a record; *again* by an application that has given it once."""
-    place = story.start(send.invoked_us)
-    if again:
-        # An application that starts again in the instant of its end sends after that.
+def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | None = None) -> None:
+    """Tell that a producer was given a record, or by an application that had given it *before*."""
+    place, in_session = story.start(send.invoked_us), False
+    if before is not None:
         stops = [
-            stop.number + AFTER
-            for stop in story.events(events.ClientStopped)
-            if stop.event.client == client and stop.event.at_us == send.invoked_us
+            number
+            for number, stop in story.events(events.ClientStopped)
+            if stop.client == client and before.invoked_us <= stop.at_us <= send.invoked_us
         ]
-        place = max([place, *stops])
-    story.tell(place, links.sent(send.invoked_us, client, value=send.value, again=again))
+        in_session = not stops
+        # An application that starts again in the instant of its end sends after that.
+        place = max([place, *(number + AFTER for number in stops)])
+    again = before is not None
+    story.tell(
+        place, links.sent(send.invoked_us, client, value=send.value, again=again, in_session=in_session)
+    )
 
 
 def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[LogEntry]) -> None:
@@ -50,10 +60,15 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
         "acks": ack.acks,
     }
     if ack.acks == _ACKS_ALL:
-        having = {copy.broker for copy in group if copy.number < ack.number}
+        having = {copy.broker for copy in group if _is_had(copy, ack.number)}
         minimum = story.settings.min_insync_replicas
+        written = None if is_deposed else _written_beyond(story, ack, isr, having if group else ())
+        counted, isr = (None, isr) if written is None else (isr, written)
+        has_shrunk = has_shrunk and written is None
         operands |= {
             "isr": isr,
+            "counted": counted,
+            "having": tuple(member for member in isr or () if member in having),
             "missing": tuple(member for member in isr or () if member not in having) if group else (),
             "is_deposed": is_deposed,
             "has_shrunk": has_shrunk,
@@ -65,6 +80,30 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
     story.tell(ack.number, links.acked(ack.at_us, ack.broker, **operands))
     if isr is not None and has_shrunk and not is_deposed:
         _tell_shrink(story, ack, isr)
+
+
+def _is_had(copy: LogEntry, line: int) -> bool:
+    """Return whether a broker had a record at a line, or had it until retention or compaction took it."""
+    if copy.is_there(line):
+        return True
+    return copy.number < line and copy.removed is not None and copy.removed.cause in (RETENTION, COMPACTION)
+
+
+def _written_beyond(
+    story: Story, ack: Ack, isr: tuple[int, ...] | None, having: Collection[int]
+) -> tuple[int, ...] | None:
+    """Return the ISR that the control plane had at an acknowledgement, where a member of it that the leader did not count lacked the record.
+
+    How that came about is told: a leader asks for an ISR, and forgets that it has when it hears of an older one.
+    """
+    written = written_isr(story, ack.number)
+    if isr is None or written is None or not having or set(written) - set(isr) <= set(having):
+        return None
+    known = story.last(events.IsrWritten, before=ack.number)
+    if known is not None and set(known.event.isr) == set(written):
+        tell_written(story, *known)
+        tell_held_news(story, ack.broker, ack.number)
+    return written
 
 
 def _tell_shrink(story: Story, ack: Ack, isr: tuple[int, ...]) -> None:
@@ -88,19 +127,15 @@ def _tell_shrink(story: Story, ack: Ack, isr: tuple[int, ...]) -> None:
 def tell_retry(story: Story, client: str, value: Value, begin: float, end: float) -> None:
     """Tell which request failed between two lines, why, and when the record was sent again."""
     for number, failure in _attempts(story, events.SendFailed, client, value, begin, end)[:1]:
-        leader, error = failure.leader, failure.error
-        if error == _NO_ANSWER:
+        leader = failure.leader
+        if failure.error == NO_ANSWER:
             for ack in story.acks(value):
                 if begin < ack.number < number and ack.broker == leader:
                     story.tell(
                         ack.number, links.answered(ack.at_us, leader, value=value, stands_at=ack.offset)
                     )
             tell_disturbance(story, client, leader, begin, number)
-            failed = links.no_answer(failure.at_us, client, leader=leader, error=error)
-        else:
-            isr = story.isr_at(leader, number) if error in _ISR_TOO_SMALL else None
-            failed = links.refused(failure.at_us, leader, value=value, error=error, isr=isr or ())
-        story.tell(number, failed)
+        tell_failure(story, number, failure, value)
     for number, again in _attempts(story, events.SentAgain, client, value, begin, end)[-1:]:
         retry = links.retried(again.at_us, client, value=value, leader=again.leader, attempt=again.attempt)
         story.tell(number, retry, decides=True)
@@ -122,9 +157,7 @@ def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: 
     for number, event in story.events(events.MessageRuleApplied):
         between = {event.sender, event.receiver} == {client, server}
         if begin < number < end and event.api == "Produce" and between:
-            kind = links.ack_lost if event.kind == "response" else links.request_lost
-            loss = kind(event.at_us, leader, fault=event.rule, action=event.action, leader=leader)
-            story.tell(number, loss)
+            tell_lost_message(story, number, event, leader)
 
 
 def tell_client_stop(story: Story, client: str, begin: float, end: float) -> None:

@@ -1,15 +1,14 @@
-"""How something came about: links in the order of the trace."""
+"""How something came about: links in the order of the trace, with what each of them needs."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import Link, link
+from harrow.checks.link import Fact, Gap, Link, link, standing, unmet
 from harrow.checks.replay.partition_state import Ack, LogEntry
 from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -17,10 +16,8 @@ from harrow.cluster_model.trace import TraceLine
 
 E = TypeVar("E", bound=Event)
 
-_LINKS_MAX: Final = 11
-"""How many links a chain has before its conclusion, unless more decide."""
-_ENDS: Final = 5
-"""How many links stay at the beginning and at the end of a longer one, besides those that decide."""
+_ROUNDS_MAX: Final = 6
+"""How far back a story goes from a link to what made it possible."""
 
 END: Final = 2**63 - 1
 """A line after every event of a trace."""
@@ -53,8 +50,25 @@ def brokers(numbers: Iterable[int]) -> str:
 
 @link("folded", impersonal=True)
 def folded(*, count: Number) -> str:
-    """The middle of a long chain."""
+    """Links of a long chain that are not shown."""
     return f"({count} more events)"
+
+
+Source = Callable[["Story", float, Gap], None]
+"""Tells, into a story, the event before a line that meets the need of a link; nothing where the trace has none."""
+
+SOURCES: Final[dict[Fact, Source]] = {}
+"""Where each fact is looked up; `source` enters them."""
+
+
+def source(fact: Fact) -> Callable[[Source], Source]:
+    """Declare what tells the event that made a fact so."""
+
+    def declare(tell: Source) -> Source:
+        SOURCES[fact] = tell
+        return tell
+
+    return declare
 
 
 class Story:
@@ -111,26 +125,48 @@ class Story:
     def tell(self, number: float, told: Link, *, decides: bool = False) -> None:
         """Add a link at a line; of an event the same is not told twice.
 
-        One that *decides* is never left out.
+        Of one that *decides* the finding would not be without it. A fault gets the number of its strike.
         """
+        if told.kind.is_fault:
+            told = replace(told, strike=self.index.strike_at(number, told.actor))
         is_of_broker = told.broker is not None and told.at_us is not None
         who = told.broker if is_of_broker else (told.actor, *told.operands.items())
         key = (number, told.event, who, told.offset)
         self._links.setdefault(key, (number, replace(told, decides=True) if decides else told))
 
+    def is_told(self, number: float) -> bool:
+        """Return whether there is a link about a line."""
+        return any(line == number for line, _ in self._links.values())
+
+    def told_by(self, kind: str) -> list[tuple[float, Link]]:
+        """Return the links of a kind, each with its line."""
+        return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
+
+    def last_told(self, fact: Fact, line: float) -> float:
+        """Return the line of the last link before a line that says what a fact is; 0 without one."""
+        return max(
+            (
+                number
+                for number, told in self._links.values()
+                if number < line
+                and any(each.fact is fact and each.value for each in standing(told, told.kind.makes))
+            ),
+            default=0,
+        )
+
     def chain(self, *conclusions: Link) -> tuple[Link, ...]:
-        """Return the links; of a long story what does not decide is left out of the middle."""
-        told = [link for _, link in sorted(self._links.values(), key=itemgetter(0))]
-        return (*(_shortened(told) if len(told) > _LINKS_MAX else told), *conclusions)
+        """Return the links, with what made each of them possible, as far as the trace has it.
 
-
-def _shortened(told: Sequence[Link]) -> Iterator[Link]:
-    """Yield the ends of a story, and of its middle the links that decide."""
-    last = len(told) - _ENDS
-    places = enumerate(told)
-    for left_out, group in groupby(places, lambda each: _ENDS <= each[0] < last and not each[1].decides):
-        links = [link for _, link in group]
-        if left_out and len(links) > 1:
-            yield folded.conclude(count=len(links))
-        else:
-            yield from links
+        A need that no earlier link meets is looked up in the trace, and so are the needs of what is found there: from an election
+        to the expired session, from that to the fault. See the law of chains in `harrow.checks.link`.
+        """
+        for _ in range(_ROUNDS_MAX):
+            told = sorted(self._links.values(), key=itemgetter(0))
+            gaps = list(unmet([*(link for _, link in told), *conclusions], of_first=True))
+            for gap in gaps:
+                if gap.need.fact in SOURCES:
+                    line = told[gap.place][0] if gap.place < len(told) else END
+                    SOURCES[gap.need.fact](self, line, gap)
+            if len(self._links) == len(told):
+                break
+        return (*(link for _, link in sorted(self._links.values(), key=itemgetter(0))), *conclusions)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from harrow.checks import prevention as preventions
+from harrow.checks.causes.background import tell_held
+from harrow.checks.causes.facts import ABORT_ASKED, COMMIT_ASKED
 from harrow.checks.causes.loss import Cause, explain_replaced
-from harrow.checks.causes.story import AFTER, Story
+from harrow.checks.causes.story import AFTER, Story, source
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import cause, link
+from harrow.checks.link import Gap, cause, link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.transaction_fates import TransactionFate
@@ -22,6 +24,7 @@ from harrow.cluster_model.coordinators.coordinator_log import record_value
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
     COMPLETE_COMMIT,
+    PREPARE_ABORT,
     PREPARE_COMMIT,
 )
 from harrow.cluster_model.topology import TRANSACTION_STATE
@@ -36,13 +39,32 @@ def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Num
     return f"began a transaction (producer id {producer_id}, epoch {producer_epoch})"
 
 
-@link("transaction-end-asked", events.TransactionEnding)
-def transaction_end_asked(*, committed: events.Flag) -> str:
+@link(
+    "transaction-end-asked",
+    events.TransactionEnding,
+    makes=(
+        COMMIT_ASKED.of("producer_id", where=("committed", True)),
+        ABORT_ASKED.of("producer_id", where=("committed", False)),
+    ),
+)
+def transaction_end_asked(*, committed: events.Flag, producer_id: events.Number | None = None) -> str:
     """An application asked for its transaction to end."""
     return f"asked for its transaction to be {ENDS[committed]}"
 
 
-@link("transaction-state-written", events.TransactionStateChanged, role="as coordinator")
+@link(
+    "transaction-state-written",
+    events.TransactionStateChanged,
+    role="as coordinator",
+    needs=(
+        COMMIT_ASKED.of("producer_id", where=("state", PREPARE_COMMIT)),
+        ABORT_ASKED.of("producer_id", where=("state", PREPARE_ABORT)),
+    ),
+    makes=(
+        COMMIT_ASKED.of("producer_id", then=False, where=("state", PREPARE_COMMIT)),
+        ABORT_ASKED.of("producer_id", then=False, where=("state", PREPARE_ABORT)),
+    ),
+)
 def transaction_state_written(
     *,
     transactional_id: events.Text,
@@ -62,7 +84,7 @@ def transaction_marked(
     return f"marked the transaction of producer id {producer_id} as {ENDS[committed]}, at offset {offset} of {place}"
 
 
-@link("producer-initialized", events.ProducerInitialized)
+@link("producer-initialized", events.ProducerInitialized, makes=(ABORT_ASKED.of("producer_id"),))
 def producer_initialized(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
     """A producer got an epoch: older ones are fenced from then on."""
     return f"was given epoch {producer_epoch} of producer id {producer_id}"
@@ -307,7 +329,9 @@ def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
         if begin < number < end and ending.client in clients:
             story.tell(
                 number,
-                transaction_end_asked(ending.at_us, ending.client, committed=ending.committed),
+                transaction_end_asked(
+                    ending.at_us, ending.client, committed=ending.committed, producer_id=producer_id
+                ),
                 decides=True,
             )
     for number, written in story.index.events(events.TransactionStateChanged):
@@ -323,6 +347,55 @@ def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
                     producer_epoch=written.producer_epoch,
                 ),
             )
+
+
+@source(COMMIT_ASKED)
+def _tell_commit_asked(story: Story, line: float, gap: Gap) -> None:
+    """Tell when an application had asked for a commit, and what kept that request on its way."""
+    (producer_id,) = gap.need.subject
+    clients = _clients(story.index, producer_id)
+    for number, ending in reversed(story.index.events(events.TransactionEnding)):
+        if number < line and ending.committed and ending.client in clients:
+            asked = transaction_end_asked(
+                ending.at_us, ending.client, committed=True, producer_id=producer_id
+            )
+            story.tell(number, asked)
+            tell_held(story, "EndTxn", ending.client, number, line)
+            return
+
+
+@source(ABORT_ASKED)
+def _tell_abort_asked(story: Story, line: float, gap: Gap) -> None:
+    """Tell who had asked for an abort: the application, or one that began with the same id."""
+    (producer_id,) = gap.need.subject
+    clients = _clients(story.index, producer_id)
+    asked: Sequence[TraceLine[events.TransactionEnding | events.ProducerInitialized]]
+    asked = story.index.events(events.TransactionEnding, events.ProducerInitialized)
+    for number, event in reversed(asked):
+        if number >= line or event.client not in clients:
+            continue
+        if isinstance(event, events.ProducerInitialized):
+            if event.producer_id == producer_id:
+                began = producer_initialized(
+                    event.at_us, event.client, producer_id=producer_id, producer_epoch=event.producer_epoch
+                )
+                story.tell(number, began)
+                return
+        elif not event.committed:
+            ending = transaction_end_asked(
+                event.at_us, event.client, committed=False, producer_id=producer_id
+            )
+            story.tell(number, ending)
+            return
+
+
+def _clients(index: Index, producer_id: int) -> set[str]:
+    """Return the clients that were given a producer id."""
+    return {
+        event.client
+        for _, event in index.events(events.ProducerInitialized)
+        if event.producer_id == producer_id
+    }
 
 
 def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | None:

@@ -62,20 +62,18 @@ def _finding(index: Index, broken: _Broken) -> Finding:
     story = Story(index, event.partition)
     cause, line = _cause(story, broken)
     lines = dict.fromkeys(number for number in (line, _last_cut(story, broken)) if number is not None)
-    chain = [
-        replace(_cause_link(decode(index.evidence.trace[number - 1])), decides=number == line)
-        for number in lines
-    ]
+    for number in lines:
+        story.tell(number, _cause_link(decode(index.evidence.trace[number - 1])), decides=number == line)
     if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
-        chain += _standing(story, broken)
-    chain.sort(key=lambda link: link.at_us or 0)
+        _tell_standing(story, broken)
     breach = invariant_broken(
         event.at_us, event.broker, broker_id=event.broker, details=event.details, offset=event.offset
     )
+    story.tell(broken.number, breach)
     return Finding(
         partition=event.partition,
         offset=event.offset if event.offset >= 0 else None,
-        chain=(*chain, breach, *cause.links),
+        chain=story.chain(*cause.links),
         permitted_by=cause.permitted_by,
         prevented_by=cause.prevented_by,
     )
@@ -297,19 +295,19 @@ def _last_cut(story: Story, broken: _Broken) -> int | None:
     return max(cuts, default=None)
 
 
-def _standing(story: Story, broken: _Broken) -> list[Link]:
-    """Return who had stored which record at the offset, each record once, the last ones if there are many."""
+def _tell_standing(story: Story, broken: _Broken) -> None:
+    """Tell who had stored which record at the offset, each record once, the last ones if there are many."""
     stored: dict[tuple[str, int], LogEntry] = {}
     for copy in story.copies_at(broken.event.offset):
         if copy.is_there(broken.number):
             stored.setdefault((copy.value, copy.leader_epoch), copy)
     last = sorted(stored.values(), key=lambda copy: copy.number)[-_RECORDS_TOLD:]
-    return [
-        (links.copied if copy.is_copy else links.appended)(
+    for copy in last:
+        kind = links.copied if copy.is_copy else links.appended
+        told = kind(
             copy.at_us, copy.broker, value=copy.value, offset=copy.offset, leader_epoch=copy.leader_epoch
         )
-        for copy in last
-    ]
+        story.tell(copy.number, told)
 
 
 def _cause_link(event: events.Event) -> Link:

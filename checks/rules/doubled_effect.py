@@ -5,6 +5,7 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes import effects
+from harrow.checks.causes.facts import INTERRUPTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
@@ -38,7 +39,7 @@ def several_effects(*, value: RecordValue, group: Text, times: Number) -> str:
     return f"{times} results of {value} count, of group {group}"
 
 
-@cause("processed-uncommitted")
+@cause("processed-uncommitted", needs=(INTERRUPTED.of(),))
 def processed_uncommitted(*, setting: Text) -> str:
     """What has been processed need not be committed."""
     return f"what has had its effect need not be committed, and is processed again then ({setting})"

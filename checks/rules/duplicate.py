@@ -82,8 +82,9 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
         if not copy.is_copy and copy.offset in offsets:
             appended.setdefault(copy.offset, copy)
     sends = index.sends_of(partition, value)
-    for number, send in enumerate(sends):
-        tell_sent(story, send, story.evidence.producers[send.process].name, again=number > 0)
+    for before, send in pairwise((None, *sends)):
+        assert send is not None, "every pair ends with a send"
+        tell_sent(story, send, story.evidence.producers[send.process].name, before)
     pairs = list(pairwise(appended.values()))
     # Of a record that is there twenty times, how it came to be there a second and a last time says enough.
     told = pairs if len(pairs) <= _GAPS_TOLD else [pairs[0], pairs[-1]]

@@ -5,6 +5,7 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes import effects
+from harrow.checks.causes.facts import INTERRUPTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
@@ -34,13 +35,13 @@ def no_effect(*, value: RecordValue, group: Text) -> str:
     return f"group {group} is done with {value}, and nothing that counts has come of it"
 
 
-@cause("committed-unprocessed")
+@cause("committed-unprocessed", needs=(INTERRUPTED.of(),))
 def committed_unprocessed(*, setting: Text) -> str:
     """What is committed need not have been processed."""
     return f"what is committed need not have had its effect ({setting})"
 
 
-@cause("read-on-after-abort")
+@cause("read-on-after-abort", needs=(INTERRUPTED.of(),))
 def read_on_after_abort() -> str:
     """An application that does not go back reads on behind what it has aborted."""
     return "an application that polls on after a transaction that it has aborted never processes what was in that"

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from harrow.checks import evidence
+from harrow.checks.causes.background import tell_refused_isr
 from harrow.checks.causes.catalogue import damaged_on_leader
 from harrow.checks.causes.links import chosen, isr_text
 from harrow.checks.causes.story import Story, brokers, seconds
@@ -51,17 +52,24 @@ def core_healed(*, core: events.Brokers, impaired: events.Brokers) -> str:
     return f"{text}, {brokers(impaired)} alive with a fault still in force" if impaired else text
 
 
-@link("broker-stopped", events.BrokerStopped, event="stopped")
+@link("broker-stopped", events.BrokerStopped, event="stopped", is_fault=True)
 def broker_stopped() -> str:
     return "was stopped"
 
 
-@link("broker-paused", events.BrokerPaused, event="paused")
+@link("broker-paused", events.BrokerPaused, event="paused", is_fault=True)
 def broker_paused() -> str:
     return "was paused"
 
 
-@link("isr-changed", events.IsrChanged, events.IsrReduced, events.LeaderElected, events.BecameLeader)
+@link(
+    "isr-changed",
+    events.IsrChanged,
+    events.IsrReduced,
+    events.LeaderElected,
+    events.BecameLeader,
+    is_turn=True,
+)
 def isr_changed(*, isr: events.Brokers) -> str:
     return f"changed the ISR to {isr_text(isr)}"
 
@@ -233,6 +241,9 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
     for number, change in [line for line in changes if line.event.at_us <= core.looked_us][-1:]:
         broker = change.broker if isinstance(change, events.IsrChanged) else change.controller
         story.tell(number, isr_changed(change.at_us, broker, isr=change.isr))
+    refused = [line for line in story.events(events.IsrRefused) if line.event.at_us <= core.looked_us]
+    for number, refusal in refused[-1:]:
+        tell_refused_isr(story, number, refusal)
     return story
 
 

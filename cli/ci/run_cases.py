@@ -12,7 +12,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record import report
 from harrow.campaigns.record.campaign_copy import expect_line
-from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
+from harrow.campaigns.record.phrases import prevention_label, preventions, shortened, timed_sentence
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED, Finding, RuleResult
 from harrow.checks.incident import incidents
@@ -108,7 +108,7 @@ def story(finding: Finding) -> Iterator[str]:
     """Yield what led to a finding, and what would have prevented it."""
     value = "" if finding.value is None else f"{report.subject(finding)}, "
     yield f"{value}{report.place(finding)}:"
-    for link in finding.chain:
+    for link in shortened(finding.chain):
         yield f"  {timed_sentence(link)}"
     if ways := list(preventions(finding)):
         yield f"  {prevention_label(finding)} {' or by '.join(ways)}"

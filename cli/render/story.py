@@ -12,7 +12,7 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
-from harrow.campaigns.record.phrases import prevention_label, preventions, sentence
+from harrow.campaigns.record.phrases import prevention_label, preventions, sentence, shortened
 from harrow.campaigns.record.report import (
     OTHERWISE,
     UNEXPECTED,
@@ -38,7 +38,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     """Yield why a run failed: one story of each broken promise, for those of other records are mostly the same."""
     for anomaly in anomalies(run.result):
         if anomaly.permitted_by is None:
-            yield from _findings(anomaly, shown_max=1)
+            yield from _findings(anomaly, shown_max=1, everything=False)
     yield from _release_line(run)
     if run.result.difference is None:
         yield from _misses(run, shown=reason(run.result))
@@ -70,14 +70,14 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     yield from _pointers(run)
 
 
-def _findings(anomaly: FindingGroup, *, shown_max: int) -> Iterator[RenderableType]:
+def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Iterator[RenderableType]:
     found = anomaly.incidents()
     for incident in found[:shown_max]:
         finding = incident.first
         value = "" if finding.value is None else f" {finding.value}"
         others = f", {others_of(incident)}" if len(incident.findings) > 1 else ""
         yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}{others}:"))
-        yield from story_of(finding)
+        yield from story_of(finding, everything=everything)
     rest = sum(len(incident.findings) for incident in found[shown_max:])
     if rest:
         yield indented(f"and {rest} more of {anomaly.rule} (report.md has all)", style=DIM)

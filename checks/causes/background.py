@@ -1,0 +1,505 @@
+"""What made a link of a chain possible, looked up in the trace.
+
+Rules tell what became of a record. What they leave open is here: why there was an election, how a broker was cut off, who
+wrote the ISR that a leader was elected from. Each source answers for one fact of `harrow.checks.causes.facts`; `Story.chain`
+asks it where a link needs the fact and no earlier link has made it so.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from harrow.checks.causes import facts, links
+from harrow.checks.causes.story import AFTER, Story, source
+from harrow.checks.history.records import Value
+from harrow.checks.index import names
+from harrow.checks.link import Gap, Link
+from harrow.checks.replay.partition_state import LogEntry
+from harrow.cluster_model import events
+from harrow.cluster_model.events import ends_registration
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, process_name
+from harrow.cluster_model.trace import TraceLine
+
+NO_ANSWER: Final = "NETWORK_EXCEPTION"
+_ISR_TOO_SMALL: Final = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+_RELEASE: Final = "release"
+_CONTROL: Final = ("zookeeper", "controller")
+"""How the names of processes of the control plane begin."""
+
+Leadership = events.LeaderElected | events.BecameLeader
+End = (
+    events.BrokerRegistered
+    | events.BrokerStopped
+    | events.BrokerStopping
+    | events.SessionExpired
+    | events.LogDirFailed
+    | events.MetadataLogLost
+    | events.ReplicasAssigned
+)
+Cut = events.BrokerStopped | events.BrokerPaused | events.FaultStruck | events.MessageRuleApplied
+Back = events.FaultEnded | events.BrokerStarted | events.BrokerResumed
+Disturbance = Cut | events.ClientThrottled
+IsrEvent = events.IsrWritten | events.IsrReduced | events.LeaderElected
+
+
+def written_isr(story: Story, line: float) -> tuple[int, ...] | None:
+    """Return the ISR that the control plane has before a line, whether its leader knows or not.
+
+    A trace of what was seen from outside may have what leaders learned, and not what was written.
+    """
+    known: TraceLine[IsrEvent | events.IsrChanged] | None
+    written = events.IsrWritten if story.index.has(events.IsrWritten) else events.IsrChanged
+    known = story.last(written, events.IsrReduced, events.LeaderElected, before=line)
+    return None if known is None else known.event.isr
+
+
+def former_leader(story: Story, line: int) -> int | None:
+    """Return who led before an election, None if nobody is known to have."""
+    for number, event in reversed(_leaderships(story)):
+        if number < line and _leader_of(event) >= 0:
+            return _leader_of(event)
+    return None
+
+
+def _leaderships(story: Story) -> Sequence[TraceLine[Leadership]]:
+    return story.events(events.LeaderElected, events.BecameLeader)
+
+
+def _leader_of(event: Leadership) -> int:
+    return event.leader if isinstance(event, events.LeaderElected) else event.broker
+
+
+@source(facts.LEADER)
+def _tell_election(story: Story, line: float, gap: Gap) -> None:
+    """Tell the election after which a broker leads."""
+    known = story.last(events.LeaderElected, before=line, leader=gap.need.value)
+    if known is not None:
+        tell_election(story, known)
+
+
+def tell_election(
+    story: Story, known: TraceLine[events.LeaderElected], *, decides: bool = False, **operands: Any
+) -> None:
+    """Tell an election; *operands* say what the new leader has."""
+    number, event = known
+    kind = links.elected_uncleanly if event.unclean else links.elected
+    told = kind(
+        event.at_us, event.leader, leader_epoch=event.leader_epoch, **operands, **reason(story, known)
+    )
+    story.tell(number, told, decides=decides)
+
+
+def producer_epoch(story: Story, copy: LogEntry) -> int | None:
+    """Return the epoch of the producer of a record: the trace does not have it, logs at the end of a run do."""
+    if copy.producer_id < 0:
+        return None
+    for log in story.evidence.replicas.get(story.partition, {}).values():
+        for batch in log.batches:
+            if batch.base_offset <= copy.offset < batch.next_offset:
+                if (batch.leader_epoch, batch.producer_id) == (copy.leader_epoch, copy.producer_id):
+                    return batch.producer_epoch
+                break
+    return None
+
+
+def reason(story: Story, known: TraceLine[events.LeaderElected]) -> dict[str, Any]:
+    """Return the operands of an election that say whose place was taken, or that nobody's had to be."""
+    number, event = known
+    if event.reason == PREFERRED:
+        return {"is_preferred": True}
+    return {"former": former_leader(story, number)}
+
+
+PREFERRED: Final = "preferred leader"
+"""The reason of an election that gives a preferred replica the leadership back."""
+
+
+@source(facts.GONE)
+def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
+    """Tell how a leader came to its end: the first event since it was registered that took it out of service.
+
+    A broker that is back before anybody missed it is replaced when it registers, so what came before that counts if nothing did since.
+    """
+    (broker,) = gap.need.subject
+    ends: Sequence[TraceLine[End]] = story.events(
+        events.BrokerRegistered,
+        events.BrokerStopped,
+        events.BrokerStopping,
+        events.SessionExpired,
+        events.LogDirFailed,
+        events.MetadataLogLost,
+        events.ReplicasAssigned,
+    )
+    found: TraceLine[End] | None = None
+    for each in reversed(ends):
+        if each.number >= line:
+            continue
+        if isinstance(each.event, events.BrokerRegistered):
+            if found is not None and each.event.broker == broker:
+                break
+        elif _end_link(story, each.event, broker) is not None and not story.is_told(each.number):
+            found = each
+    if found is not None:
+        told = _end_link(story, found.event, broker)
+        assert told is not None, "an end that has a link"
+        story.tell(found.number, told)
+
+
+def _end_link(story: Story, event: End, leader: int) -> Link | None:
+    """Return how a broker came to its end as a leader, None of an event that is not about that."""
+    match event:
+        case events.MetadataLogLost(node=node, is_kept=False):
+            return links.metadata_log_lost(event.at_us, node, former=leader)
+        case events.ReplicasAssigned(replicas=replicas) if leader not in replicas[:1]:
+            return links.replicas_assigned(event.at_us, None, replicas=replicas, former=leader)
+        case events.BrokerStopped(broker=broker) if broker == leader:
+            return _stop_link(story, event)
+        case events.BrokerStopping(broker=broker) if broker == leader:
+            return links.stopping(event.at_us, broker)
+        case events.LogDirFailed(broker=broker) if broker == leader and story.partition in event.partitions:
+            return links.dir_failed(event.at_us, broker, log_dir=event.log_dir)
+        case events.SessionExpired(broker=broker) if broker == leader and ends_registration(
+            broker, event.ephemerals
+        ):
+            is_fenced = events.REGISTRATION in event.ephemerals
+            return links.session_expired(event.at_us, broker, is_fenced=is_fenced)
+        case _:
+            return None
+
+
+def _stop_link(story: Story, event: events.BrokerStopped) -> Link:
+    """Return that a broker stopped: by itself where it had refused to truncate, else from outside."""
+    known: Sequence[TraceLine[events.TruncationRefused | events.BrokerStarted]] = story.events(
+        events.TruncationRefused, events.BrokerStarted
+    )
+    before = [each for _, each in known if each.broker == event.broker and each.at_us <= event.at_us]
+    if before and isinstance(before[-1], events.TruncationRefused):
+        return links.halted(event.at_us, event.broker)
+    return links.stopped(event.at_us, event.broker, cause=event.cause)
+
+
+@source(facts.AHEAD)
+def _tell_refused_truncation(story: Story, line: float, gap: Gap) -> None:
+    known = story.last(events.TruncationRefused, before=line, broker=gap.need.subject[0])
+    if known is not None:
+        event = known.event
+        refused = links.truncation_refused(
+            event.at_us, event.broker, leader=event.leader, leo=event.leo, end_offset=event.end_offset
+        )
+        story.tell(known.number, refused)
+
+
+@source(facts.DOWN)
+def _tell_stop(story: Story, line: float, gap: Gap) -> None:
+    """Tell how a broker had stopped that came back."""
+    known = story.last(events.BrokerStopped, before=line, broker=gap.need.subject[0])
+    if known is not None:
+        story.tell(known.number, _stop_link(story, known.event))
+
+
+@source(facts.DAMAGED)
+def _tell_damage(story: Story, line: float, gap: Gap) -> None:
+    known = story.last(events.BatchDamaged, before=line, broker=gap.need.subject[0])
+    if known is not None:
+        number, event = known
+        stood = [copy for copy in story.copies_at(event.offset) if copy.damaged == number]
+        value = stood[0].value if stood else f"the batch at {event.offset}"
+        story.tell(number, links.damaged(event.at_us, event.broker, value=value, offset=event.offset))
+
+
+@source(facts.CUT_OFF)
+def _tell_cut(story: Story, line: float, gap: Gap) -> None:
+    """Tell what kept a broker from the control plane: a stop, a pause, or a fault of the network.
+
+    A session can expire shortly after that is over. Only where nothing was about the broker itself, it was the control plane.
+    """
+    (broker,) = gap.need.subject
+    cuts: Sequence[TraceLine[Cut]] = story.index.events(
+        events.BrokerStopped, events.BrokerPaused, events.FaultStruck, events.MessageRuleApplied
+    )
+    before = [each for each in reversed(cuts) if each.number < line and not _brings_back(story, each.number)]
+    until_us = gap.link.at_us or 0
+    own = [(each, _end_of(story, each)) for each in before if _cuts_off(each.event, broker)]
+    at_once = [each for each, _ in own if each.event.at_us >= until_us - _AT_ONCE_US]
+    in_force = [each for each, end in own if end is not None and end.number >= line]
+    recent = [
+        each for each, end in own if end is not None and until_us - _SESSION_US <= end.event.at_us <= until_us
+    ]
+    # What has no end in the trace happened in an instant, or lasts.
+    endless = [each for each, end in own if end is None]
+    of_control = [each for each in before if _cuts_all(each.event)]
+    for number, event in [*at_once, *in_force, *recent, *endless, *of_control][:1]:
+        _tell_cut_by(story, number, event, broker)
+
+
+_AT_ONCE_US: Final = 10 * US_PER_MS
+"""How soon the control plane gives a broker up whose session a fault has ended."""
+_SESSION_US: Final = 30 * US_PER_SECOND
+"""How long after its cause a session may still expire."""
+
+
+def _cuts_off(event: Cut, broker: int) -> bool:
+    """Return whether an event can keep a broker from the control plane, and is about that broker."""
+    if isinstance(event, events.FaultStruck):
+        others = any(value != broker and 0 <= value < FIRST_ZOOKEEPER_ID for value in _nodes(event))
+        return not _is_message_fault(event) and names(event, broker) and (not others or _names_control(event))
+    if isinstance(event, events.MessageRuleApplied):
+        ends = (event.sender, event.receiver)
+        return process_name(broker) in ends and any(each.startswith(_CONTROL) for each in ends)
+    return event.broker == broker
+
+
+def _cuts_all(event: Cut) -> bool:
+    """Return whether an event is about the control plane, and about no broker."""
+    return (
+        isinstance(event, events.FaultStruck)
+        and not _is_message_fault(event)
+        and _names_control(event)
+        and not any(0 <= value < FIRST_ZOOKEEPER_ID for value in _nodes(event))
+    )
+
+
+def _nodes(fault: events.FaultStruck) -> Iterator[int]:
+    """Yield the numbers in the details of a fault, which are those of brokers and controllers where it strikes such."""
+    for _, value in fault.details:
+        yield from (
+            each for each in (value if isinstance(value, list | tuple) else (value,)) if type(each) is int
+        )
+
+
+def _end_of(story: Story, cut: TraceLine[Cut]) -> TraceLine[Back] | None:
+    """Return the event with which it was over what kept a broker away, None if the trace has none."""
+    ends: Sequence[TraceLine[Back]]
+    ends = story.index.events(events.FaultEnded, events.BrokerStarted, events.BrokerResumed)
+    return next((end for end in ends if end.number > cut.number and _ends(end.event, cut.event)), None)
+
+
+def _ends(end: Back, cut: Cut) -> bool:
+    if isinstance(end, events.FaultEnded):
+        return isinstance(cut, events.FaultStruck) and cut.strike == end.strike
+    return isinstance(cut, events.BrokerStopped | events.BrokerPaused) and cut.broker == end.broker
+
+
+def _brings_back(story: Story, number: int) -> bool:
+    """Return whether a fault is one that starts a broker, or lets it go on."""
+    after = story.evidence.trace[number : number + 1]
+    return any(event[1] in (events.BrokerStarted.name, events.BrokerResumed.name) for event in after)
+
+
+def _tell_cut_by(story: Story, number: int, event: Cut, broker: int) -> None:
+    match event:
+        case events.FaultStruck():
+            tell_fault(story, number, event, struck=(broker,))
+        case events.MessageRuleApplied():
+            _tell_message(story, number, event, struck=(broker,))
+        case events.BrokerPaused():
+            story.tell(number, links.paused(event.at_us, broker))
+        case events.BrokerStopped():
+            story.tell(number, _stop_link(story, event))
+
+
+def _is_message_fault(event: events.FaultStruck) -> bool:
+    """Return whether it is a rule for messages, which tells each message that it meets."""
+    return any(name == "api" for name, _ in event.details) or event.fault == _RELEASE
+
+
+def _names_control(event: events.FaultStruck) -> bool:
+    values = [value for _, value in event.details]
+    flat = [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
+    return any(isinstance(value, str) and value.startswith(_CONTROL) for value in flat) or any(
+        node >= FIRST_ZOOKEEPER_ID for node in _nodes(event)
+    )
+
+
+def tell_fault(story: Story, number: int, event: events.FaultStruck, **operands: Any) -> None:
+    """Tell that a fault struck."""
+    details = tuple((name, value) for name, value in event.details if value is not None)
+    story.tell(number, links.fault_struck(event.at_us, None, fault=event.fault, details=details, **operands))
+
+
+def _tell_message(
+    story: Story, number: int, event: events.MessageRuleApplied, struck: tuple[int, ...] = ()
+) -> None:
+    """Tell what a fault did to a message, and which brokers that kept from the control plane."""
+    held = links.request_held(
+        event.at_us,
+        None,
+        fault=event.rule,
+        action=event.action,
+        api=event.api,
+        kind=event.kind,
+        sender=event.sender,
+        receiver=event.receiver,
+        struck=struck,
+    )
+    story.tell(number, held)
+
+
+@source(facts.ISR)
+def _tell_isr(story: Story, line: float, gap: Gap) -> None:
+    """Tell the changes of an ISR after which it has the members that a link needs."""
+    changes: Sequence[TraceLine[IsrEvent]] = story.events(
+        events.IsrWritten, events.IsrReduced, events.LeaderElected
+    )
+    # Back to the last change that its leader asked for: a controller takes out what it gave up since.
+    begin = story.last_told(facts.ISR, line)
+    for number, event in reversed(changes):
+        if number >= line or number <= begin:
+            continue
+        if isinstance(event, events.LeaderElected):
+            if event.leader >= 0:
+                break
+        elif isinstance(event, events.IsrReduced):
+            gone = _left(story, number, event)
+            if gone:
+                reduced = links.isr_reduced(event.at_us, event.controller, isr=event.isr, gone=gone)
+                story.tell(number, reduced)
+        else:
+            tell_written(story, number, event)
+            break
+
+
+def tell_written(story: Story, number: int, written: events.IsrWritten) -> None:
+    """Tell that an ISR of its leader's making was written: a smaller one, or one for which the leader had asked."""
+    if _left(story, number, written):
+        before = written_isr(story, number) or ()
+        shrunk = links.isr_shrank(written.at_us, written.broker, before=before, isr=written.isr)
+        story.tell(number, shrunk)
+        return
+    asked = tell_change_asked(story, number, written)
+    change = links.isr_written(written.at_us, written.broker, isr=written.isr, was_asked=asked)
+    story.tell(number, change)
+
+
+def tell_refused_isr(story: Story, number: int, refused: events.IsrRefused) -> None:
+    """Tell that a leader was refused an ISR, and which one had been written by then."""
+    for written in reversed(story.events(events.IsrWritten)):
+        if written.number < number:
+            tell_written(story, *written)
+            break
+    refusal = links.isr_refused(
+        refused.at_us, refused.broker, isr=refused.isr, written=written_isr(story, number)
+    )
+    story.tell(number, refusal)
+
+
+def _left(story: Story, number: int, change: events.IsrWritten | events.IsrReduced) -> tuple[int, ...]:
+    """Return who left an ISR with a change."""
+    return tuple(sorted(set(written_isr(story, number) or ()) - set(change.isr)))
+
+
+def tell_change_asked(story: Story, number: int, written: events.IsrWritten) -> bool:
+    """Tell that a leader had asked for an ISR with another member, and return whether it had."""
+    asked = story.last(events.IsrPending, before=number, broker=written.broker)
+    if asked is None or set(asked.event.isr) != set(written.isr):
+        return False
+    story.tell(asked.number, links.isr_asked(asked.event.at_us, written.broker, isr=asked.event.isr))
+    return True
+
+
+@source(facts.SENT_AGAIN)
+def _tell_retry(story: Story, line: float, gap: Gap) -> None:
+    """Tell when a record was sent again."""
+    (value,) = gap.need.subject
+    for number, again in reversed(story.events(events.SentAgain)):
+        if number < line and value in again.values and not story.is_told(number):
+            retry = links.retried(
+                again.at_us, again.client, value=value, leader=again.leader, attempt=again.attempt
+            )
+            story.tell(number, retry)
+            return
+
+
+@source(facts.TURNED_AWAY)
+def _tell_failure(story: Story, line: float, gap: Gap) -> None:
+    """Tell why a record had to be sent again."""
+    value = gap.link.operand("value")
+    for number, failure in reversed(story.events(events.SendFailed)):
+        if number < line and value in failure.values:
+            tell_failure(story, number, failure, value)
+            return
+
+
+def tell_failure(story: Story, number: int, failure: events.SendFailed, value: Value) -> None:
+    """Tell that a request failed: for want of an answer, or that it was refused."""
+    leader, error = failure.leader, failure.error
+    if error == NO_ANSWER:
+        story.tell(number, links.no_answer(failure.at_us, failure.client, leader=leader, error=error))
+        return
+    isr = story.isr_at(leader, number) if error in _ISR_TOO_SMALL else None
+    story.tell(number, links.refused(failure.at_us, leader, value=value, error=error, isr=isr or ()))
+
+
+@source(facts.DISTURBED)
+def _tell_disturbance(story: Story, line: float, gap: Gap) -> None:
+    """Tell what kept a request or its answer from arriving: at a message, at the broker, on the way, or a quota."""
+    client, leader = str(gap.link.actor), gap.link.operand("leader")
+    causes: Sequence[TraceLine[Disturbance]] = story.index.events(
+        events.MessageRuleApplied,
+        events.BrokerStopped,
+        events.BrokerPaused,
+        events.ClientThrottled,
+        events.FaultStruck,
+    )
+    for number, event in reversed(causes):
+        if number < line and _tell_disturbed(story, number, event, client, leader):
+            return
+
+
+def _tell_disturbed(story: Story, number: int, event: Disturbance, client: str, leader: int) -> bool:
+    """Tell what lies between a client and a leader, if an event is about that."""
+    match event:
+        case events.MessageRuleApplied(api="Produce") if {event.sender, event.receiver} == {
+            client,
+            process_name(leader),
+        }:
+            tell_lost_message(story, number, event, leader)
+        case events.BrokerStopped(broker=broker) if broker == leader:
+            story.tell(number, _stop_link(story, event))
+        case events.BrokerPaused(broker=broker) if broker == leader:
+            story.tell(number, links.paused(event.at_us, broker))
+        case events.ClientThrottled(broker=broker) if broker == leader and event.client == client:
+            throttled = links.throttled(event.at_us, broker, client=client, wait_us=event.throttle_us)
+            story.tell(number, throttled)
+        case events.FaultStruck() if not _is_message_fault(event) and (
+            names(event, leader) or names(event, client)
+        ):
+            tell_fault(story, number, event)
+        case _:
+            return False
+    return True
+
+
+def tell_lost_message(story: Story, number: int, event: events.MessageRuleApplied, leader: int) -> None:
+    """Tell what a fault did to a Produce request or its answer."""
+    kind = links.ack_lost if event.kind == "response" else links.request_lost
+    story.tell(number, kind(event.at_us, leader, fault=event.rule, action=event.action, leader=leader))
+
+
+def tell_held_news(story: Story, leader: int, line: int) -> None:
+    """Tell the last messages from the control plane to a leader that a fault met before a line."""
+    process = process_name(leader)
+    held = [
+        (number, event)
+        for number, event in story.index.events(events.MessageRuleApplied)
+        if number < line and event.receiver == process and event.sender.startswith(_CONTROL)
+    ]
+    for number, event in held[-_NEWS_TOLD:]:
+        _tell_message(story, number, event)
+
+
+_NEWS_TOLD: Final = 2
+"""How many messages that a leader did not get in time are told: of the ISR that is in question, and of the one before."""
+
+
+def fault_end(story: Story, strike: int) -> float:
+    """Return the line at which a fault ended; one that does not last ends when it strikes."""
+    over = (number for number, end in story.index.events(events.FaultEnded) if end.strike == strike)
+    return next(over, 0)
+
+
+def tell_held(story: Story, api: str, process: str, begin: float, end: float) -> None:
+    """Tell the messages of a kind from or to a process that a fault met between two lines."""
+    for number, event in story.index.events(events.MessageRuleApplied):
+        if begin < number < end + AFTER and event.api == api and process in (event.sender, event.receiver):
+            _tell_message(story, number, event)

@@ -1,0 +1,141 @@
+"""The law of chains (`harrow.checks.link`): each link after the first is a fault, or follows from an earlier one.
+
+The law is checked for every finding of the library, and what chains claim is compared with the logs of that moment. The mutants,
+and more seeds of the swarms, are in `make soak`.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from harrow.campaigns.record.phrases import because
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.evidence import Evidence
+from harrow.checks.finding import VIOLATED, Finding
+from harrow.checks.link import Link, strikes, unmet
+from harrow.checks.replay.cluster_state import ClusterState
+from tests.library_swarm import library_swarm
+from tests.scenarios.library_plans import library_plans
+from tests.scenarios.test_mutants import BY_LIBRARY, run_mutant
+
+PLANS = library_plans()
+SWARMS = sorted(plan.campaign for plan in PLANS.values() if plan.swarm is not None)
+ALL = -1
+
+
+@cache
+def run_of(name: str) -> RunResult:
+    return run_plan(PLANS[name], 0)
+
+
+def findings(result: RunResult) -> Iterator[Finding]:
+    for judged in result.verdict.rules.values():
+        yield from judged.findings
+
+
+def assert_lawful(result: RunResult) -> None:
+    for finding in findings(result):
+        gaps = [(gap.link.kind.name, gap.need) for gap in unmet(finding.chain)]
+        assert not gaps, f"seed {result.seed}: {gaps} in {because(finding)}"
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_each_link_follows_from_an_earlier_one_or_is_a_fault(name: str) -> None:
+    assert_lawful(run_of(name))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_each_fault_of_a_chain_names_its_strike(name: str) -> None:
+    result = run_of(name)
+    for finding in findings(result):
+        for link in finding.chain:
+            if link.kind.is_fault:
+                assert link.strike is not None, because(finding)
+                assert link.at_us is not None
+                assert result.faults[link.strike - 1].at_us <= link.at_us
+        assert strikes(finding.chain) == tuple(sorted(set(strikes(finding.chain))))
+
+
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.swarm is None])
+def test_a_chain_claims_no_copy_that_a_log_did_not_have_at_that_moment(name: str) -> None:
+    result = run_of(name)
+    for finding in findings(result):
+        for link in finding.chain:
+            if link.kind.name == "acked" and link.operand("acks") == ALL:
+                claimed = dict.fromkeys(link.operand("having"), True)
+                claimed |= dict.fromkeys(link.operand("missing"), False)
+                assert claimed.items() <= copies(result.evidence, finding, link).items(), because(finding)
+
+
+def copies(evidence: Evidence, finding: Finding, ack: Link) -> dict[int, bool]:
+    """Return which brokers had a record right before it was acknowledged."""
+    state = ClusterState({})
+    for number, event in enumerate(evidence.trace, 1):
+        if event[:2] == (ack.at_us, "acknowledged") and str(ack.operand("value")) in event[-1]:
+            break
+        state.advance(event, number)
+    else:
+        raise AssertionError(ack)
+    partition = state.partition(finding.partition)
+    offset, value = ack.operand("offset"), str(ack.operand("value"))
+    having = {}
+    for broker in evidence.partitions[finding.partition].replicas:
+        replica = partition.replica(broker)
+        deleted = any(
+            gone.entry.offset == offset and gone.cause in ("retention", "compaction")
+            for gone in replica.removed
+        )
+        stands = any(entry.offset == offset and entry.value == value for entry in replica.log)
+        having[broker] = stands or deleted
+    return having
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("paused-leader[base]", "session-expired"),
+        ("paused-leader[base]", "paused"),
+        ("acks-1-leader-crash[base]", "stopped"),
+        ("forgotten-isr-change[base]", "isr-asked"),
+        ("delayed-end-txn[base]", "transaction-end-asked"),
+        ("consume-transform-produce[at-most-once]", "application-died"),
+        ("zombie-application[without-group-metadata]", "rebalanced"),
+        ("bit-rot[base]", "damaged"),
+        ("ack-lost[base]", "ack-lost"),
+        ("ack-lost[base]", "retried"),
+    ],
+)
+def test_a_chain_without_a_link_that_decides_breaks_the_law(name: str, kind: str) -> None:
+    chains = [finding.chain for finding in findings(run_of(name))]
+    told = [chain for chain in chains if any(link.kind.name == kind for link in chain[:-1])]
+    assert told, "nothing to leave out"
+    assert any(
+        list(unmet([link for link in chain if link.kind.name != kind], of_first=True)) for chain in told
+    )
+
+
+@pytest.mark.soak(size=1, test=0, soak=len(BY_LIBRARY))
+def test_each_link_of_a_mutants_findings_follows_from_an_earlier_one(numbers: range) -> None:
+    for name in list(BY_LIBRARY)[numbers.start : numbers.stop]:
+        assert_lawful(run_mutant(PLANS[BY_LIBRARY[name][0]], name))
+
+
+@pytest.mark.soak(size=2, test=1, soak=100)
+def test_each_link_of_a_swarms_findings_follows_from_an_earlier_one(numbers: range) -> None:
+    for name in SWARMS:
+        for seed in numbers:
+            assert_lawful(run_plan(library_swarm(name), seed))
+
+
+def test_broken_promises_of_the_library_have_chains() -> None:
+    violated = [
+        finding
+        for name in PLANS
+        for judged in run_of(name).verdict.rules.values()
+        for finding in judged.findings
+        if judged.status == VIOLATED and finding.permitted_by is None
+    ]
+    assert len(violated) > 20
+    assert all(finding.chain for finding in violated)
