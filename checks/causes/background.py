@@ -71,10 +71,18 @@ def _leader_of(event: Leadership) -> int:
 
 @source(facts.LEADER)
 def _tell_election(story: Story, line: float, gap: Gap) -> None:
-    """Tell the election after which a broker leads."""
+    """Tell the election after which a broker leads; where the trace has none, that it began to."""
     known = story.last(events.LeaderElected, before=line, leader=gap.need.value)
     if known is not None:
         tell_election(story, known)
+        return
+    led = story.last(events.BecameLeader, before=line, broker=gap.need.value)
+    if led is not None:
+        number, event = led
+        began = links.became_leader(
+            event.at_us, event.broker, leader_epoch=event.leader_epoch, offset=event.start_offset
+        )
+        story.tell(number, began)
 
 
 def tell_election(

@@ -326,7 +326,7 @@ def chosen(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
     return f"elected {'no leader' if leader < 0 else f'broker {leader}'} (epoch {leader_epoch})"
 
 
-@link("became-leader", events.BecameLeader, is_turn=True)
+@link("became-leader", events.BecameLeader, is_turn=True, makes=(LEADER.of(then=ACTOR),))
 def became_leader(*, leader_epoch: events.Epoch, offset: events.Offset) -> str:
     return f"became leader in epoch {leader_epoch}"
 

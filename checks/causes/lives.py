@@ -275,12 +275,15 @@ def _tell_unfenced_fetch(
     return True
 
 
-def newer_election(story: Story, copy: LogEntry) -> TraceLine[events.LeaderElected] | None:
-    """Return the election that had deposed a leader before it appended a record, None if none had."""
+def newer_election(
+    story: Story, copy: LogEntry, before: int | None = None
+) -> TraceLine[events.LeaderElected] | None:
+    """Return the election that had deposed a leader before it appended a record, or *before* a line; None if none had."""
+    end = copy.number if before is None else before
     newer = [
         line
         for line in story.elections
-        if line.number < copy.number
+        if line.number < end
         and line.event.leader_epoch > copy.leader_epoch
         and line.event.leader != _NO_LEADER
     ]

@@ -52,7 +52,7 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
         story.tell(max(story.start(at_us), stored), heard)
         return
     isr = story.isr_at(ack.broker, ack.number)
-    is_deposed = any(copy.broker == ack.broker and newer_election(story, copy) for copy in group)
+    is_deposed = any(copy.broker == ack.broker and newer_election(story, copy, ack.number) for copy in group)
     has_shrunk = isr is not None and len(isr) < 2 <= len(story.settings.replicas)
     operands: dict[str, Any] = {
         "value": send.value,
