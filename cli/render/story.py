@@ -57,7 +57,7 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
         style=DIM,
     )
     for anomaly in anomalies(result):
-        yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN)
+        yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN, everything=True)
     yield from _release_line(run)
     yield from _misses(run)
     for part in service_lines(result.service):
@@ -83,9 +83,13 @@ def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Ite
         yield indented(f"and {rest} more of {anomaly.rule} (report.md has all)", style=DIM)
 
 
-def story_of(finding: Finding) -> Iterator[RenderableType]:
-    """Yield what led to a finding, a line for each event, and what would have prevented it."""
-    yield indented(chain_table(finding.chain), INDENT + 2)
+def story_of(finding: Finding, *, everything: bool = False) -> Iterator[RenderableType]:
+    """Yield what led to a finding, a line for each event, and what would have prevented it.
+
+    Of a long chain events are left out that turned nothing, unless *everything* is wanted.
+    """
+    chain = finding.chain if everything else shortened(finding.chain)
+    yield indented(chain_table(chain), INDENT + 2)
     if ways := list(preventions(finding)):
         prevention = terms(style=DIM, gap=1)
         for number, text in enumerate(ways):

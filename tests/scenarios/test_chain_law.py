@@ -84,7 +84,8 @@ def copies(evidence: Evidence, finding: Finding, ack: Link) -> dict[int, bool]:
     for broker in evidence.partitions[finding.partition].replicas:
         replica = partition.replica(broker)
         deleted = any(
-            gone.entry.offset == offset and gone.cause in ("retention", "compaction")
+            (gone.entry.offset, gone.entry.value) == (offset, value)
+            and gone.cause in ("retention", "compaction")
             for gone in replica.removed
         )
         stands = any(entry.offset == offset and entry.value == value for entry in replica.log)
