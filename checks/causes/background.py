@@ -357,6 +357,9 @@ def _tell_isr(story: Story, line: float, gap: Gap) -> None:
         if isinstance(event, events.LeaderElected):
             if event.leader >= 0:
                 break
+            if _left(story, number, event):
+                alone = links.left_leaderless(event.at_us, event.controller, isr=event.isr)
+                story.tell(number, alone)
         elif isinstance(event, events.IsrReduced):
             gone = _left(story, number, event)
             if gone:
@@ -391,7 +394,7 @@ def tell_refused_isr(story: Story, number: int, refused: events.IsrRefused) -> N
     story.tell(number, refusal)
 
 
-def _left(story: Story, number: int, change: events.IsrWritten | events.IsrReduced) -> tuple[int, ...]:
+def _left(story: Story, number: int, change: IsrEvent) -> tuple[int, ...]:
     """Return who left an ISR with a change."""
     return tuple(sorted(set(written_isr(story, number) or ()) - set(change.isr)))
 

@@ -397,6 +397,14 @@ def isr_reduced(*, isr: events.Brokers, gone: events.Brokers) -> str:
     return f"took {brokers(gone)} out of the ISR, leaving {isr_text(isr)}"
 
 
+@link(
+    "left-leaderless", events.LeaderElected, role="as controller", is_turn=True, makes=(ISR.of(then="isr"),)
+)
+def left_leaderless(*, isr: events.Brokers) -> str:
+    """A controller found nobody to lead, and took out of the ISR who had led."""
+    return f"found no leader, and left the ISR {isr_text(isr)}"
+
+
 @link("unfenced-fetch", events.FollowerFetched)
 def unfenced_fetch(
     *,
