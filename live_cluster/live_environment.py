@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from harrow.campaigns.run.clients.client import Client
 from harrow.campaigns.run.clients.clients import Clients
-from harrow.campaigns.run.targets.spared_power import can_spare
+from harrow.campaigns.run.targets.spared_power import HELD_BACK_MAX_US, copies_of
+from harrow.campaigns.run.targets.target import CommittedCopies
 from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.events import (
     KILLED,
@@ -64,9 +65,9 @@ class LiveEnvironment:
         self._hangs = hangs
         self._stopping: set[int] = set()
         self._hanging: set[int] = set()
-        # Those that run, as far as the trace knows, and those that are to be started as soon as they can.
+        # Those that run, as far as the trace knows, and those that are to be started as soon as they can: since when.
         self._running: set[int] = set()
-        self._to_start: list[int] = []
+        self._to_start: dict[int, int] = {}
         self.client_names = clients.names
         self._clients = clients
         self.controller = observer.controller
@@ -87,8 +88,8 @@ class LiveEnvironment:
             if not self._nodes[broker].is_running:
                 self._has_stopped(broker, SHUT_DOWN if broker in self._stopping else KILLED)
         for broker in list(self._to_start):
-            if broker not in self._running and not self._is_kept(broker):
-                self._to_start.remove(broker)
+            if broker not in self._running and not self._is_kept(broker) and not self._is_held_back(broker):
+                del self._to_start[broker]
                 self._start(broker)
 
     def truncation_refused(self, broker: int, refusal: RefusalLine) -> None:
@@ -123,7 +124,7 @@ class LiveEnvironment:
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         assert torn_after is None, "what `started_reach` lacks is skipped"
         if broker in self._to_start:
-            self._to_start.remove(broker)
+            del self._to_start[broker]
             return
         if broker in self._cluster.control.controllers:
             self._crash_controller(broker, power_loss=power_loss)
@@ -194,18 +195,32 @@ class LiveEnvironment:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def may_lose_power(self, broker: int) -> bool:
-        return not self._survivable or all(
-            self._can_spare(
-                partition, max(own.min_insync_replicas for own in settings.on_broker.values()), broker
-            )
-            for partition, settings in self._settings.items()
-            if broker in settings.replicas
+        return all(
+            copies.can_spare(broker)
+            for partition, copies in self.committed_copies().items()
+            if broker in self._settings[partition].replicas
         )
 
-    def _can_spare(self, partition: str, enough: int, broker: int) -> bool:
+    def committed_copies(self) -> dict[str, CommittedCopies]:
+        """Return which brokers can lead each partition with all that is committed; nothing where the run need not be survivable."""
+        settings = self._settings.items() if self._survivable else ()
+        return {partition: self._copies_of(partition, known) for partition, known in settings}
+
+    def _copies_of(self, partition: str, settings: PartitionSettings) -> CommittedCopies:
         logs = self._cluster.logs
-        return can_spare(
-            self._observer, partition, broker, lambda replica: logs[replica].leo(partition), enough
+        return copies_of(
+            self._observer,
+            partition,
+            end_of_log=lambda replica: logs[replica].leo(partition),
+            # What a broker that is down has taken for committed is not known.
+            high_watermark_before=lambda _: 0,
+            enough=max(own.min_insync_replicas for own in settings.on_broker.values()),
+        )
+
+    def _is_held_back(self, broker: int) -> bool:
+        """Return whether a broker that is down could lead some partition without a committed record that others have."""
+        return self._now_us() < self._to_start[broker] + HELD_BACK_MAX_US and any(
+            broker in copies.hollow and copies.whole for copies in self.committed_copies().values()
         )
 
     def stop_broker(self, broker: int) -> None:
@@ -218,8 +233,7 @@ class LiveEnvironment:
         self._trace.emit(BrokerStopping, broker)
 
     def start_broker(self, broker: int) -> None:
-        if broker not in self._to_start:
-            self._to_start.append(broker)
+        self._to_start.setdefault(broker, self._now_us())
         self.look()
 
     def pause_broker(self, broker: int) -> None:

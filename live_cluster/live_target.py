@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.partition_promises import partition_settings
-from harrow.campaigns.run.targets.target import CannotDoError, Patience
+from harrow.campaigns.run.targets.target import CannotDoError, CommittedCopies, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.events import ControllerResigned, Healed
 from harrow.cluster_model.release import HANGS, RELEASES
@@ -239,6 +239,9 @@ class LiveTarget:
 
         """
         raise CannotDoError(NO_THROTTLE)
+
+    def committed_copies(self) -> Mapping[str, CommittedCopies]:
+        return self.environment.committed_copies()
 
     def partition_names(self) -> Sequence[str]:
         return self._cluster.spec.partition_names()

@@ -85,6 +85,11 @@ class LogFile:
     aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
     """The transaction indexes of the segments (``TransactionIndex.java``), in the order of the markers."""
 
+    @property
+    def intact_end(self) -> int:
+        """The offset up to which a reader gets records: the end of the log, or the first batch with a wrong CRC."""
+        return min(self.damaged, default=self.log_end_offset)
+
     def append(self, batch: RecordBatch) -> None:
         """Write a batch (into the page cache), into a new segment if it is too large or too late for the active one.
 

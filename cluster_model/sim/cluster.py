@@ -516,13 +516,14 @@ class Cluster:
             self._revive(node)
             self._set_clock(node)
 
-    def heal(self) -> None:
-        """End every fault: links, rules, pauses; start what is down or hangs; drop what is planned."""
+    def heal(self, later: Collection[int] = ()) -> None:
+        """End every fault: links, rules, pauses; start what is down or hangs, some of it *later*; drop what is planned."""
         self.world.incarnation += 1
         self.trace.emit(events.Healed)
         self.network.restore_all()
         for node in self.nodes:
-            self._revive(node)
+            if node not in later:
+                self._revive(node)
             self._set_clock(node)
 
     def _revive(self, broker: int) -> None:

@@ -7,7 +7,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.campaigns.run.clients.clients import CLIENTS, ClientKind, Clients
 from harrow.campaigns.run.runner import Run
-from harrow.campaigns.run.targets.target import Patience
+from harrow.campaigns.run.targets.target import CommittedCopies, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import BrokerConfig, broker_config
@@ -92,6 +92,9 @@ class OneLog(Clock):
         pass
 
     # What can be seen
+
+    def committed_copies(self) -> dict[str, CommittedCopies]:
+        return {}
 
     def partition_names(self) -> tuple[str, ...]:
         return ("t-0",)

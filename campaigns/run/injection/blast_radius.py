@@ -39,6 +39,28 @@ def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool)
     return True
 
 
+def spares_copies(fault: Fault, target: Target) -> bool:
+    """Return whether a fault leaves a copy of each committed record in service from which a leader comes (``survivable``).
+
+    One that takes copies leaves as many as are enough. While a broker could be elected that has lost committed records, no fault takes
+    the last one out of service that has them: an election would find nobody else.
+    """
+    copies = target.committed_copies()
+    if not copies:
+        return True
+    rehearsal = _Rehearsal(target.environment, target.observer.quorum())
+    out_before, _ = rehearsal.out_of_service()
+    out = frozenset[int]().union(*(outage for outage, _ in _outages(fault, rehearsal)))
+    for partition in copies.values():
+        left = partition.whole - rehearsal.emptied - out
+        if partition.whole & rehearsal.emptied:
+            if len(left) < partition.enough:
+                return False
+        elif partition.hollow and not left and partition.whole - out_before:
+            return False
+    return True
+
+
 def _outages(fault: Fault, rehearsal: "_Rehearsal") -> Iterator[Outage]:
     """Yield who is out of service at each moment of a fault."""
     fault.inject(rehearsal)
@@ -118,6 +140,8 @@ class _Rehearsal:
         self._paused: dict[int, bool] = {}
         self._cut: set[Link] = set()
         self._expired: set[int] = set()
+        self.emptied: set[int] = set()
+        """The brokers that lose records: with their power or with their disks."""
         self.outages: list[Outage] = []
         self.broker_ids = environment.broker_ids
         self.client_names = environment.client_names
@@ -186,10 +210,12 @@ class _Rehearsal:
         return ()
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
+        if power_loss:
+            self.emptied.add(broker)
         self.stop_broker(broker)
 
     def lose_disk(self, broker: int) -> None:
-        """Do nothing: it is down already."""
+        self.emptied.add(broker)
 
     def log_dirs(self) -> int:
         return self._real.log_dirs()
@@ -219,7 +245,7 @@ class _Rehearsal:
         return self._real.has_batch(broker, partition, offset)
 
     def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
-        """Do nothing: its broker stays in service."""
+        self.emptied.add(broker)
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
         """Do nothing: it is down already."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.plan import BlastRadius
-from harrow.campaigns.run.injection.blast_radius import allows
+from harrow.campaigns.run.injection.blast_radius import allows, spares_copies
 from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.campaigns.run.run_result import InjectedFault
 from harrow.campaigns.run.targets.target import Target
@@ -161,6 +161,8 @@ class FaultInjector:
         if self._blast_radius is not None and not allows(
             self._blast_radius, found, self._target, is_alone=not self._in_steps
         ):
+            return False
+        if not spares_copies(found, self._target):
             return False
         concrete = self._with_durations(found)
         details = _details(concrete, fault)

@@ -1,21 +1,28 @@
 """What faults act on in the model."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
-from harrow.campaigns.run.targets.spared_power import can_spare
+from harrow.campaigns.run.targets.spared_power import HELD_BACK_MAX_US, copies_of
+from harrow.campaigns.run.targets.target import CommittedCopies
+from harrow.cluster_model.events import HighWatermarkSet
 from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.fault import process_name
 from harrow.faults.links.link_ends import ZOOKEEPER
+
+_LOOK_US: Final = 250 * US_PER_MS
 
 
 class ModelEnvironment:
     """The processes, links and sessions of a simulated cluster (`harrow.faults.fault.Environment`).
 
-    Where a run is ``survivable``, power losses leave enough copies of every committed record.
+    Where a run is ``survivable``, power losses leave enough copies of every committed record, and a leader comes from these: a broker
+    that has lost committed records stays down until it is out of the ISR, where an election would find it with an empty log (KIP-966).
     """
 
     def __init__(
@@ -30,7 +37,9 @@ class ModelEnvironment:
         self.client = clients.client
         self.crash_broker = cluster.crash_broker
         self.stop_broker = cluster.stop_broker
-        self.start_broker = cluster.start_broker
+        self._high_watermarks: dict[tuple[str, int], int] = {}
+        if survivable:
+            cluster.trace.subscribe(HighWatermarkSet, self._high_watermark_set)
         self.is_stopping = cluster.is_stopping
         self.pause_broker = cluster.pause_broker
         self.resume_broker = cluster.resume_broker
@@ -56,26 +65,48 @@ class ModelEnvironment:
         return tuple(found)
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether enough copies of every committed record stay that can lead when a broker loses its power.
-
-        Enough are ``min.insync.replicas``.
-        """
-        return not self._survivable or all(
-            self._can_spare(partition, broker)
-            for partition in self._cluster.partition_names()
+        """Return whether enough copies of every committed record stay that can lead when a broker loses its power."""
+        return all(
+            copies.can_spare(broker)
+            for partition, copies in self.committed_copies().items()
             if broker in self._cluster.replicas_of(partition)
         )
 
-    def _can_spare(self, partition: str, broker: int) -> bool:
-        cluster = self._cluster
-        topic, replicas = partition.rpartition("-")[0], cluster.replicas_of(partition)
-        enough = max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas)
-        return can_spare(
+    def committed_copies(self) -> dict[str, CommittedCopies]:
+        """Return which brokers can lead each partition with all that is committed; nothing where the run need not be survivable."""
+        partitions = (*self._cluster.partition_names(), *self._cluster.internal_partitions())
+        return {name: self._copies_of(name) for name in partitions} if self._survivable else {}
+
+    def _copies_of(self, partition: str) -> CommittedCopies:
+        cluster, topic = self._cluster, partition.rpartition("-")[0]
+        replicas = cluster.replicas_of(partition)
+        return copies_of(
             self._observer,
             partition,
-            broker,
-            lambda replica: cluster.disks[replica].log_file(partition).log_end_offset,
-            enough,
+            end_of_log=lambda replica: cluster.disks[replica].log_file(partition).intact_end,
+            high_watermark_before=lambda replica: self._high_watermarks.get((partition, replica), 0),
+            enough=max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas),
+        )
+
+    def _high_watermark_set(self, at_us: int, broker: int, partition: str, hw: int) -> None:
+        self._high_watermarks[partition, broker] = hw
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker that is down; one that would be elected without what it has lost, once it is out of the ISR."""
+        self._start_by((broker, self._cluster.simulator.now_us + HELD_BACK_MAX_US))
+
+    def _start_by(self, held: tuple[int, int]) -> None:
+        broker, until_us = held
+        cluster = self._cluster
+        if self.is_held_back(broker) and cluster.simulator.now_us < until_us:
+            cluster.at(cluster.simulator.now_us + _LOOK_US, self._start_by, held)
+        else:
+            cluster.start_broker(broker)
+
+    def is_held_back(self, broker: int) -> bool:
+        """Return whether a broker that is down could lead some partition without a committed record that others have."""
+        return not self.is_running(broker) and any(
+            broker in copies.hollow and copies.whole for copies in self.committed_copies().values()
         )
 
     def has_logs(self, broker: int) -> bool:

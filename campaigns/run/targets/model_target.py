@@ -37,6 +37,7 @@ class ModelTarget:
         self.environment = ModelEnvironment(
             self.cluster, self.clients, self.observer, survivable=plan.survivable
         )
+        self.committed_copies = self.environment.committed_copies
         self.start = self.cluster.start
         self.advance = self.cluster.simulator.run_until
         self.step = self.cluster.simulator.step
@@ -53,7 +54,10 @@ class ModelTarget:
         self.broker_config = self.cluster.broker_config
 
     def heal(self) -> None:
-        self.cluster.heal()
+        held_back = [broker for broker in self.cluster.processes if self.environment.is_held_back(broker)]
+        self.cluster.heal(later=held_back)
+        for broker in held_back:
+            self.environment.start_broker(broker)
         self.clients.resume()
         self.clients.set_clocks()
 

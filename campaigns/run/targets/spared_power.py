@@ -1,21 +1,34 @@
-"""Whether a broker can lose its power without the last copies of a committed record."""
+"""Which brokers can lead a partition with everything that is committed, and which ones without it."""
 
 from collections.abc import Callable
+from typing import Final
 
-from harrow.campaigns.run.targets.target import RunObserver
+from harrow.campaigns.run.targets.target import CommittedCopies, RunObserver
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+
+HELD_BACK_MAX_US: Final = 60 * US_PER_SECOND
+"""How long a broker that has lost records stays down at most until it is out of the ISR: there may be nobody to take it out."""
 
 
-def can_spare(
-    observer: RunObserver, partition: str, broker: int, end_of_log: Callable[[int], int], enough: int
-) -> bool:
-    """Return whether, without a broker's copy, *enough* replicas that can lead have every committed record of a partition.
+def copies_of(
+    observer: RunObserver,
+    partition: str,
+    *,
+    end_of_log: Callable[[int], int],
+    high_watermark_before: Callable[[int], int],
+    enough: int,
+) -> CommittedCopies:
+    """Return what the brokers have that can be elected for a partition.
 
-    Only members of the ISR are elected, or of the ELR where it is empty. Committed is what any running replica takes for committed; where none runs that is
-    unknown, so nothing is risked. *end_of_log* tells the LEO of a replica, also of one whose broker is down.
+    Committed is what any replica took for committed, whether its broker still runs or not: a leader that has died may have been the only
+    one to know. *end_of_log* tells up to where a replica's log is intact, *high_watermark_before* the last high watermark of a process
+    that has ended.
     """
-    running = [observer.replica(partition, replica) for replica in observer.replicas_of(partition)]
-    committed = max((replica.hw for replica in running if replica is not None), default=None)
-    if committed is None:
-        return False
-    electable = observer.electable(partition)
-    return sum(end_of_log(replica) >= committed for replica in electable if replica != broker) >= enough
+    replicas = observer.replicas_of(partition)
+    views = {replica: observer.replica(partition, replica) for replica in replicas}
+    committed = max(
+        high_watermark_before(replica) if view is None else view.hw for replica, view in views.items()
+    )
+    electable = frozenset(observer.electable(partition))
+    whole = frozenset(replica for replica in electable if end_of_log(replica) >= committed)
+    return CommittedCopies(whole, electable - whole, enough)

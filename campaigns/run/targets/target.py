@@ -64,6 +64,22 @@ class RunObserver(Observer, Protocol):
         """From *position* of the trace on counts what the next step waits for."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedCopies:
+    """The brokers that can be elected for a partition: the ``whole`` ones have every committed record, the ``hollow`` ones do not.
+
+    Only members of the ISR are elected, or of the ELR where it is empty. ``enough`` copies are ``min.insync.replicas``.
+    """
+
+    whole: frozenset[int]
+    hollow: frozenset[int]
+    enough: int
+
+    def can_spare(self, broker: int) -> bool:
+        """Return whether enough whole copies stay without a broker's."""
+        return len(self.whole - {broker}) >= self.enough
+
+
 class Target(Protocol):
     """A cluster that a plan is run on. Times are microseconds since it was ready.
 
@@ -137,6 +153,9 @@ class Target(Protocol):
 
     def partition_names(self) -> Sequence[str]:
         """Return the partitions that there are now."""
+
+    def committed_copies(self) -> Mapping[str, CommittedCopies]:
+        """Return who can lead each partition with all that is committed; nothing where the run need not be survivable."""
 
     def heal(self) -> None:
         """End every fault, start what is down, and call back no more."""

@@ -31,3 +31,37 @@ def test_the_only_member_of_the_isr_is_not_spared_for_a_copy_that_cannot_lead(su
     assert state is not None
     assert state[2] == (0,)
     assert target.environment.may_lose_power(0) is not survivable
+
+
+@pytest.mark.parametrize("survivable", [True, False])
+def test_a_broker_that_has_lost_committed_records_comes_back_once_it_is_out_of_the_isr(
+    survivable: bool,
+) -> None:
+    (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
+    target = ModelTarget(replace(plan, survivable=survivable), Choices.from_seed(0), frozenset())
+    target.start()
+    target.clients.start()
+    target.advance(5_000_000)
+    target.environment.crash_broker(1, power_loss=True)
+    assert target.environment.is_held_back(1) is survivable
+    target.environment.start_broker(1)
+    assert target.environment.is_running(1) is not survivable
+    target.advance(20_000_000)
+    assert target.environment.is_running(1)
+    assert not target.environment.is_held_back(1)
+
+
+def test_healing_starts_a_broker_that_has_lost_committed_records_once_it_is_out_of_the_isr() -> None:
+    (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
+    target = ModelTarget(plan, Choices.from_seed(0), frozenset())
+    target.start()
+    target.clients.start()
+    target.advance(5_000_000)
+    target.environment.crash_broker(1, power_loss=True)
+    target.heal()
+    assert not target.environment.is_running(1)
+    target.advance(25_000_000)
+    assert target.environment.is_running(1)
+    view = target.observer.replica("t-0", 1)
+    assert view is not None
+    assert view.leo > 0
