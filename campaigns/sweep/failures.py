@@ -42,23 +42,35 @@ def write_failures(
     With *shrink_s*, seconds for each of them, the shortest run is shrunk first; *on_shrink* hears
     how many runs that has taken so far.
     """
-    taken: set[str] = set()
-    for group in groups:
-        name = f"{group.campaign}.yaml" if group.signature in taken else "campaign.yaml"
-        taken.add(group.signature)
+    for group, path in _files(folder, groups):
         text = None
         if shrink_s is not None and group.rule not in _CANNOT_BE_SHRUNK:
             text = _shrunk(definition, group, shrink_s, on_shrink)
-        path = folder / FAILURES / group.signature / name
         path.parent.mkdir(parents=True, exist_ok=True)
         shrunk = text is not None
         if text is None and _is_shrunk(path):
-            # What was found with more time is not thrown away by printing the report again.
+            # A shorter schedule that took longer to find is kept.
             yield WrittenFailure(group=group, path=path, shrunk=True)
             continue
         with whole_file(path) as stream:
             stream.write(_as_it_was(definition, group) if text is None else text)
         yield WrittenFailure(group=group, path=path, shrunk=shrunk)
+
+
+def known_failures(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[WrittenFailure]:
+    """Yield the files of kinds of failure that were written before; nothing is run."""
+    for group, path in _files(folder, groups):
+        if path.is_file():
+            yield WrittenFailure(group=group, path=path, shrunk=_is_shrunk(path))
+
+
+def _files(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[tuple[FailureGroup, Path]]:
+    """Yield where the file of each kind of failure is: campaigns may have the same kind."""
+    taken: set[str] = set()
+    for group in groups:
+        name = f"{group.campaign}.yaml" if group.signature in taken else "campaign.yaml"
+        taken.add(group.signature)
+        yield group, folder / FAILURES / group.signature / name
 
 
 def _is_shrunk(path: Path) -> bool:
@@ -76,7 +88,8 @@ def _as_it_was(definition: Definition, group: FailureGroup) -> str:
     notes: list[str] = []
     if group.rule not in _CANNOT_BE_SHRUNK:
         result = run_plan(cell.plan, example.seed)
-        notes = next((prevention_comments(result, signature) for signature in signatures(result)), [])
+        same = [signature for signature in signatures(result) if signature.rule == group.rule]
+        notes = prevention_comments(result, same[0]) if same else []
     return campaign_copy(campaign, cell.plan, example.seed, overrides_of(source, cell), notes)
 
 

@@ -281,7 +281,7 @@ class _SweepSession:
     # The report
 
     def _report(self, definition: Definition, path: Path, interrupts: Interrupts) -> int:
-        from harrow.campaigns.sweep.failures import WrittenFailure, write_failures
+        from harrow.campaigns.sweep.failures import WrittenFailure, known_failures, write_failures
         from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_state
         from harrow.campaigns.sweep.sweep_report import SweepReport, exit_outcome, report_of
 
@@ -302,7 +302,9 @@ class _SweepSession:
         written: list[WrittenFailure] = []
         try:
             written.extend(
-                write_failures(
+                known_failures(path, report.failures)
+                if request.report is not None and not request.shrink
+                else write_failures(
                     path,
                     definition,
                     report.failures,

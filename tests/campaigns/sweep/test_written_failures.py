@@ -10,9 +10,9 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run import proof
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.sweep import row
+from harrow.campaigns.sweep import failures, row
 from harrow.campaigns.sweep.definition import define
-from harrow.campaigns.sweep.failures import write_failures
+from harrow.campaigns.sweep.failures import known_failures, write_failures
 from harrow.campaigns.sweep.sweep_report import Example, FailureGroup
 
 
@@ -35,8 +35,8 @@ def test_a_file_says_what_was_tried_and_held(tmp_path: Path) -> None:
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     (written,) = write_failures(tmp_path, sweep, [group(sweep.cells[0].name)])
     text = written.path.read_text(encoding="utf-8")
-    assert "# What would have prevented it:\n# KIP-101, from 0.11 on: " in text
-    assert " (tried: held)\n" in text
+    assert "# What would have prevented it:\n# --set behaviours.follower_truncation=leader_epoch " in text
+    assert " (tried: held): KIP-101" in " ".join(text.replace("\n#", " ").split())
     assert [plan.digest() for plan in load_campaign(written.path).plans][:1] == [campaign.plans[0].digest()]
 
 
@@ -53,3 +53,20 @@ def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(module, "run_plan", counted)
     assert row.run_row(sweep.cells[0], 0)["verdict"] == "violated"
     assert runs == [0]
+
+
+def test_files_that_were_written_are_found_without_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = load_campaign(resolve("loss-by-hw-truncation")[0])
+    sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
+    failed = group(sweep.cells[0].name)
+    assert not list(known_failures(tmp_path, [failed]))
+    written = list(write_failures(tmp_path, sweep, [failed]))
+
+    def never(plan: Plan, seed: int) -> RunResult:
+        raise AssertionError((plan, seed))
+
+    for module in (failures, proof):
+        monkeypatch.setattr(module, "run_plan", never)
+    assert list(known_failures(tmp_path, [failed])) == written
