@@ -655,6 +655,16 @@ class Behaviours:
         before=(("4.4", False),),
         is_repair=False,
     )
+    static_member_rejoins_full_group: bool = _switch(
+        "With KIP-848 a static member that has left for a while may come back to a group that has group.consumer.max.size members: it takes a "
+        "place that counts already. Before, it was refused (GROUP_MAX_SIZE_REACHED), and its consumer failed.",
+        "KAFKA-20601, GroupMetadataManager.throwIfConsumerGroupIsFull",
+        of=GROUPS,
+        is_met=False,
+        meaning="a static member may come back to a full group (KAFKA-20601)",
+        before=(("4.4", False),),
+        is_repair=False,
+    )
     former_instance_released: bool = _switch(
         "With KIP-848 a member that takes another group.instance.id gives up its former one. Before, nobody could join under the former "
         "one: it was refused with UNRELEASED_INSTANCE_ID, and with UNKNOWN_MEMBER_ID once the member was gone.",

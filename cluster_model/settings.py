@@ -312,6 +312,8 @@ _CATALOGUE: Final = (
             "The least that group.consumer.heartbeat.interval.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.max.heartbeat.interval.ms", BROKER, "ms", _always(15_000),
             "The most that group.consumer.heartbeat.interval.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+    Setting("group.consumer.max.size", BROKER, "int", _always(INT_MAX),
+            "How many members a group with group.protocol=consumer may have.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.assignors", BROKER, "choice", _always("uniform,range"),
             "The assignors of group.protocol=consumer that a coordinator has; the first one where no member asks for another.",
             choices=("uniform,range", "range,uniform", *SERVER_ASSIGNORS), since="4.0"),
@@ -648,6 +650,7 @@ class BrokerConfig:
     group_initial_rebalance_delay_us: int = _setting("group.initial.rebalance.delay.ms")
     consumer_group_session_timeout_us: int = _setting("group.consumer.session.timeout.ms")
     consumer_group_heartbeat_interval_us: int = _setting("group.consumer.heartbeat.interval.ms")
+    consumer_group_max_size: int = _setting("group.consumer.max.size")
     consumer_group_assignors: tuple[str, ...]
     consumer_group_assignment_interval_us: int
     transaction_topic_partitions: int = _setting("transaction.state.log.num.partitions")

@@ -52,8 +52,9 @@ COORDINATOR_SETTINGS: Final[dict[str, Value]] = {
 CONSUMER_GROUP_SETTINGS: Final[dict[str, Value]] = {
     "group.consumer.assignors": "range,uniform",
     "group.consumer.assignment.interval.ms": 0,
+    "group.consumer.max.size": 3,
 }
-"""Of groups whose coordinator assigns (KIP-848): it does so at once, in an order that follows from the members' names."""
+"""Of groups whose coordinator assigns (KIP-848): it does so at once, in an order that follows from the members' names, and they may be full."""
 _ONE_AFTER_THE_OTHER: Final[dict[str, Value]] = {
     "num.network.threads": 1,
     "num.io.threads": 1,

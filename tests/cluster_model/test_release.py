@@ -73,6 +73,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "cleaner_retains_batch_at_hw": {"0.10.2": False, "4.4": True},  # KAFKA-20452, 4.4
     "assignor_change_assigns": {"0.10.2": False, "4.4": True},  # KAFKA-20434, 4.4
     "emptied_group_assigns_at_once": {"0.10.2": False, "4.4": True},  # KAFKA-20442, 4.4
+    "static_member_rejoins_full_group": {"0.10.2": False, "4.4": True},  # KAFKA-20601, 4.4
     "former_instance_released": {"0.10.2": False, "4.4": True},  # 4.4
     "transactional_commit_errors_named": {"0.10.2": False, "4.4": True},  # KIP-1319, 4.4
     "fetch_answers_match_epoch": {"0.10.2": False, "3.9": True},  # KAFKA-18991, 3.9.1, 4.0.1

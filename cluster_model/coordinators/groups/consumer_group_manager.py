@@ -140,6 +140,9 @@ class ConsumerGroupManager:
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(group, consumers, request, answer)
             return
+        if self._is_full(consumers, request):
+            answer(ConsumerGroupHeartbeatResponse(errors.GROUP_MAX_SIZE_REACHED))
+            return
         known = consumers.members.get(request.member)
         error, member, records = self._member_of(group, consumers, request)
         if error != errors.NONE or member is None:
@@ -208,6 +211,16 @@ class ConsumerGroupManager:
         return errors.NONE if request.epoch == member.current.epoch else errors.STALE_MEMBER_EPOCH
 
     # Members
+
+    def _is_full(self, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> bool:
+        """Return whether a group has no place for the sender of a heartbeat (``throwIfConsumerGroupIsFull``)."""
+        if (
+            len(consumers.members) < self._config.consumer_group_max_size
+            or request.member in consumers.members
+        ):
+            return False
+        has_place = request.instance in consumers.static_members
+        return not (has_place and self._behaviours.static_member_rejoins_full_group)
 
     def _member_of(
         self, group: Group, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest

@@ -108,6 +108,7 @@ CONSUMER_GROUPS = {
         "UNRELEASED_INSTANCE_ID",
         "UNSUPPORTED_ASSIGNOR",
         "GROUP_ID_NOT_FOUND",
+        "GROUP_MAX_SIZE_REACHED",
     },
     "OffsetCommit": {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"},
     "OffsetFetch": {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"},
@@ -174,6 +175,7 @@ def test_sequences_come_to_every_answer_that_they_are_about(
     [
         ("groups", "assignor_change_assigns"),
         ("groups", "former_instance_released"),
+        ("groups", "static_member_rejoins_full_group"),
         ("transactions", "transactional_commit_errors_named"),
     ],
 )

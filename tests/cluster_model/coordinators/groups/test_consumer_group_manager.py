@@ -357,6 +357,18 @@ def test_a_static_member_that_has_not_left_keeps_others_with_its_instance_id_out
     assert app.beat("again", instance="one").assignment == BOTH
 
 
+@pytest.mark.parametrize(("release", "error"), [("4.3", errors.GROUP_MAX_SIZE_REACHED), ("4.4", errors.NONE)])
+def test_since_4_4_a_static_member_may_come_back_to_a_group_that_is_full(release: str, error: str) -> None:
+    """KAFKA-20601."""
+    app = Members(release, group_consumer_max_size=2)
+    app.beat("a", instance="one")
+    app.beat("b")
+    assert app.beat("c").error == errors.GROUP_MAX_SIZE_REACHED
+    app.beat("a", LEAVE_STATIC_EPOCH, instance="one")
+    assert app.beat("again", instance="two").error == errors.GROUP_MAX_SIZE_REACHED
+    assert app.beat("again", instance="one").error == error
+
+
 def test_a_static_member_that_does_not_come_back_is_no_member_after_its_session() -> None:
     app = Members()
     app.beat("a", instance="one")
