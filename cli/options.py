@@ -49,6 +49,8 @@ Kind = Literal[
     "behaviours",
     "mutants",
     "settings",
+    "terms",
+    "tickets",
 ]
 """The catalogues of `harrow list`."""
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from docs.event_tables import event_table
 from docs.fault_tables import fault_tables, target_table
+from docs.glossary_tables import term_table, ticket_table
 from docs.library_tables import library_table
 from docs.promise_tables import anomaly_table, promise_table
 from docs.schema_tables import key_tables
@@ -57,6 +58,8 @@ TABLES = {
     "mutants": mutant_table,
     "promises": promise_table,
     "sources": source_table,
+    "terms": term_table,
+    "tickets": ticket_table,
 }
 _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
+from harrow.campaigns.language.former_names import former_name_hint
 from harrow.campaigns.language.open_choices import without_choice
 from harrow.campaigns.language.schema import file_section
 from harrow.campaigns.language.spelling import quoted, suggestion
@@ -90,9 +91,8 @@ def parse_override(option: str) -> Override:
         raise OverrideError(mark, "an option holds for all variants; name the key without `variants`")
     if parts[0] not in fields:
         names = fields | set(setting_names())
-        raise OverrideError(
-            mark, f"neither a setting nor a key of a campaign: {quoted(key)}{suggestion(key, names)}"
-        )
+        hint = former_name_hint(key) or suggestion(key, names)
+        raise OverrideError(mark, f"neither a setting nor a key of a campaign: {quoted(key)}{hint}")
     return Override(parts, value, mark)
 
 

@@ -1,5 +1,6 @@
 """`harrow explain`: all that harrow knows by a name."""
 
+from harrow.campaigns.language.former_names import former_name_hint
 from harrow.campaigns.language.spelling import suggestion
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, show
@@ -14,7 +15,8 @@ def session(request: ExplainRequest) -> int:
     found = explain(request.name)
     if not found:
         hint = (
-            suggestion(request.name, all_names())
+            former_name_hint(request.name)
+            or suggestion(request.name, all_names())
             or "; `harrow list faults` shows the faults, `harrow list --help` says what else there is"
         )
         raise Refusal(f"there is no `{request.name}`{hint}")

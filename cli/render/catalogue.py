@@ -6,8 +6,10 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import count, pairwise
 from typing import Any, Final
 
+from harrow.campaigns.language.glossary import TERMS, term_of
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
+from harrow.campaigns.language.tickets import campaigns_about, tickets
 from harrow.campaigns.language.units import value_text
 from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.campaigns.run.probes.probes import PROBES
@@ -28,6 +30,7 @@ from harrow.cluster_model.release import (
     history_of,
     switch_docs,
 )
+from harrow.cluster_model.repairs import REPAIRS
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
@@ -49,6 +52,8 @@ _LIMITS: Final = {settings.INT_MAX: "2^31 - 1", settings.LONG_MAX: "2^63 - 1"}
 _FIRST_RELEASE: Final = "0.10.2"
 _FAULT: Final = "fault"
 _BEHAVIOUR: Final = "behaviour"
+_TICKET: Final = "ticket"
+_TERM: Final = "term"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
 """What brokers have internal topics for."""
 _IN_A_CAMPAIGN: Final = "in a campaign"
@@ -106,8 +111,17 @@ def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
 def explain(name: str) -> list[CatalogueEntry]:
     """Return everything of this name, of `LATEST_RELEASE` what it stands for; upper and lower case do not matter."""
     wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
-    found = with_targets([entry for entry in _in_memory() if entry.name.lower() == wanted])
-    found = [_with_advised_run(entry) if entry.kind == _BEHAVIOUR else entry for entry in found]
+    term = term_of(name)
+    found = with_targets(
+        [
+            entry
+            for entry in _in_memory()
+            if entry.name.lower() == wanted or (term is not None and entry.name == term.name)
+        ]
+    )
+    more = {_BEHAVIOUR: _with_advised_run, _TICKET: _with_campaigns}
+    found = [more[entry.kind](entry) if entry.kind in more else entry for entry in found]
+    found.sort(key=lambda entry: entry.kind != _TERM)
     return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
 
 
@@ -349,7 +363,7 @@ def _behaviours() -> Iterator[CatalogueEntry]:
             name,
             switch["doc"],
             parts,
-            {"values": _history((first, value_text(value)) for first, value in history_of(name))},
+            {"values": _changes_of(name)},
         )
 
 
@@ -451,6 +465,52 @@ def _history(by_release: Iterable[tuple[str, str]]) -> str:
     return ", ".join(changes)
 
 
+# The words of Kafka and of harrow, and Kafka's tickets
+
+
+def _terms() -> Iterator[CatalogueEntry]:
+    for term in TERMS.values():
+        facts = {"also": ", ".join(term.also), "see": ", ".join(term.see)}
+        parts: dict[str, Terms] = {"facts": {what: names for what, names in facts.items() if names}}
+        yield _entry(_TERM, term.name, term.doc, parts if parts["facts"] else {})
+
+
+def _tickets() -> Iterator[CatalogueEntry]:
+    for ticket in tickets().values():
+        parts: dict[str, Terms] = {
+            "repairs": {
+                name: f"since {REPAIRS[name].since}: {REPAIRS[name].text}" for name in ticket.repairs
+            },
+            "behaviours": {name: _changes_of(name) for name in ticket.switches},
+            "mutants": {name: MUTANTS[name].doc for name in ticket.mutants},
+            "invariants": {name: INVARIANTS[name].definition for name in ticket.invariants},
+            "settings": {
+                setting.name: setting.doc
+                for setting in settings.SETTINGS.values()
+                if setting.name in ticket.settings
+            },
+            "releases": {name: RELEASES[name].doc for name in ticket.releases},
+        }
+        yield _entry(
+            _TICKET, ticket.name, ticket.summary, {what: part for what, part in parts.items() if part}
+        )
+
+
+def _changes_of(switch: str) -> str:
+    return _history((first, value_text(value)) for first, value in history_of(switch))
+
+
+def _with_campaigns(entry: CatalogueEntry) -> CatalogueEntry:
+    """Return a ticket with the campaigns that are about it; it takes reading their files."""
+    switches = entry.parts.get("behaviours", {})
+    names = campaigns_about(entry.name, switches)
+    campaigns: dict[str, Terms] = {"campaigns": {"about it": ", ".join(names)}} if names else {}
+    runs = [run.command() for run in map(advised_run, switches) if run is not None]
+    if names:
+        runs = [f"harrow run {names[0]}", *runs]
+    return replace(entry, parts={**entry.parts, **campaigns, **({"try": {"run": runs[0]}} if runs else {})})
+
+
 _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {
     "faults": _faults,
     "actions": _actions,
@@ -463,4 +523,6 @@ _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {
     "behaviours": _behaviours,
     "mutants": _mutants,
     "settings": _settings,
+    "terms": _terms,
+    "tickets": _tickets,
 }

@@ -163,3 +163,18 @@ def test_new_where_nothing_can_be_written(harrow: Harrow, name: str) -> None:
     ended = harrow("new", name)
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["explain", "run"])
+def test_a_former_name_of_a_setting_is_answered_with_the_present_one(
+    harrow: Harrow, folder: Path, command: str
+) -> None:
+    former = "request.required.acks"
+    arguments = (former,) if command == "explain" else ("acks-0", "--set", f"{former}=1")
+    ended = harrow(command, *arguments)
+    assert ended.returncode == 2
+    assert "today it is `acks`" in ended.stderr
+    file = folder / "former.yaml"
+    file.write_text("name: former\nsettings: {request.required.acks: 1}\n", encoding="utf-8")
+    assert "former.yaml:2:12" in (told := harrow("validate", "former.yaml").stdout)
+    assert "today it is `acks`" in told

@@ -7,6 +7,7 @@ from typing import Any
 
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.catalogue_sections import action_section
+from harrow.campaigns.language.former_names import former_name_hint
 from harrow.campaigns.language.readers.shape import mistake_of, validated
 from harrow.campaigns.language.schema import body_section, file_section
 from harrow.campaigns.language.section import Section, nearest_section
@@ -153,7 +154,7 @@ class Draft:
             return f"`{key}` belongs to the campaign, not to a variant"
         if "do" in names and action_section().has_key(key):
             return f"{message}; `{key}` stands under `do`"
-        home = _home(key, at_top=section is body) or _mutant(key, section)
+        home = former_name_hint(key) or _home(key, at_top=section is body) or _mutant(key, section)
         hint = home or self.report.suggestion(key, names)
         if not hint and section.catalogue is not None:
             hint = f"; `harrow list {section.catalogue}` names all"

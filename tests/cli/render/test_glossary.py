@@ -1,0 +1,52 @@
+"""Words, tickets and former names: each leads to something."""
+
+import pytest
+
+from harrow.campaigns.language.former_names import CAMPAIGN_KEYS, FORMER_NAMES
+from harrow.campaigns.language.glossary import TERMS, term_of
+from harrow.campaigns.language.tickets import tickets
+from harrow.cli.render.catalogue import all_names, explain
+from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.settings import scopes_of
+
+
+def test_what_a_term_refers_to_can_be_explained() -> None:
+    known = {name.lower() for name in all_names()}
+    assert {name for term in TERMS.values() for name in term.see if name.lower() not in known} == set()
+
+
+def test_no_word_stands_for_two_terms() -> None:
+    words = [word.lower() for term in TERMS.values() for word in (term.name, *term.also)]
+    assert len(words) == len(set(words))
+    assert all(term_of(word) is not None for word in words)
+
+
+@pytest.mark.parametrize("word", ["HW", "high-watermark", "leo", "ISR", "purgatory", "probe", "remote LEO"])
+def test_a_word_is_explained_before_whatever_else_has_its_name(word: str) -> None:
+    assert explain(word)[0].kind == "term"
+
+
+def test_a_ticket_lists_what_declares_it_and_the_campaigns_about_it() -> None:
+    (entry,) = explain("kip-101")
+    assert "KIP-101" in entry.parts["repairs"]
+    assert "follower_truncation" in entry.parts["behaviours"]
+    assert "hw-truncation" in entry.parts["mutants"]
+    assert "loss-by-hw-truncation" in entry.parts["campaigns"]["about it"]
+    (entry,) = explain("KAFKA-10706")
+    assert entry.parts["try"] == {"run": "harrow run epoch-without-records"}
+
+
+def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> None:
+    named = {repair.name for repair in REPAIRS.values()}
+    sources = [switch["source"] for switch in switch_docs().values()]
+    sources += [mutant.source for mutant in MUTANTS.values()]
+    words = (word.strip("(),;") for source in sources for word in source.split())
+    named |= {word for word in words if word.startswith(("KIP-", "KAFKA-"))}
+    assert named <= tickets().keys()
+
+
+def test_a_former_name_of_a_setting_leads_to_one_that_there_is() -> None:
+    assert {name for name in FORMER_NAMES.values() if not scopes_of(name)} == set()
+    assert {name for name in (*FORMER_NAMES, *CAMPAIGN_KEYS) if scopes_of(name)} == set()
