@@ -40,10 +40,10 @@ _COMMIT_DIGITS: Final = 8
 """As many in each clone: git itself takes more the more objects a clone has."""
 
 _DECIDING: Final = (
-    *("cluster_model/**/*.py", "faults/**/*.py", "checks/**/*.py", "campaigns/run/**/*.py"),
-    *(f"campaigns/language/{name}.py" for name in ("literals", "plan", "spelling", "units")),
+    *("cluster_model/**/*.py", "faults/**/*.py", "checks/**/*.py"),
+    *("campaigns/language/**/*.py", "campaigns/run/**/*.py"),
 )
-"""All that is loaded to run a plan and judge the run."""
+"""All that reads a plan, runs it and judges the run."""
 
 _DIGITS_SHOWN: Final = 8
 

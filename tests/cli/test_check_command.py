@@ -213,7 +213,7 @@ def test_what_run_wrote_can_be_checked(harrow: Harrow) -> None:
     ended = harrow("check", "results/latest", "--set", "acks=0")
     assert ended.returncode == 0
     assert harrow("run", "calm.yaml").returncode == 0
-    assert "held: 16 of 16 rules held" in harrow("check", "results/latest").stdout
+    assert re.search(r"(?m)^held: (\d+) of \1 rules held$", harrow("check", "results/latest").stdout)
 
 
 def test_output_goes_to_a_file(harrow: Harrow, history: Callable[[str], str], folder: Path) -> None:
