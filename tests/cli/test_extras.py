@@ -26,8 +26,14 @@ class Hiding:
         return None if name.partition(".")[0] in HIDDEN else self._finder.find_spec(name, path, target)
 
 sys.meta_path[:] = map(Hiding, sys.meta_path)
+"""
+COMMAND = """
 from harrow.cli.__main__ import main
 main()
+"""
+PYTEST = """
+import pytest
+sys.exit(pytest.main(["-q", "-p", "harrow.pytest_harrow.plugin", *sys.argv[1:]]))
 """
 ALL = tuple(module for modules in EXTRAS.values() for module in modules)
 
@@ -42,12 +48,15 @@ script:
 HISTORY = '{"process": 0, "type": "invoke", "f": "send", "value": [["send", "t-0", "m0"]]}\n'
 
 
-def without(*arguments: str, folder: Path, hidden: tuple[str, ...] = ALL) -> tuple[int, str]:
+def without(
+    *arguments: str, folder: Path, hidden: tuple[str, ...] = ALL, program: str = COMMAND
+) -> tuple[int, str]:
     """Run the command where none of the *hidden* modules can be imported; return its exit code and messages."""
+    variables = {"HARROW_CACHE": str(folder / "cache"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT, ",".join(hidden), *arguments],
+        [sys.executable, "-c", f"{WITHOUT}{program}", ",".join(hidden), *arguments],
         cwd=folder,
-        env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "HARROW_CACHE": str(folder / "cache")},
+        env={**plain_environment(), **variables, "PYTHONPATH": PYTHONPATH},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -129,6 +138,11 @@ def test_every_other_command_works_without_any_extra(folder: Path) -> None:
         assert code in {0, 1, 3} or "nothing to shrink" in said, (command, said)
         assert "internal error" not in said
         assert "is not installed" not in said
+
+
+def test_the_pytest_plugin_works_without_any_extra(folder: Path) -> None:
+    assert without("calm.yaml", folder=folder, program=PYTEST) == (0, "")
+    assert (folder / "calm.yaml").exists()
 
 
 def test_every_command_is_tried_without_extras() -> None:
