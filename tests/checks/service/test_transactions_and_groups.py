@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harrow.checks.evidence import ConsumerSettings
 from harrow.checks.index import Index
 from harrow.checks.service.levels import ServiceLevels, service_levels
 from harrow.cluster_model.history import OK, TXN
@@ -130,3 +131,83 @@ def test_who_has_given_a_partition_up_is_not_behind_in_it() -> None:
     for offset in range(1, 6):
         acked(run, producer, 1 + offset, offset)
     assert levels_of(run).consumers["reader"].lag == 0
+
+
+def member(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", group: str = "g") -> int:
+    """A member of a group that subscribes to topic t; with no group a consumer that reads all of it."""
+    process = run.history.new_process(name)
+    run.consumers[process] = ConsumerSettings(
+        name=name, read_committed=False, group=group, offset_reset=reset, topics=("t",)
+    )
+    if group:
+        run.history.assigned(process, owned, run.tick())
+    return process
+
+
+@pytest.mark.parametrize("owned", [("t-0",), ()])
+def test_a_partition_that_is_to_be_read_and_never_was_is_unread_and_behind(owned: tuple[str, ...]) -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    member(run, "c", *owned)
+    for offset in range(3):
+        acked(run, producer, 1 + offset, offset)
+    acked(run, producer, 5, 0, "u-0")
+    run.at(30)
+    run.history.polled(run.history.new_process("reader"), {}, run.now_us, run.now_us)
+    found = service_levels(Index(run.evidence()), frozenset({"reader"}), explained=False)
+    assert found.unread is not None
+    assert (found.unread.partition, found.unread.start_us, found.unread.end_us) == (
+        "t-0",
+        1_000_000,
+        30_000_000,
+    )
+    assert (found.consumers["c"].lag, found.consumers["c"].lag_max) == (3, 3)
+
+
+def test_a_partition_that_another_member_has_is_that_ones_matter() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    member(run, "idle")
+    member(run, "busy", "t-0")
+    acked(run, producer, 1, 0)
+    found = levels_of(run).consumers
+    assert (found["idle"].lag, found["busy"].lag) == (0, 1)
+
+
+def test_a_member_goes_on_from_where_its_group_has_committed() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    first = member(run, "first", "t-0")
+    for offset in range(5):
+        acked(run, producer, 1 + offset, offset)
+    run.history.committed(first, [("t-0", 3)], run.tick(), OK)
+    run.history.assigned(first, (), run.tick())
+    member(run, "second", "t-0")
+    assert levels_of(run).consumers["second"].lag == 2
+
+
+def test_a_consumer_that_begins_at_the_end_is_behind_from_there_on() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    member(run, "c", "t-0", reset="latest")
+    for offset in range(5):
+        acked(run, producer, 1 + offset, offset)
+    assert levels_of(run).consumers["c"].lag == 0
+    run.at(4.5)
+    run.event("offset_reset", client="c", partition="t-0", position=-1, offset=4, policy="latest")
+    found = levels_of(run)
+    assert found.consumers["c"].lag == 1
+    assert found.unread is not None
+    assert (found.unread.start_us, found.unread.end_us) == (1_000_000, 4_600_000)
+
+
+def test_a_consumer_without_a_group_is_behind_in_all_that_it_is_to_read() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    member(run, "c", group="")
+    acked(run, producer, 1, 0)
+    acked(run, producer, 2, 0, "u-0")
+    found = levels_of(run)
+    assert found.consumers["c"].lag == 1
+    assert found.unread is not None
+    assert found.unread.partition == "t-0"

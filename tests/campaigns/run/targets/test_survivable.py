@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
 
@@ -65,3 +66,33 @@ def test_healing_starts_a_broker_that_has_lost_committed_records_once_it_is_out_
     view = target.observer.replica("t-0", 1)
     assert view is not None
     assert view.leo > 0
+
+
+FAULTS = """
+settings: {acks: all, min.insync.replicas: 1}
+cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+workload: {duration: 10s, producers: [{rate: 10/s, stop: 4s}]}
+survivable: %s
+faults:
+  - {at: 5s, do: {broker_crash: {broker: 1, kind: power_loss}}}
+  - {at: 5100ms, do: {broker_crash: {broker: 0}}}
+  - {at: 5200ms, do: {broker_crash: {broker: 2}}}
+"""
+
+
+@pytest.mark.parametrize(("survivable", "struck"), [("true", [1, 0]), ("false", [1, 0, 2])])
+def test_while_an_emptied_broker_is_in_the_isr_the_last_one_with_its_records_is_spared(
+    survivable: str, struck: list[int]
+) -> None:
+    (plan,) = load_text(FAULTS % survivable, "survivable.yaml").plans
+    assert [dict(fault.details)["broker"] for fault in run_plan(plan, 0).faults] == struck
+
+
+def test_a_copy_on_a_broker_that_is_out_of_service_does_not_count() -> None:
+    text = (
+        (FAULTS % "true")
+        .replace("broker: 1, kind: power_loss", "broker: 1")
+        .replace("{broker_crash: {broker: 0}}", "{broker_pause: {broker: 0, duration: 3s}}")
+    )
+    (plan,) = load_text(text.replace("broker: 2}", "broker: 2, kind: power_loss}"), "survivable.yaml").plans
+    assert [dict(fault.details)["broker"] for fault in run_plan(plan, 0).faults] == [1, 0]
