@@ -7,6 +7,7 @@ from typing import Any, Final
 from kafka.protocol.admin import DeleteTopicsRequest, DescribeConfigsRequest, DescribeQuorumRequest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from kafka.protocol.producer import TxnOffsetCommitRequest
 
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
@@ -19,6 +20,8 @@ _TOPIC: Final = 2
 _BROKER: Final = 4
 _TIMEOUT_MS: Final = 30_000
 _UNKNOWN_TOPIC: Final = 3
+_LATER_RELEASES: Final = ((TxnOffsetCommitRequest.API_KEY, 6, "4.4"),)
+"""Requests of releases that kafka-python cannot tell yet, oldest first: the API, its version, and the release that brought it."""
 
 
 class SurveyError(LiveError):
@@ -57,8 +60,7 @@ def survey(connection: BrokerConnection, release: KafkaRelease | None = None) ->
     api_keys = connection.ask(ApiVersionsRequest[0]()).api_keys
     spoken = {api.api_key: (api.min_version, api.max_version) for api in api_keys}
     if release is None:
-        numbers = infer_broker_version_from_api_versions(spoken)
-        release = KafkaRelease(".".join(map(str, numbers)))
+        release = release_that_speaks(spoken)
     version = connection.version_of(MetadataRequest, _METADATA)
     answer = connection.ask(MetadataRequest[version](topics=None, allow_auto_topic_creation=False))
     return Survey(
@@ -80,6 +82,15 @@ def survey(connection: BrokerConnection, release: KafkaRelease | None = None) ->
             if not topic.error_code and not topic.is_internal
         },
     )
+
+
+def release_that_speaks(spoken: Mapping[int, tuple[int, int]]) -> KafkaRelease:
+    """Return the newest release whose requests a broker speaks: of each API the lowest and the highest version."""
+    name = ".".join(map(str, infer_broker_version_from_api_versions(spoken)))
+    for api, version, later in _LATER_RELEASES:
+        if api in spoken and spoken[api][1] >= version:
+            name = later
+    return KafkaRelease(name)
 
 
 def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]:
