@@ -57,7 +57,7 @@ class Trial:
     ``struck`` are the faults that had struck in the run until the damage was done and struck in the trial too, ``missing``
     those that did not. ``is_finished`` says whether the script came to its end, ``verdict`` is that of the trial. ``outcome``
     is `TRIED_HELD`, `REFUTED` or `NOT_TRIED`, with the ``reason`` where the trial shows nothing. ``options`` are what to
-    type after ``--set`` to see the trial, empty where the campaign's choices would fall otherwise with them.
+    type to see the trial, each after ``--set``, or after ``--then`` where the seed had drawn what they are laid over (`is_drawn`).
     """
 
     outcome: str
@@ -67,6 +67,7 @@ class Trial:
     missing: tuple[str, ...] = ()
     is_finished: bool = True
     options: tuple[str, ...] = ()
+    is_drawn: bool = False
     digest: str = ""
 
 

@@ -191,6 +191,14 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A Kafka setting or a campaign field; may be repeated."),
 ]
+Then = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--then",
+        metavar="KEY=VALUE",
+        help="As --set, laid over what the seed has drawn: everything else stays as drawn; may be repeated.",
+    ),
+]
 Variants = Annotated[
     list[str] | None,
     variant("Only this variant (`base` for the campaign itself); may be repeated."),

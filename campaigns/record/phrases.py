@@ -86,7 +86,8 @@ def preventions(finding: Finding) -> Iterator[str]:
 
 def _tried(way: Prevention, trial: Trial) -> str:
     """Return a remedy as it is typed, where that shows the trial, and what it does."""
-    typed = " ".join(f"--set {shlex.quote(option)}" for option in trial.options)
+    name = "--then" if trial.is_drawn else "--set"
+    typed = " ".join(f"{name} {shlex.quote(option)}" for option in trial.options)
     if not typed:
         return f"{way.text} (tried: held)"
     return f"{typed} (tried: held){way.meaning and f': {way.meaning}'}"

@@ -234,13 +234,19 @@ def reproduce_command(
     variant: str | None,
     overrides: Sequence[str] = (),
     target: str | None = None,
+    then: Sequence[str] = (),
 ) -> str:
-    """Return the command that runs it again, as one types it; without a *target* on the model."""
+    """Return the command that runs it again, as one types it; without a *target* on the model.
+
+    *overrides* are laid over the campaign, *then* over what the seed has drawn of it.
+    """
     words = ["harrow", "run", argument, "--seed", str(seed)]
     if variant is not None:
         words += ["--variant", variant]
     for override in overrides:
         words += ["--set", override]
+    for override in then:
+        words += ["--then", override]
     if target is not None:
         words += ["--target", target]
     return shlex.join(words)

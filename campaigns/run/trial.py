@@ -170,8 +170,8 @@ class Trials:
             struck=tuple(fault.fault for key, fault in needed.items() if key in struck),
             missing=tuple(missing),
             is_finished=again.is_script_finished and again.given_up is None,
-            # What a seed draws falls otherwise where options decide some of it.
-            options=attempt.options if self._first.given is None else (),
+            options=attempt.options,
+            is_drawn=self._first.given is not None,
             digest=again.trace_digest,
         )
 

@@ -4,6 +4,7 @@ import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.written_plan import WrittenPlan
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
@@ -20,6 +22,7 @@ from harrow.campaigns.run.probes.required_probes import as_only_run
 from harrow.campaigns.run.release_difference import with_difference
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import RunStopped, run_plan
+from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
@@ -44,6 +47,9 @@ def session(request: RunRequest) -> int:
     """Run what was asked for, print it, and return the exit code."""
     if request.seed is not None and request.seeds is not None:
         raise typer.BadParameter("give --seed or --seeds, not both", param_hint="--seeds")
+    if request.then and (request.seeds is not None or request.target != MODEL or request.engine != "seeds"):
+        message = "changes what one seed has drawn for the model: give --seed, and no other target or engine"
+        raise typer.BadParameter(message, param_hint="--then")
     if not request.watch:
         _refuse({"--speed": request.speed}, "without --watch")
     if request.engine == "hypothesis":
@@ -75,6 +81,8 @@ def _refuse(options: Mapping[str, object], when: str) -> None:
 def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
     selections = select(request.campaigns, request.overrides, request.variants)
+    if request.then:
+        selections = [_laid_over(selection, request.seed or 0, request.then) for selection in selections]
     if not request.no_results:
         need_writable(request.results)
     if not request.quiet:
@@ -106,6 +114,12 @@ def _run_all(request: RunRequest) -> int:
     if tally.planned == 0:
         say(messages, "nothing to run")
     return tally.exit_code()
+
+
+def _laid_over(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
+    """Return a selection with options laid over what a seed draws of its plans."""
+    drawn = (draw_for_seed(plan, seed).plan for plan in selection.plans)
+    return replace(selection, plans=tuple(WrittenPlan(plan).changed_by(then, "--then") for plan in drawn))
 
 
 class _RunSession:
@@ -190,7 +204,8 @@ class _RunSession:
     def _run_one(self, selection: Selection, plan: Plan, seed: int) -> None:
         overrides = self._request.overrides or ()
         target = None if self._request.target == MODEL else self._request.target
-        reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, target)
+        then = self._request.then or ()
+        reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, target, then)
         self._progress.update(self._tally.finished, reproduce)
         try:
             result = next(self._results)

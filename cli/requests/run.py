@@ -23,6 +23,7 @@ class RunRequest(WrittenRequest):
     seeds: options.Seeds = None
     jobs: options.Jobs = None
     overrides: options.Overrides = None
+    then: options.Then = None
     variants: options.Variants = None
     results: Annotated[Path, options.folder("Where the files of each run go.")] = options.DEFAULT_RESULTS
     no_results: Annotated[bool, typer.Option("--no-results", help="Write no files of runs.")] = False

@@ -47,6 +47,7 @@ def trial(outcome: str) -> dict[str, Any]:
         "missing": [],
         "is_finished": True,
         "options": [],
+        "is_drawn": False,
         "digest": "",
     }
 

@@ -24,6 +24,7 @@ class Stage:
         watches_fetches: bool = False,
         kafka: str = "2.4",
         min_isr: int = 1,
+        step_limit_us: int | None = None,
     ) -> None:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(brokers)),
@@ -43,7 +44,7 @@ class Stage:
         self.cluster = self.target.cluster
         self.environment = self.target.environment
         self.injector = FaultInjector(self.target, spec, choices.schedule)
-        self.script = Script(steps, self.target, self.injector)
+        self.script = Script(steps, self.target, self.injector, step_limit_us)
         if watches_fetches:
             self.target.watch_fetches()
         self.target.start()
@@ -58,8 +59,9 @@ class Stage:
         simulator = self.cluster.simulator
         self.script.advance()
         while self.now_us < end_us:
-            due_us = self.script.due_us()
-            step_end_us = min(end_us, due_us) if due_us is not None and due_us > self.now_us else end_us
+            wakes_at_us = self.script.wakes_at_us()
+            is_to_come = wakes_at_us is not None and wakes_at_us > self.now_us
+            step_end_us = min(end_us, wakes_at_us) if wakes_at_us is not None and is_to_come else end_us
             if not simulator.step(step_end_us):
                 simulator.run_until(step_end_us)
             self.injector.check_triggers()

@@ -215,3 +215,35 @@ def test_preferred_leaders_can_be_elected() -> None:
     state = stage.cluster.partition_state("t-0")
     assert state is not None
     assert state.leader == 0
+
+
+def test_a_step_that_has_waited_long_enough_is_taken_without_its_condition() -> None:
+    never = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=7),))
+    stage = Stage(
+        step(send("a"), at_us=SECOND),
+        step(send("b"), when=never),
+        step(send("c"), after_us=2 * SECOND, when=never),
+        step(send("d"), when=condition()),
+        step_limit_us=5 * SECOND,
+    )
+    stage.run(30 * SECOND)
+    # The wait begins when the step's time has come.
+    assert sends(stage) == [
+        (SECOND, "a"),
+        (6 * SECOND, "b"),
+        (13 * SECOND, "c"),
+        (13 * SECOND, "d"),
+    ]
+    assert [(hurried.number, hurried.waited_us) for hurried in stage.script.hurried] == [
+        (2, 5 * SECOND),
+        (3, 5 * SECOND),
+    ]
+    assert "expected 7" in stage.script.hurried[0].missing
+
+
+def test_without_a_limit_a_step_waits_for_its_condition() -> None:
+    never = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=7),))
+    stage = Stage(step(send("a"), when=never))
+    stage.run(300 * SECOND)
+    assert not sends(stage)
+    assert not stage.script.hurried

@@ -1,0 +1,74 @@
+"""What a run names as having prevented a finding shows when it is typed after the same command."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+WORDS = ("--no-results", "--format", "json")
+
+
+def run_of(harrow: Harrow, *words: str) -> dict[str, Any]:
+    ended = harrow("run", *words, *WORDS)
+    (run,) = json.loads(ended.stdout)["runs"]
+    return dict(run)
+
+
+@pytest.mark.parametrize(
+    ("campaign", "variant", "option"),
+    [
+        ("acks-1-leader-crash", "base", "--set"),
+        ("zombie-application", "without-group-metadata", "--set"),
+        ("delayed-end-txn", "2.4", "--set"),
+        ("swarm", "base", "--then"),
+    ],
+)
+def test_a_remedy_that_is_typed_shows_its_trial(
+    harrow: Harrow, campaign: str, variant: str, option: str
+) -> None:
+    words = (campaign, "--variant", variant, "--seed", "0")
+    run = run_of(harrow, *words)
+    typed = 0
+    for rule, judged in run["rules"].items():
+        for finding in judged["findings"][:1]:
+            for text, way in zip(finding["prevented_by"], finding["preventions"], strict=True):
+                command = shlex.split(text.partition(" (tried: held)")[0])
+                options = [word for each in way["trial"]["options"] for word in (option, each)]
+                assert command == options
+                again = run_of(harrow, *words, *command)
+                assert again["trace_digest"] == way["trial"]["digest"]
+                assert again["verdict"] == way["trial"]["verdict"]
+                values = {
+                    member["value"] for each in again["rules"][rule]["findings"] for member in each["members"]
+                }
+                assert finding["value"] is None or finding["value"] not in values
+                typed += 1
+    assert typed
+
+
+def test_a_run_says_which_steps_did_not_wait_any_longer(harrow: Harrow) -> None:
+    words = (
+        "run",
+        "acks-1-leader-crash",
+        "--variant",
+        "base",
+        "--set",
+        "acks=all",
+        "--set",
+        "limits.step=36s",
+    )
+    ended = harrow(*words, "--no-results")
+    shown = " ".join(ended.stdout.split())
+    assert "yaml:52 went on after 36 s without its condition: event truncate (broker: 0" in shown
+
+
+def test_options_that_a_drawn_campaign_refuses_are_refused(harrow: Harrow) -> None:
+    ended = harrow("run", "swarm", "--variant", "base", "--seed", "0", "--then", "acks=5")
+    assert ended.returncode == 2
+    assert "--then: acks=5: acks: `5` is not one of 0, 1, all" in ended.stderr
+    ended = harrow("run", "swarm", "--seeds", "3", "--then", "acks=1")
+    assert ended.returncode == 2
+    assert "--then" in ended.stderr
