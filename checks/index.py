@@ -167,6 +167,7 @@ class Index:
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
         self._fates: dict[str, Mapping[int, TransactionFate]] = {}
+        self._strikes: dict[tuple[int, int | str | None], int | None] = {}
         self._parts: dict[str, Mapping[Value, list[TransactionPart]]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
@@ -301,7 +302,12 @@ class Index:
         A rule for messages names its fault. Any other fault is in the trace before what it does: it is the last one of that instant,
         rather one that names who was struck. What a fault does in steps comes later: it is the last one that names it and has not ended.
         """
-        number = int(line)
+        key = int(line), struck
+        if key not in self._strikes:
+            self._strikes[key] = self._strike_at(*key)
+        return self._strikes[key]
+
+    def _strike_at(self, number: int, struck: int | str | None) -> int | None:
         if not 0 < number <= len(self.evidence.trace):
             return None
         event = decode(self.evidence.trace[number - 1])

@@ -13,6 +13,7 @@ from typing import Final
 
 from harrow.checks import prevention, promise
 from harrow.checks.causes import catalogue, links
+from harrow.checks.causes.background import tell_written, written_isr
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.places import explain_lost_place, loss_link
 from harrow.checks.causes.story import Story
@@ -66,6 +67,8 @@ def _finding(index: Index, broken: _Broken) -> Finding:
         story.tell(number, _cause_link(decode(index.evidence.trace[number - 1])), decides=number == line)
     if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
         _tell_standing(story, broken)
+    if event.invariant == invariants.ISR_HOLDS_COMMITTED:
+        _tell_joining(story, broken)
     breach = invariant_broken(
         event.at_us, event.broker, broker_id=event.broker, details=event.details, offset=event.offset
     )
@@ -308,6 +311,17 @@ def _tell_standing(story: Story, broken: _Broken) -> None:
             copy.at_us, copy.broker, value=copy.value, offset=copy.offset, leader_epoch=copy.leader_epoch
         )
         story.tell(copy.number, told)
+
+
+def _tell_joining(story: Story, broken: _Broken) -> None:
+    """Tell the change that let a broker into the ISR after what it lacks had been stored."""
+    number, event = broken
+    stored = min((copy.number for copy in story.copies_at(event.offset)), default=number)
+    for line, written in reversed(story.events(events.IsrWritten)):
+        joined = event.broker in written.isr and event.broker not in (written_isr(story, line) or ())
+        if stored < line < number and joined:
+            tell_written(story, line, written)
+            return
 
 
 def _cause_link(event: events.Event) -> Link:

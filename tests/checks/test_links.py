@@ -1,11 +1,13 @@
 """Kinds of link: declared once, and whole."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
+from harrow.checks.causes import links
 from harrow.checks.causes.links import acked, elected
-from harrow.checks.link import KINDS, cause_key, link, operand_kinds
+from harrow.checks.link import KINDS, cause_key, link, operand_kinds, strikes, unmet
 from harrow.checks.rules.catalogue import RULES
 from harrow.checks.rules.unavailable import leader_not_replaced
 from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS
@@ -44,3 +46,37 @@ def test_a_cause_is_told_by_what_is_no_name() -> None:
 
     assert gone(0, "down") == gone(1, "down") == ("leader-not-replaced", "state", "down")
     assert gone(0, "down") != gone(0, "paused")
+
+
+def test_a_need_that_no_earlier_link_has_made_is_a_gap() -> None:
+    gone = links.elected(3, 1, leader_epoch=1, former=0)
+    (gap,) = unmet([links.appended(1, 0, value="m", offset=0, leader_epoch=0), gone])
+    assert (gap.place, gap.need.fact.name, gap.need.subject) == (1, "gone", (0,))
+    crash = links.stopped(2, 0, cause="process")
+    assert not list(unmet([crash, gone]))
+    assert list(unmet([links.stopped(2, 2, cause="process"), gone])), "another broker's crash is no reason"
+    again = links.elected(5, 1, leader_epoch=3, former=0)
+    assert list(unmet([crash, gone, links.elected(4, 0, leader_epoch=2), again])), "each election has its own"
+
+
+def test_a_claim_that_an_earlier_link_contradicts_is_a_gap() -> None:
+    cut = links.truncated(2, 2, leo=0, reason="leader epoch", offset=0, value="m")
+    acked = links.acked(3, 1, value="m", acks=-1, isr=(1, 2), having=(1, 2))
+    assert not list(unmet([links.copied(1, 2, value="m", offset=0), acked]))
+    (gap,) = unmet([links.copied(1, 2, value="m", offset=0), cut, acked])
+    assert gap.need.subject == ("m", 2)
+    assert not list(
+        unmet([cut, links.acked(3, 1, value="m", acks=-1, isr=(1, 2), having=(1,), missing=(2,))])
+    )
+    shrunk = links.isr_shrank(2, 0, before=(0, 1), isr=(0,))
+    assert list(unmet([shrunk, links.elected(3, 1, leader_epoch=1, isr=(0, 1))]))
+    assert not list(unmet([shrunk, links.elected(3, 1, leader_epoch=1, isr=(0,))]))
+    assert list(unmet([shrunk, links.acked(3, 0, value="m", acks=-1, isr=(1, 0))]))
+
+
+def test_the_strikes_of_a_chain_are_the_numbers_of_its_faults() -> None:
+    crash = links.stopped(2, 0, cause="process")
+    assert strikes([replace(crash, strike=4), crash, replace(crash, strike=2), replace(crash, strike=4)]) == (
+        2,
+        4,
+    )
