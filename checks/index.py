@@ -33,8 +33,11 @@ from harrow.checks.transaction_fates import (
 )
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
 from harrow.cluster_model.events import (
+    SHUT_DOWN,
     BatchAppended,
     BecameLeader,
+    BrokerStopped,
+    BrokerStopping,
     CheckpointReverted,
     CorruptionCut,
     Event,
@@ -313,6 +316,11 @@ class Index:
         event = decode(self.evidence.trace[number - 1])
         if isinstance(event, MessageRuleApplied | FaultStruck):
             return event.strike
+        if isinstance(event, BrokerStopped) and event.cause == SHUT_DOWN:
+            # What ends in good order ends when it has stopped; the fault told it to.
+            told = [place for place, each in self.events(BrokerStopping) if each.broker == event.broker]
+            asked = [place for place in told if place < number]
+            return self.strike_at(asked[-1], struck) if asked else None
         before = [fault for place, fault in self.events(FaultStruck) if place <= number]
         ended = {
             over.strike

@@ -455,6 +455,11 @@ def _tell_disturbance(story: Story, line: float, gap: Gap) -> None:
     for number, event in reversed(causes):
         if number < line and _tell_disturbed(story, number, event, client, leader):
             return
+    # With acks=all an answer waits for the other members of the ISR.
+    for number, event in reversed(causes):
+        for replica in story.settings.replicas if number < line else ():
+            if _tell_disturbed(story, number, event, client, replica):
+                return
 
 
 def _tell_disturbed(story: Story, number: int, event: Disturbance, client: str, leader: int) -> bool:

@@ -97,7 +97,13 @@ def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
 
 
-@link("torn", events.CorruptionCut, is_fault=True, makes=_POWER_LOST)
+@link(
+    "torn",
+    events.CorruptionCut,
+    is_turn=True,
+    needs=(DOWN.of(ACTOR),),
+    makes=(COPY.of("value", ACTOR, then=False), DOWN.of(ACTOR, then=False)),
+)
 def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with a batch that was being written when its power went."""
     return f"found a torn batch and cut its log at offset {leo}{_with(value)}"

@@ -98,6 +98,18 @@ def test_permitted_when_the_application_sent_it_again() -> None:
         ("appended", 900_000),
         ("conclusion", None),
     ]
+    assert "producer-0 sent m0 again; " in because(finding), "nothing says that there was another session"
+
+
+def test_a_session_is_new_where_the_application_had_died() -> None:
+    run = RunBuilder()
+    first, second = run.producer("producer-0", idempotence=True), run.producer("producer-0", idempotence=True)
+    run.write(first, "m0", 0, 1)
+    run.event("client_stopped", client="producer-0")
+    run.write(second, "m0", 0, 1)
+    run.read_to_end(0)
+    (finding,) = run.judge("duplicate").findings
+    assert "producer-0 sent m0 again, in a new session; " in because(finding)
 
 
 def test_violated_when_it_stands_more_often_than_it_was_sent() -> None:
