@@ -63,24 +63,33 @@ def test_a_chain_claims_no_copy_that_a_log_did_not_have_at_that_moment(name: str
     result = run_of(name)
     for finding in findings(result):
         for link in finding.chain:
+            value = link.operand("value")
             if link.kind.name == "acked" and link.operand("acks") == ALL:
+                having = copies(result.evidence, finding, link, "acknowledged", link.operand("offset"))
                 claimed = dict.fromkeys(link.operand("having"), True)
                 claimed |= dict.fromkeys(link.operand("missing"), False)
-                assert claimed.items() <= copies(result.evidence, finding, link).items(), because(finding)
+                assert claimed.items() <= having.items(), because(finding)
+            elif link.event in ("elected", "elected-uncleanly") and value == finding.value is not None:
+                having = copies(result.evidence, finding, link, "election", None)
+                assert having[link.broker] == link.operand("has_it"), because(finding)
 
 
-def copies(evidence: Evidence, finding: Finding, ack: Link) -> dict[int, bool]:
-    """Return which brokers had a record right before it was acknowledged."""
+def copies(
+    evidence: Evidence, finding: Finding, link: Link, event_name: str, offset: int | None
+) -> dict[int | None, bool]:
+    """Return which brokers had a record right before the event of a link."""
     state = ClusterState({})
+    value = str(link.operand("value"))
     for number, event in enumerate(evidence.trace, 1):
-        if event[:2] == (ack.at_us, "acknowledged") and str(ack.operand("value")) in event[-1]:
+        if event[:2] == (link.at_us, event_name) and (
+            value in event[-1] if event_name == "acknowledged" else event[4] == link.broker
+        ):
             break
         state.advance(event, number)
     else:
-        raise AssertionError(ack)
+        raise AssertionError(link)
     partition = state.partition(finding.partition)
-    offset, value = ack.operand("offset"), str(ack.operand("value"))
-    having = {}
+    having: dict[int | None, bool] = {}
     for broker in evidence.partitions[finding.partition].replicas:
         replica = partition.replica(broker)
         deleted = any(
@@ -88,8 +97,10 @@ def copies(evidence: Evidence, finding: Finding, ack: Link) -> dict[int, bool]:
             and gone.cause in ("retention", "compaction")
             for gone in replica.removed
         )
-        stands = any(entry.offset == offset and entry.value == value for entry in replica.log)
-        having[broker] = stands or deleted
+        stands = any(
+            (offset is None or entry.offset == offset) and entry.value == value for entry in replica.log
+        )
+        having[broker] = stands or (deleted and event_name == "acknowledged")
     return having
 
 
