@@ -610,7 +610,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 ("truncated", 2, "asked broker 1 where epoch 1 ends, was told 1, and cut off m1"),
                 ("conclusion", None, "acks=1 does not wait for followers"),
             ),
-            ("acks=all with min.insync.replicas=2",),
+            ("acks=all",),
         )
         for variant in ("base", "epochs-matched", "3.9", "4.3")
         for rule in ("lost-write", "inconsistent-offsets")
