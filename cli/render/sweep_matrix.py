@@ -78,7 +78,7 @@ class Matrix:
         rows = _rows(report)
         self._legend, self._keys = _key_columns(rows)
         self._groups = [*_service_groups(report.service, rows), *_rate_groups(report, rows)]
-        self._title = " and ".join(
+        self._title = "; ".join(
             [
                 *(["what clients got, run by run"] if report.service else []),
                 *(["how often, of the runs that could tell"] if report.rates else []),
