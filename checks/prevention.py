@@ -259,6 +259,10 @@ TRANSACTIONAL: Final = (
 COMMITS: Final = ("commits_fenced", "group_answers_wait_for_writes")
 """Those that keep members of the past from committing for their group, and coordinators of the past from telling members where it is."""
 
+_SUBJECTS: Final = (
+    *(REPLICATION, SEQUENCES, COMPACTION, COORDINATION),
+    *(READING, TRANSACTIONAL, COMMITS, SNAPSHOTS),
+)
 _SWITCHES: Final = switch_docs()
 
 
@@ -289,6 +293,20 @@ def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevent
         and (repair.needs is None or not lacks(evidence, repair.needs))
     ]
     return (*switched_off, *repairs)
+
+
+def by_subject(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[Prevention, ...]:
+    """Return what else may prevent a broken promise: flaws that were switched on, and repairs of the same subject.
+
+    The subject is that of the switches that a rule has *proposed*; a rule that proposes none leaves all of them open.
+    """
+    named = {name for way in proposed for name, _ in way.remedy.switches}
+    related = [name for subject in _SUBJECTS if not named.isdisjoint(subject) for name in subject]
+    return tuple(
+        way
+        for way in by_behaviour(evidence, _SWITCHES)
+        if way.kind == BEHAVIOUR or not named or any(name in related for name, _ in way.remedy.switches)
+    )
 
 
 def lacks(evidence: Evidence, behaviour: str) -> bool:

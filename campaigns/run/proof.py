@@ -19,8 +19,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.trial import Cause, Trials, cause_of
 from harrow.checks.finding import Finding, RuleResult
-from harrow.checks.prevention import SETTING, TRIED_HELD, Prevention, Trial, by_behaviour, together
-from harrow.cluster_model.release import switch_docs
+from harrow.checks.prevention import SETTING, TRIED_HELD, Prevention, Trial, by_subject, together
 
 RUNS_MAX: Final = 80
 """How many runs the findings of one run may cost."""
@@ -91,8 +90,7 @@ class _Search:
         kinds = kinds_of(rule, findings[0])
         switches = [way for way in proposed if way.kind != SETTING]
         if findings[0].permitted_by is None:
-            # A promise is broken: any of the flaws that the release has, or that were switched on, may be the reason.
-            switches += by_behaviour(evidence, switch_docs())
+            switches += by_subject(evidence, proposed)
         return self._possible((*guarding(plan, kinds, proposed), *switches))
 
     def _possible(self, ways: Collection[Prevention] | Iterator[Prevention]) -> list[Prevention]:

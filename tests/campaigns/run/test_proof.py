@@ -75,6 +75,14 @@ def test_what_is_tried_has_to_do_with_the_finding() -> None:
     assert names == {"min.insync.replicas"}
 
 
+def test_of_the_repairs_those_are_tried_that_are_about_the_same() -> None:
+    first = run_result(losing(KIP_101))
+    finding, _ = shown(first, lambda _: first)
+    names = {way.name for way in finding.prevented_by if way.kind == "repair"}
+    assert {"KIP-101", "KIP-320", "KIP-497"} <= names
+    assert names.isdisjoint({"KIP-890", "KAFKA-14402", "KAFKA-17076", "KAFKA-13194"})
+
+
 def test_without_a_trial_nothing_is_said_to_prevent_it() -> None:
     assert prevention_label(losing(FLUSHING)) == "may be prevented by"
     assert prevention_label(losing(tried(FLUSHING, TRIED_HELD))) == "prevented by"
