@@ -21,7 +21,7 @@ from harrow.campaigns.story.record_fates import (
 from harrow.campaigns.story.replica_diff import DiffRow, LogCell, RecordFate, partition_rows
 from harrow.campaigns.story.run_state import RunState, state_at
 from harrow.campaigns.story.stages import Stage, stages_of
-from harrow.campaigns.story.trace_story import story_of
+from harrow.campaigns.story.trace_story import TraceStory, story_of
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay.cluster_state import BrokerState
 from harrow.checks.replay.coordination_state import GroupState, TransactionalIdState
@@ -129,7 +129,18 @@ def diff_run(
         RecordError: the run cannot be read.
 
     """
-    story = story_of(recorded)
+    return diff_story(story_of(recorded), at, partitions, with_stages=with_stages)
+
+
+def diff_story(
+    story: TraceStory, at: DiffMoment, partitions: Sequence[str] = (), *, with_stages: bool = False
+) -> RunDiff:
+    """Return the same of a run whose story is known.
+
+    Raises:
+        DiffError: the run has no such moment, or no such partition.
+
+    """
     run = story.run
     _check_at(at, run)
     known = tuple(run.replicas)
@@ -161,7 +172,7 @@ def diff_run(
             )
         )
     return RunDiff(
-        recorded=recorded,
+        recorded=story.recorded,
         run=run,
         at=at,
         state=state,
