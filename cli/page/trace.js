@@ -274,7 +274,7 @@
     if (!end) body.append(element("tr", { className: "fold" }, element("td", { colSpan: brokers.length + 1, textContent: "no records yet" })));
     table.append(body);
     found.push(element("div", { className: "scroll" }, table),
-      element("p", { className: "legend", textContent: "✓ acknowledged · ◉ read · italics: above the high watermark · dotted line: not flushed · red ground: replicas differ · struck out: truncated or lost · framed: by this event" }));
+      element("p", { className: "legend", textContent: "✓ acknowledged · ◉ read · italics: above the high watermark · dotted line: not flushed · red ground: replicas differ · struck out: no longer there · framed: by this event" }));
     return found;
   }
   function logRow(partition, replicas, offset, lives, brokers) {

@@ -147,3 +147,13 @@ def check_playback(result: RunResult) -> None:
         fate_of(anomaly.rule, each) for anomaly in playback.scene().anomalies for each in anomaly.findings
     ]
     assert sorted(told, key=str) == sorted((fate_of(*each) for each in judged(result)), key=str)
+
+
+def test_four_rules_say_what_became_of_records() -> None:
+    fates = {name: rule.fate for name, rule in RULES.items() if rule.fate}
+    assert fates == {
+        "lost-write": "lost",
+        "duplicate": "doubled",
+        "nonmonotonic-send": "reordered",
+        "log-divergence": "diverged",
+    }
