@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import listed, printable
 from harrow.campaigns.language.units import milliseconds, rough_duration_text, value_text
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
@@ -189,13 +189,19 @@ def reason(result: RunResult) -> str:
     """
     if result.difference is not None:
         return _difference_text(result, result.difference)
-    found = in_short(result)
+    verdict, found = result.verdict, in_short(result)
     unmet = outcome(result) not in (AS_EXPECTED, UNDECIDED, NOT_RUN)
-    missed = [missed.message for missed in result.missed] if unmet else []
-    causes = [found] if found else [*result.verdict.reasons, *missed]
+    causes = list(verdict.reasons)
+    if verdict.status == INCONCLUSIVE and not causes:
+        open_rules = [name for name, judged in verdict.rules.items() if judged.status == INCONCLUSIVE]
+        causes = [f"not judged: {listed(open_rules)}"]
+    if verdict.status not in (INCONCLUSIVE, SKIPPED) and found:
+        causes = [found]
+    elif unmet:
+        causes += [missed.message for missed in result.missed]
     if causes:
         return causes[0] if len(causes) == 1 else f"{causes[0]}, and {len(causes) - 1} more"
-    return _longest_outage(result.service) if result.verdict.status == HELD else ""
+    return _longest_outage(result.service) if verdict.status == HELD else ""
 
 
 def _difference_text(result: RunResult, difference: ReleaseDifference) -> str:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.report import reason
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.finding import INCONCLUSIVE
+from harrow.checks.finding import HELD, INCONCLUSIVE
 from harrow.cluster_model.clients.application import POLL
 from harrow.faults.clients.applications import ApplicationCrash
 from tests.scenarios.library_plans import library_plans
@@ -24,6 +25,7 @@ def test_campaign_turns_out_as_expected(plan: Plan) -> None:
         if plan.expect.verdict != INCONCLUSIVE:
             assert result.verdict.status != INCONCLUSIVE, f"seed {seed} got nowhere: {because}"
         assert result.expected, f"seed {seed} missed what the campaign expects: {because}"
+        assert reason(result) or result.verdict.status == HELD, f"seed {seed} gives no reason"
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())

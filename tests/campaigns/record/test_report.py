@@ -18,13 +18,24 @@ from harrow.campaigns.record.report import (
     document,
     in_short_by,
     outcome,
+    reason,
     reproduce_command,
     run_as_mapping,
     run_id,
 )
-from harrow.campaigns.run.run_result import MissedExpectation
+from harrow.campaigns.run.run_result import MissedExpectation, ReleaseDifference
 from harrow.campaigns.version import short_model_digest, version
-from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
+from harrow.checks.finding import (
+    HELD,
+    INCONCLUSIVE,
+    PERMITTED,
+    SKIPPED,
+    VIOLATED,
+    Finding,
+    RuleResult,
+    Verdict,
+    worst,
+)
 from harrow.checks.prevention import KIP_101, KIP_320
 from harrow.checks.rules.catalogue import RULES
 from harrow.cli.commands.run_tally import exit_code_of
@@ -340,3 +351,35 @@ def test_invariants_are_left_out_where_clients_saw_the_same() -> None:
     assert in_short_by(broken) == "lost m2 despite p"
     permitted = judged_rules(lost_write=PERMITTED, log_matching=PERMITTED)
     assert in_short_by(permitted) == "lost m1, permitted by acks=1"
+
+
+def test_every_verdict_but_held_has_a_reason() -> None:
+    waited = "step 2 of the script waited in vain"
+    for status in (INCONCLUSIVE, SKIPPED):
+        assert reason(run_result(verdict=verdict(status=status, reasons=(waited,)))) == waited
+        several = verdict(status=status, reasons=(waited, "t-0 was not read back"))
+        assert reason(run_result(verdict=several)) == f"{waited}, and 1 more"
+    rules = {"lost-write": RuleResult(status=INCONCLUSIVE, promise="", findings=())}
+    silent = Verdict(status=INCONCLUSIVE, rules=rules, reasons=())
+    assert reason(run_result(verdict=silent)) == "not judged: lost-write"
+    assert reason(failed_run()).startswith("lost m1")
+
+
+def test_a_run_that_missed_an_expectation_says_which() -> None:
+    missed = (MissedExpectation(line=0, message="the verdict is held, expected violated"),)
+    assert reason(run_result(missed=missed, expected=False)) == missed[0].message
+
+
+def test_the_behaviour_that_makes_a_difference_is_the_reason_and_stands_in_json() -> None:
+    difference = ReleaseDifference(
+        switch="follower_truncation", value="high_watermark", since="0.11", step=10
+    )
+    run = run_result(difference=difference)
+    assert reason(run) == (
+        "it goes otherwise, step 10 waits for what does not happen: KIP-101, since 0.11 "
+        "(tried: with behaviours.follower_truncation=high_watermark it happens)"
+    )
+    mapping = run_as_mapping(run, REPRODUCE)
+    assert mapping["reason"] == reason(run)
+    assert mapping["difference"]["switch"] == "follower_truncation"
+    assert reason(run) in markdown_report(run, REPRODUCE)
