@@ -34,7 +34,6 @@ from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
 from harrow.checks.rules.catalogue import RULES
-from harrow.checks.service.levels import ServiceLevels
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import switch_docs
 from harrow.cluster_model.repairs import REPAIRS
@@ -201,7 +200,7 @@ def reason(result: RunResult) -> str:
         causes += [missed.message for missed in result.missed]
     if causes:
         return causes[0] if len(causes) == 1 else f"{causes[0]}, and {len(causes) - 1} more"
-    return _longest_outage(result.service) if verdict.status == HELD else ""
+    return _outage_text(longest_outage_us(result)) if verdict.status == HELD else ""
 
 
 def _difference_text(result: RunResult, difference: ReleaseDifference) -> str:
@@ -224,9 +223,13 @@ def _name(difference: ReleaseDifference) -> str:
     return switch_docs()[difference.switch]["meaning"]
 
 
-def _longest_outage(levels: ServiceLevels) -> str:
-    longest_us = max((outage.length_us for outage in levels.outages), default=0)
-    return f"longest outage {rough_duration_text(longest_us)}" if longest_us else ""
+def longest_outage_us(result: RunResult) -> int:
+    """Return how long the longest outage of a run was, 0 where there was none."""
+    return max((outage.length_us for outage in result.service.outages), default=0)
+
+
+def _outage_text(length_us: int) -> str:
+    return f"longest outage {rough_duration_text(length_us)}" if length_us else ""
 
 
 def variant_name(plan: Plan) -> str:

@@ -20,11 +20,12 @@ from harrow.campaigns.record.report import (
     UNEXPECTED,
     anomalies,
     in_short,
+    longest_outage_us,
     reason,
     variant_name,
 )
 from harrow.campaigns.version import name_ending
-from harrow.checks.finding import INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import show, unbroken
@@ -93,6 +94,8 @@ class RunTable(RunPrinter):
             self._show_line(runs[0], seeds_text([run.result.seed for run in runs]))
             if permitted := _permitted_text(runs):
                 show(self._console, indented(permitted, style=DIM))
+            if told := _typical_reason(runs):
+                show(self._console, indented(told, style=DIM))
             if outcome != AS_EXPECTED:
                 seed, what = runs[0].result.seed, _detail(runs[0])
                 show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
@@ -137,6 +140,20 @@ class RunTable(RunPrinter):
         if self._verbose and campaign.description:
             show(self._console, indented(campaign.description.strip(), 2, DIM))
         self._heading = None
+
+
+def _typical_reason(runs: Sequence[FinishedRun]) -> str:
+    """Return the reason of one of several runs that went as expected: of those that held, the one with the longest outage."""
+    first = runs[0]
+    if first.outcome != AS_EXPECTED or first.result.verdict.status in (VIOLATED, PERMITTED):
+        return ""
+    told = (
+        max(runs, key=lambda run: longest_outage_us(run.result))
+        if first.result.verdict.status == HELD
+        else first
+    )
+    why = reason(told.result)
+    return f"seed {told.result.seed}: {why}" if why else ""
 
 
 def _permitted_text(runs: Sequence[FinishedRun]) -> str:
