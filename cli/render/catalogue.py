@@ -57,6 +57,8 @@ _TERM: Final = "term"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
 """What brokers have internal topics for."""
 _IN_A_CAMPAIGN: Final = "in a campaign"
+TRY: Final = "try"
+"""Lines to type."""
 Terms = Mapping[str, str]
 """Terms, each with what it means."""
 
@@ -128,7 +130,7 @@ def explain(name: str) -> list[CatalogueEntry]:
 def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
     run = advised_run(behaviour.name)
     text = "no campaign that ships meets it; tests and single requests do" if run is None else run.command()
-    return replace(behaviour, parts={**behaviour.parts, "try": {"run": text}})
+    return replace(behaviour, parts={**behaviour.parts, TRY: {"run": text}})
 
 
 def all_names() -> list[str]:
@@ -162,7 +164,7 @@ def _entry(
 def _try(campaign: str, *options: str) -> dict[str, Terms]:
     """Return how to try it: with options, each its key and its value."""
     given = (f"--set {key}={value}" for key, value in zip(options[::2], options[1::2], strict=True))
-    return {"try": {"run": f"harrow run {campaign} {' '.join(given)}"}}
+    return {TRY: {"run": f"harrow run {campaign} {' '.join(given)}"}}
 
 
 # Faults, actions, conditions and clients, from what declares them
@@ -265,7 +267,7 @@ def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:
             "campaign",
             name,
             campaign.description,
-            {"runs": runs, "try": {"run": f"harrow run {name}", "file": str(path)}},
+            {"runs": runs, TRY: {"run": f"harrow run {name}", "file": str(path)}},
             {"variants": ", ".join(runs) if len(runs) > 1 else ""},
         )
 
@@ -508,7 +510,7 @@ def _with_campaigns(entry: CatalogueEntry) -> CatalogueEntry:
     runs = [run.command() for run in map(advised_run, switches) if run is not None]
     if names:
         runs = [f"harrow run {names[0]}", *runs]
-    return replace(entry, parts={**entry.parts, **campaigns, **({"try": {"run": runs[0]}} if runs else {})})
+    return replace(entry, parts={**entry.parts, **campaigns, **({TRY: {"run": runs[0]}} if runs else {})})
 
 
 _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {

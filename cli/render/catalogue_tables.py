@@ -8,7 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harrow.cli.render.catalogue import CatalogueEntry
+from harrow.cli.console import unbroken
+from harrow.cli.render.catalogue import TRY, CatalogueEntry
 from harrow.cli.render.layout import DIM, columns, indented, terms
 
 _WIDTH_MIN: Final = 40
@@ -61,6 +62,14 @@ def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
     for heading, part in entry.parts.items():
         yield Text()
         yield indented(heading, 2, DIM)
+        if heading == TRY:
+            # Lines to copy are not broken.
+            width = max(map(len, part))
+            yield from (
+                unbroken(Text.assemble("    ", (term.ljust(width), "bold"), f"  {text}"))
+                for term, text in part.items()
+            )
+            continue
         table = terms(style="bold")
         for term, meaning in part.items():
             table.add_row(term, meaning)

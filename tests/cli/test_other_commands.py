@@ -80,8 +80,8 @@ def test_what_the_source_breaks_into_lines_is_one_paragraph(harrow: Harrow) -> N
 
 
 def test_a_behaviour_is_tried_where_runs_read_it_with_a_value_that_they_do_not_have(harrow: Harrow) -> None:
-    told = " ".join(harrow("explain", "election_backoff").stdout.split())
-    assert "run harrow run swarm-kraft --seeds 0..20 --set behaviours.election_backoff=capped" in told
+    told = harrow("explain", "election_backoff", COLUMNS="60").stdout
+    assert "    run  harrow run swarm-kraft --seeds 0..20 --set behaviours.election_backoff=capped\n" in told
 
 
 def test_a_behaviour_that_no_campaign_meets_advises_no_run(harrow: Harrow) -> None:
