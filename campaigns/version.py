@@ -157,6 +157,7 @@ def _git(*words: str) -> str | None:
             text=True,
             timeout=60,
             check=False,
+            start_new_session=True,  # Ctrl-C that ends git would change the version
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
