@@ -1411,7 +1411,7 @@ class Behaviours:
     transaction_verification: bool = _switch(
         "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
         "late, after the marker, began a transaction that was never ended.",
-        "KIP-890 (KAFKA-14402), transaction.partition.verification.enable, AddPartitionsToTxnManager",
+        "KIP-890 (KAFKA-14402, KAFKA-12671), transaction.partition.verification.enable, AddPartitionsToTxnManager",
         of=TRANSACTIONS,
         meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
         before=(("3.6", False),),

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -29,6 +31,13 @@ def runs(plan: Plan, seeds: Iterable[int]) -> Iterator[RunResult]:
 def test_a_flaw_is_found(name: str) -> None:
     seeds = (MEASURED.get(name, 0), *range(BUDGET))
     assert any(run.verdict.status == VIOLATED for run in runs(swarm_with_mutant(name), seeds))
+
+
+def test_as_of_2_8_the_swarm_of_transactions_leaves_one_open_that_no_coordinator_knows() -> None:
+    """KAFKA-12671, until leaders verified transactions (KIP-890, 3.6)."""
+    (plan,) = load_campaign(resolve("swarm-eos")[0], ("kafka=2.8",)).plans
+    found = (run.verdict.rules["hanging-transaction"] for run in runs(plan, (501, *range(BUDGET))))
+    assert any(judged.status == VIOLATED for judged in found)
 
 
 @pytest.mark.parametrize(
