@@ -501,7 +501,7 @@ def paused() -> str:
 )
 def session_expired(*, is_fenced: events.Flag = False) -> str:
     """The control plane gave a broker up; ``is_fenced``: in KRaft."""
-    return "was fenced, for the controller had not heard of it" if is_fenced else "lost its session"
+    return "was fenced by the controller" if is_fenced else "lost its session"
 
 
 @link("dir-failed", events.LogDirFailed, is_fault=True, makes=(GONE.of(ACTOR), DOWN.of(ACTOR)))
