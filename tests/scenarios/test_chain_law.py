@@ -6,9 +6,11 @@ and more seeds of the swarms, are in `make soak`.
 
 from collections.abc import Iterator
 from functools import cache
+from textwrap import dedent
 
 import pytest
 
+from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -139,6 +141,26 @@ def test_each_link_of_a_swarms_findings_follows_from_an_earlier_one(numbers: ran
     for name in SWARMS:
         for seed in numbers:
             assert_lawful(run_plan(library_swarm(name), seed))
+
+
+def test_a_refused_change_of_the_isr_is_told_where_a_high_watermark_stands_still() -> None:
+    (plan,) = load_text(dedent(REFUSED), "campaign.yaml").plans
+    (finding,) = run_plan(plan, 0).verdict.rules["unavailable"].findings
+    assert "the ISR shrank from [0, 1] to [0]" in because(finding)
+    assert "broker 0 was refused the ISR [0], although that was written" in because(finding)
+
+
+REFUSED = """
+    name: refused-isr
+    kafka: "2.8"
+    settings: {replica.lag.time.max.ms: 1s, zookeeper.session.timeout.ms: 4s}
+    cluster: {brokers: 2, topics: [{name: t, replication_factor: 2}], network: {latency: 1ms}}
+    script:
+      - at: 25s
+        do: [{partition: {between: [zookeeper], and: [0], one_way: true}}, {slow_follower: {broker: 1}}, {send: m0}]
+      - {at: 29s}
+    core: {}
+"""
 
 
 def test_broken_promises_of_the_library_have_chains() -> None:
