@@ -66,7 +66,7 @@ def _expected(best: Shrunk, rule: str) -> Expectation:
 def _story(best: Shrunk) -> Iterator[str]:
     """Yield what the finding tells, with the faults and the healing in their places."""
     links = best.finding.chain
-    told = {(link.at_us, link.broker) for link in links if link.event == "stopped"}
+    told = {(link.at_us, link.broker) for link in links if link.event in ("stopped", "paused")}
     events = [
         (fault.at_us, f"{seconds(fault.at_us)} {fault.fault} strikes ({fields_text(fault.details)})")
         for fault in best.result.faults
