@@ -7,8 +7,8 @@ where they are shown (`harrow.campaigns.record.phrases`).
 
 The law of chains: each link after the first is a fault, or an earlier link made it possible. A link
 decides if the next one could not have happened without it. A kind declares both sides as data:
-``needs`` is what must hold before such a link, ``makes`` is what holds after it. Each is a `Condition`:
-a `Fact`, its subject, and whether the fact holds. An election needs the former leader to be gone; a
+``needs`` is what must hold before such a link, ``makes`` is what holds after it. Each is a `ChainCondition`:
+a `ChainFact`, its subject, and whether the fact holds. An election needs the former leader to be gone; a
 crash, an expired session or a shutdown make it so. A broker that comes back needs to have been down.
 An acknowledgement by the ISR needs the copies that it claims, so a link that cut one off contradicts it.
 `unmet` walks a chain and reports every need that no earlier link has made. Stories look such a need up
@@ -49,7 +49,7 @@ ACTOR: Final = "actor"
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ChainFact:
     """Something that holds of a subject, or does not.
 
     ``is_open``: as long as no link tells, it may be either way. Without that it does not hold until a link makes it so.
@@ -64,12 +64,12 @@ class Fact:
         then: str | bool | None = True,
         where: tuple[str, Any] | None = None,
         unless: str = "",
-    ) -> "Condition":
+    ) -> "ChainCondition":
         """Return the condition that it holds of a subject; *subject* names operands, or `ACTOR`."""
-        return Condition(self, subject, then, where, unless)
+        return ChainCondition(self, subject, then, where, unless)
 
 
-class Condition(NamedTuple):
+class ChainCondition(NamedTuple):
     """What a kind of link needs, or makes.
 
     ``subject`` names operands, or `ACTOR`: of an operand with several brokers it is each of them. ``then`` is whether the fact holds
@@ -77,7 +77,7 @@ class Condition(NamedTuple):
     ``where`` an operand has a value, and not where the operand ``unless`` is true.
     """
 
-    fact: Fact
+    fact: ChainFact
     subject: tuple[str, ...]
     then: str | bool | None
     where: tuple[str, Any] | None
@@ -87,7 +87,7 @@ class Condition(NamedTuple):
 class Standing(NamedTuple):
     """What a fact is of one subject."""
 
-    fact: Fact
+    fact: ChainFact
     subject: tuple[Any, ...]
     value: Any
 
@@ -115,8 +115,8 @@ class LinkKind(Generic[P]):
     is_cause: bool = False
     is_fault: bool = False
     is_turn: bool = False
-    needs: tuple[Condition, ...] = ()
-    makes: tuple[Condition, ...] = ()
+    needs: tuple[ChainCondition, ...] = ()
+    makes: tuple[ChainCondition, ...] = ()
 
     def __call__(self, at_us: int | None, actor: Actor, /, *_: P.args, **operands: P.kwargs) -> "Link":
         return self._link(at_us, actor, operands)
@@ -193,8 +193,8 @@ def link(
     is_cause: bool = False,
     is_fault: bool = False,
     is_turn: bool = False,
-    needs: tuple[Condition, ...] = (),
-    makes: tuple[Condition, ...] = (),
+    needs: tuple[ChainCondition, ...] = (),
+    makes: tuple[ChainCondition, ...] = (),
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a kind of link by the function that makes its words.
 
@@ -230,7 +230,7 @@ def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
     return link(name, event=CONCLUSION, impersonal=True)
 
 
-def cause(name: str, *, needs: tuple[Condition, ...] = ()) -> Callable[[Callable[P, str]], LinkKind[P]]:
+def cause(name: str, *, needs: tuple[ChainCondition, ...] = ()) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says why an anomaly came about."""
     return link(name, event=CONCLUSION, impersonal=True, is_cause=True, needs=needs)
 
@@ -248,7 +248,7 @@ class Gap(NamedTuple):
 
 def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
     """Yield what links need and earlier links have not made; the first link needs nothing, unless *of_first*."""
-    known: dict[tuple[Fact, tuple[Any, ...]], Any] = {}
+    known: dict[tuple[ChainFact, tuple[Any, ...]], Any] = {}
     for place, each in enumerate(chain):
         if (place or of_first) and not each.kind.is_fault:
             for need in standing(each, each.kind.needs):
@@ -259,7 +259,7 @@ def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
             known[made.fact, made.subject] = made.value
 
 
-def standing(link: Link, conditions: Iterable[Condition]) -> Iterator[Standing]:
+def standing(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Standing]:
     """Yield what conditions say of the operands of a link."""
     for fact, names, then, where, unless in conditions:
         if where is not None and link.operand(where[0]) != where[1]:

@@ -13,7 +13,7 @@ from harrow.checks.replay.partition_state import NO_EPOCH, PartitionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnds:
+class ReplicaEnds:
     """The ends of a replica's log, and its role. ``remote_leo`` is what the leader knows, None of itself and where it knows nothing.
 
     ``hw`` is None while the log is not open.
@@ -36,7 +36,7 @@ class Stage:
     number: int
     at_us: int
     texts: tuple[str, ...]
-    ends: Mapping[int, LogEnds]
+    ends: Mapping[int, ReplicaEnds]
 
 
 def stages_of(story: TraceStory, partition: str, taken: int) -> list[Stage]:
@@ -61,10 +61,10 @@ def stages_of(story: TraceStory, partition: str, taken: int) -> list[Stage]:
     return stages
 
 
-def ends_of(partition: PartitionState) -> Mapping[int, LogEnds]:
+def ends_of(partition: PartitionState) -> Mapping[int, ReplicaEnds]:
     """Return the ends of a partition's logs by broker."""
     return {
-        broker: LogEnds(
+        broker: ReplicaEnds(
             role=replica.role,
             leader_epoch=replica.leader_epoch if replica.role else NO_EPOCH,
             leo=replica.leo,
@@ -75,7 +75,7 @@ def ends_of(partition: PartitionState) -> Mapping[int, LogEnds]:
     }
 
 
-def _moved(before: Mapping[int, LogEnds], now: Mapping[int, LogEnds]) -> bool:
+def _moved(before: Mapping[int, ReplicaEnds], now: Mapping[int, ReplicaEnds]) -> bool:
     """Return whether a LEO, a remote LEO or a high watermark is another one."""
     return [(each.leo, each.remote_leo, each.hw) for each in before.values()] != [
         (each.leo, each.remote_leo, each.hw) for each in now.values()

@@ -2,43 +2,43 @@
 
 from typing import Final
 
-from harrow.checks.link import Fact
+from harrow.checks.link import ChainFact
 
 # Of replicas and the control plane
 
-COPY: Final = Fact("copy", is_open=True)
+COPY: Final = ChainFact("copy", is_open=True)
 """A broker has a record: of the record and the broker."""
-ISR: Final = Fact("isr", is_open=True)
+ISR: Final = ChainFact("isr", is_open=True)
 """What the control plane has as the ISR: of nothing, its value are the members."""
-LEADER: Final = Fact("leader", is_open=True)
+LEADER: Final = ChainFact("leader", is_open=True)
 """Who leads in the latest epoch: of nothing, its value is the broker."""
-GONE: Final = Fact("gone")
+GONE: Final = ChainFact("gone")
 """A leader cannot go on: of the broker. It stopped, lost its session, shuts down, or is to lead no more."""
-DOWN: Final = Fact("down")
+DOWN: Final = ChainFact("down")
 """A broker is not running, or its log is closed: of the broker."""
-CUT_OFF: Final = Fact("cut off")
+CUT_OFF: Final = ChainFact("cut off")
 """A broker does not reach the control plane: of the broker."""
-DAMAGED: Final = Fact("damaged")
+DAMAGED: Final = ChainFact("damaged")
 """A broker's disk has changed bytes of its log: of the broker."""
-AHEAD: Final = Fact("ahead of its leader")
+AHEAD: Final = ChainFact("ahead of its leader")
 """A broker has more than its leader and may not truncate: of the broker."""
-CHANGE_ASKED: Final = Fact("change of the ISR asked")
+CHANGE_ASKED: Final = ChainFact("change of the ISR asked")
 """A leader has asked for an ISR with another member: its subject is the leader."""
 
 # Of clients
 
-TURNED_AWAY: Final = Fact("turned away")
+TURNED_AWAY: Final = ChainFact("turned away")
 """A request failed: of nothing."""
-DISTURBED: Final = Fact("disturbed")
+DISTURBED: Final = ChainFact("disturbed")
 """Something keeps requests or answers from arriving in time: of nothing."""
-SENT_AGAIN: Final = Fact("sent again")
+SENT_AGAIN: Final = ChainFact("sent again")
 """A record has been sent again, by its producer or by its application: of the record."""
-INTERRUPTED: Final = Fact("interrupted")
+INTERRUPTED: Final = ChainFact("interrupted")
 """Work on a record was cut short or taken over: a process died or stalled, a group or a position moved. Of nothing."""
 
 # Of transactions
 
-COMMIT_ASKED: Final = Fact("commit asked")
+COMMIT_ASKED: Final = ChainFact("commit asked")
 """An application has asked for a commit: of its producer id."""
-ABORT_ASKED: Final = Fact("abort asked")
+ABORT_ASKED: Final = ChainFact("abort asked")
 """An application has asked for an abort, or a coordinator aborts by itself: of the producer id."""

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import Fact, Gap, Link, link, standing, unmet
+from harrow.checks.link import ChainFact, Gap, Link, link, standing, unmet
 from harrow.checks.replay.partition_state import Ack, LogEntry
 from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -57,11 +57,11 @@ def folded(*, count: Number) -> str:
 Source = Callable[["Story", float, Gap], None]
 """Tells, into a story, the event before a line that meets the need of a link; nothing where the trace has none."""
 
-SOURCES: Final[dict[Fact, Source]] = {}
+SOURCES: Final[dict[ChainFact, Source]] = {}
 """Where each fact is looked up; `source` enters them."""
 
 
-def source(fact: Fact) -> Callable[[Source], Source]:
+def source(fact: ChainFact) -> Callable[[Source], Source]:
     """Declare what tells the event that made a fact so."""
 
     def declare(tell: Source) -> Source:
@@ -142,7 +142,7 @@ class Story:
         """Return the links of a kind, each with its line."""
         return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
 
-    def last_told(self, fact: Fact, line: float) -> float:
+    def last_told(self, fact: ChainFact, line: float) -> float:
         """Return the line of the last link before a line that says what a fact is; 0 without one."""
         return max(
             (

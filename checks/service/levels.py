@@ -241,7 +241,7 @@ class _Readings:
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
         self._index = index
         self._names = index.evidence.process_names
-        self._groups = _Groups(index, left_out)
+        self._groups = _GroupReads(index, left_out)
         self._acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
         self._found: dict[str, _Reading] = {}
         self._reads: dict[str, _Reads] = {}
@@ -291,7 +291,7 @@ class _Readings:
         return reads
 
 
-class _Groups:
+class _GroupReads:
     """Who is to read what, and where groups and single consumers are: where they were last, if only by a commit.
 
     A partition that no member has is the matter of all members of the group that subscribe to its topic.

@@ -15,7 +15,7 @@ from harrow.campaigns.record.report import in_short_by
 from harrow.campaigns.record.run_events import named_fields
 from harrow.campaigns.story.run_diff import PartitionDiff, RunDiff, run_title
 from harrow.campaigns.story.run_state import RunState
-from harrow.campaigns.story.stages import LogEnds
+from harrow.campaigns.story.stages import ReplicaEnds
 from harrow.checks.causes.story import seconds
 from harrow.checks.finding import VIOLATED
 from harrow.checks.replay.coordination_state import GroupState
@@ -139,7 +139,7 @@ def _state(partition: PartitionState, control_plane: str) -> Text:
 def _stages(diff: PartitionDiff, found: RunDiff) -> Iterator[RenderableType]:
     """Yield a table for each moment in which an end of a log moved: what moved is set off."""
     yield _state(diff.partition, found.control_plane)
-    before: Mapping[int, LogEnds] = {}
+    before: Mapping[int, ReplicaEnds] = {}
     for stage in diff.stages:
         yield Text()
         when = Text.assemble((seconds(stage.at_us), "bold"), (f"  --at {stage.number}", DIM))
@@ -157,7 +157,7 @@ def _stages(diff: PartitionDiff, found: RunDiff) -> Iterator[RenderableType]:
         before = stage.ends
 
 
-def _ends_role(ends: LogEnds) -> str:
+def _ends_role(ends: ReplicaEnds) -> str:
     return f"{ends.role} e{ends.leader_epoch}" if ends.role else "not open" if ends.hw is None else "no role"
 
 

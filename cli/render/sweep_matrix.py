@@ -60,7 +60,7 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
+class _ColumnGroup:
     """Columns that stay together, below a title."""
 
     title: str
@@ -93,7 +93,7 @@ class Matrix:
         yield Text(f"{self._title[0].upper()}{self._title[1:]}:", "bold")
         for letter, key in self._legend.items():
             yield Text.assemble(" " * _INDENT, (letter, "bold"), f"  {key}", overflow="fold")
-        keys = _Group(title="", columns=tuple(self._keys))
+        keys = _ColumnGroup(title="", columns=tuple(self._keys))
         room = options.max_width - _INDENT - (keys.width() + _GAP if self._keys else 0)
         if any(group.width() > room for group in self._groups):
             yield from self._one_below_the_other()
@@ -114,9 +114,9 @@ class Matrix:
                         yield Text.assemble((f"{head}: ", DIM), column.cells[row])
 
 
-def _bands(groups: Sequence[_Group], room: int) -> Iterator[list[_Group]]:
+def _bands(groups: Sequence[_ColumnGroup], room: int) -> Iterator[list[_ColumnGroup]]:
     """Yield as many groups at a time as there is room for side by side."""
-    band: list[_Group] = []
+    band: list[_ColumnGroup] = []
     width = 0
     for group in groups:
         if band and width + _GAP + group.width() > room:
@@ -127,7 +127,7 @@ def _bands(groups: Sequence[_Group], room: int) -> Iterator[list[_Group]]:
     yield band
 
 
-def _band_lines(groups: Sequence[_Group], rows: int) -> Iterator[Text]:
+def _band_lines(groups: Sequence[_ColumnGroup], rows: int) -> Iterator[Text]:
     gap = " " * _GAP
     if any(group.title for group in groups):
         titles = gap.join(_padded(Text(group.title), group.width()).plain for group in groups)
@@ -261,7 +261,7 @@ def _key_column(head: str, values: Sequence[str]) -> _Column:
 # What came out
 
 
-def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Iterator[_Group]:
+def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Iterator[_ColumnGroup]:
     if not service:
         return
     of_row = {(cell.campaign, cell.cell): cell for cell in service}
@@ -277,10 +277,10 @@ def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Ite
 
         return column(head, text)
 
-    def times(title: str, *columns: tuple[str, Callable[[CellService], float | None]]) -> _Group:
-        return _Group(title=title, columns=tuple(starmap(time_column, columns)))
+    def times(title: str, *columns: tuple[str, Callable[[CellService], float | None]]) -> _ColumnGroup:
+        return _ColumnGroup(title=title, columns=tuple(starmap(time_column, columns)))
 
-    yield _Group(title="", columns=(column("acked", lambda cell: percent(cell.acked / cell.sent)),))
+    yield _ColumnGroup(title="", columns=(column("acked", lambda cell: percent(cell.acked / cell.sent)),))
     yield times(
         "longest outage",
         ("median", lambda cell: cell.outage.median_us),
@@ -294,7 +294,7 @@ def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Ite
     )
 
 
-def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_Group]:
+def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_ColumnGroup]:
     """Yield a group for each anomaly and each way in which it came out, what was broken first."""
     rates = {(rate.rule, rate.status, rate.campaign, rate.cell): rate for rate in report.rates}
     tries = {(cell.campaign, cell.cell): _tries(cell) for cell in report.cells}
@@ -313,7 +313,7 @@ def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_Group]:
             for column, text in zip(columns, told, strict=True):
                 column.append(Text(text, style if hits else ""))
         heads = ("rate", "95% interval", "runs")
-        yield _Group(
+        yield _ColumnGroup(
             title=f"{rule}, {status}",
             columns=tuple(
                 _Column(head=head, cells=tuple(cells), right=head != "95% interval")
