@@ -211,9 +211,11 @@ class ReplicaState:
     _committed: int = 0
     # What it has given up, by offset: until its segment is deleted it is on the disk still.
     _given_up: list[LogEntry] = field(default_factory=list)
-    # When its high watermark was checkpointed last, and what has been stored since below that.
+    # When its high watermark was checkpointed last.
     _checkpointed: int = 0
-    _stored_since: list[LogEntry] = field(default_factory=list)
+    # Records below the high watermark that it does not vouch for: stored after its checkpoint was written, or
+    # below the log start of the leader that reported it.
+    _unvouched: list[LogEntry] = field(default_factory=list)
 
     @property
     def known_high_watermark(self) -> int:
@@ -268,34 +270,47 @@ class ReplicaState:
         self.is_open = True
         self.high_watermark = self.stable_offset = high_watermark
         passed = max(self._committed, bisect_left(self.log, high_watermark, key=_offset_of))
-        self._stored_since = []
+        self._unvouched = []
         for entry in self.log[self._committed : passed]:
             if entry.number < self._checkpointed:
                 entry.committed = number
             elif not entry.is_committed:
-                self._stored_since.append(entry)
+                self._unvouched.append(entry)
         self._committed = passed
 
-    def raise_high_watermark(self, high_watermark: int, number: int) -> None:
-        """Set it, and note which records it has passed."""
+    def raise_high_watermark(self, high_watermark: int, number: int, leader_log_start: int = 0) -> None:
+        """Set the high watermark, and note which records it has passed.
+
+        The high watermark that a leader reports is about the leader's log, so it vouches for nothing below
+        *leader_log_start*. A follower that was deposed can still have records of its own there: the leader cannot tell
+        where the logs parted once it has deleted its records, and the follower truncates no further than its log start.
+        """
         self.high_watermark = high_watermark
         self.stable_offset = max(high_watermark, self.stable_offset)
-        self.commit_stored_since(number)
+        self.commit_unvouched(number, leader_log_start)
         if self.log:
-            self.commit(number)
+            self.commit(number, leader_log_start)
 
-    def commit_stored_since(self, number: int) -> None:
-        """Take the high watermark of the checkpoint for right: the replica leads, or a leader has told it one."""
-        for entry in self._stored_since:
-            if entry.removed is None and entry.offset < self.high_watermark:
+    def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
+        """Commit what the high watermark had passed without vouching for it: the replica leads, or its leader vouches."""
+        left: list[LogEntry] = []
+        for entry in self._unvouched:
+            if entry.removed is not None or entry.offset >= self.high_watermark:
+                continue
+            if entry.offset < leader_log_start:
+                left.append(entry)
+            else:
                 entry.committed = number
-        self._stored_since = []
+        self._unvouched = left
 
-    def commit(self, number: int) -> None:
+    def commit(self, number: int, leader_log_start: int = 0) -> None:
         """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
         log, count = self.log, self._committed
         while count < len(log) and log[count].offset < self.high_watermark:
-            log[count].committed = number
+            if log[count].offset < leader_log_start:
+                self._unvouched.append(log[count])
+            else:
+                log[count].committed = number
             count += 1
         self._committed = count
 
@@ -576,13 +591,15 @@ class PartitionState:
         self.replica(event.broker).flushed = event.offset
 
     def _set_high_watermark(self, number: int, event: events.HighWatermarkSet) -> None:
-        self.replica(event.broker).raise_high_watermark(event.hw, number)
+        replica = self.replica(event.broker)
+        leading = self.replicas.get(replica.leader) if replica.role == FOLLOWER else None
+        replica.raise_high_watermark(event.hw, number, 0 if leading is None else leading.log_start)
 
     # Leadership
 
     def _lead(self, number: int, event: events.BecameLeader) -> None:
         replica = self.replica(event.broker)
-        replica.commit_stored_since(number)
+        replica.commit_unvouched(number)
         if replica.role != LEADER or self.reelection_forgets_remote:
             replica.remote = {}
         replica.role, replica.leader, replica.leader_epoch = LEADER, event.broker, event.leader_epoch

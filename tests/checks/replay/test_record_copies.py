@@ -137,6 +137,40 @@ def test_what_was_truncated_since_a_log_was_opened_is_not_committed_by_what_a_le
     assert [copies.copies(f"m{n}")[0].is_committed for n in (2, 3)] == [False, True]
 
 
+def deposed_with_own_records() -> RunBuilder:
+    """Broker 0 was deposed with x and y of its own; its leader, broker 1, deletes what it has there, and broker 0 fetches m2."""
+    run = RunBuilder()
+    run.append(0, "x", "y")
+    run.elect(1, 1, (1,))
+    run.append(1, "m0", "m1", "m2")
+    run.raise_hw(3, 1)
+    run.event("follower", broker=0, partition="t-0", leader_epoch=1, leader=1)
+    run.event("log_start", broker=1, partition="t-0", offset=2, reason="retention.ms", bytes_left=0)
+    run.replicate(0, "m2", epoch=1)
+    run.raise_hw(3, 0)
+    return run
+
+
+def test_a_reported_high_watermark_commits_nothing_below_the_log_start_of_the_leader() -> None:
+    run = deposed_with_own_records()
+    run.raise_hw(3, 0)
+    story = replay(run)
+    assert [story.copies(value)[0].is_committed for value in ("x", "y", "m0", "m1")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert all(copy.is_committed for copy in story.copies("m2"))
+
+
+def test_records_below_the_log_start_of_the_former_leader_are_committed_once_their_replica_leads() -> None:
+    run = deposed_with_own_records()
+    run.elect(0, 2, (0,))
+    story = replay(run)
+    assert all(story.copies(value)[0].is_committed for value in ("x", "y", "m2"))
+
+
 def test_a_copy_is_there_from_its_append_to_its_end() -> None:
     run = RunBuilder()
     run.stop(1)

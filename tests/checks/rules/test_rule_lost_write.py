@@ -155,6 +155,30 @@ def test_acks_1_promises_nothing_of_what_only_an_old_checkpoint_has_as_committed
     assert [(finding.value, finding.permitted_by) for finding in result.findings] == [("m0", "acks=1")]
 
 
+def test_acks_1_promises_nothing_of_a_deposed_leader_whose_successor_has_deleted_its_records_there() -> None:
+    """Broker 0 keeps m0 until it begins where broker 1 does, after the high watermark that broker 1 reports has passed it."""
+    run = RunBuilder()
+    producer = run.producer(acks="1")
+    run.elect(0, 0, (0, 1))
+    run.send(producer, "m0")
+    run.elect(1, 1, (1,))
+    run.epochs["t-0"] = 0
+    run.append(0, "m0")
+    run.acknowledge(0, 0, "m0")
+    run.ok(producer, "m0", 0)
+    run.epochs["t-0"] = 1
+    run.append(1, "x", "y")
+    run.raise_hw(2, 1)
+    run.event("follower", broker=0, partition="t-0", leader_epoch=1, leader=1)
+    run.event("log_start", broker=1, partition="t-0", offset=1, reason="retention.ms", bytes_left=0)
+    run.replicate(0, "y", epoch=1)
+    run.raise_hw(2, 0)
+    run.event("log_start", broker=0, partition="t-0", offset=1, reason="log start offset", bytes_left=0)
+    run.read_to_end(1)
+    result = run.judge("lost-write")
+    assert [(finding.value, finding.permitted_by) for finding in result.findings] == [("m0", "acks=1")]
+
+
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_the_leader_dies_before_its_follower_has_the_record(acks: str) -> None:
     run = RunBuilder()
