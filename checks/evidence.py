@@ -76,8 +76,8 @@ class ConsumerSettings:
     """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``.
 
     It is to read its ``partitions``, or else those of its ``topics``, or else everything. Once nothing is wrong, a group
-    reads on within ``patience_us``, the sum of the timeouts that can follow one another, or within ``rebalance_us``
-    more while it rebalances.
+    reads on within ``patience_us``, the sum of the timeouts that can follow one another. A member may stay away
+    for ``max_poll_interval_us`` after a poll, and a group that rebalances waits for it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class ConsumerSettings:
     topics: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     patience_us: int = 0
-    rebalance_us: int = 0
+    max_poll_interval_us: int = 0
 
     def is_to_read(self, partition: str) -> bool:
         """Return whether it subscribes to a partition's topic, or has assigned itself the partition."""

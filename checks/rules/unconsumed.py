@@ -7,8 +7,9 @@ and nobody looks for new partitions any more.
 
 A group is given time from the last thing that may have disturbed it: a fault or its end, anything that happened to
 a broker or a leader, a rebalance, a poll of the member that has the partition. After that it has to read on within
-the timeouts of its members, which are added up in `ConsumerSettings.patience_us`. A run that ends before that time
-is over accuses nobody.
+the timeouts of its members, which are added up in `ConsumerSettings.patience_us`. A poll that has returned records
+also lets the member stay away for ``max.poll.interval.ms``; that time comes first, for histories do not tell when
+the next poll began. A run that ends before that time is over accuses nobody.
 """
 
 from collections.abc import Iterator, Sequence
@@ -78,9 +79,11 @@ def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text
 
 
 @cause("member-does-not-read")
-def member_does_not_read(*, partition: events.PartitionName, member: events.Text) -> str:
-    """The member that was to read the partition got nothing of it."""
-    return f"{member} had {partition}, and its polls returned nothing of it"
+def member_does_not_read(
+    *, partition: events.PartitionName, member: events.Text, offset: events.Offset
+) -> str:
+    """The member that was to read the partition did not get the next record of it."""
+    return f"{member} had {partition}, and none of its polls returned offset {offset}"
 
 
 @cause("no-position")
@@ -103,8 +106,11 @@ class _Group:
 
     @property
     def patience_us(self) -> int:
-        rebalance_us = 0 if self.is_stable else max(member.rebalance_us for member in self.members.values())
+        rebalance_us = 0 if self.is_stable else max(map(self.may_be_away_us, self.members))
         return rebalance_us + max(member.patience_us for member in self.members.values())
+
+    def may_be_away_us(self, process: int) -> int:
+        return self.members[process].max_poll_interval_us
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -177,14 +183,23 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
     if position is None:
         return None
     owed = _owed(index, partition, position)
+    if not owed:
+        return None
     owner = group.owner(partition)
+    last_polls = _last_polls(index, group)
     since_us = max(
         quiet_us,
-        *(send.completed_us or 0 for send in owed[:1]),
+        owed[0].completed_us or 0,
         *(poll.at_us for poll in done.polls[-1:]),
-        0 if owner is None else _last_poll(index, owner),
+        0 if owner is None else last_polls.get(owner, 0),
     )
-    if not owed or end_us - since_us <= group.patience_us:
+    # Without an owner, it is the leader of the group that has to come back: it may be any of the members.
+    back_us = (
+        min(at_us, since_us) + group.may_be_away_us(process)
+        for process, at_us in last_polls.items()
+        if owner in (None, process)
+    )
+    if end_us - max((since_us, *back_us)) <= group.patience_us:
         return None
     return _finding(index, group, partition, done, owed, end_us - since_us)
 
@@ -222,18 +237,14 @@ def _owed(index: Index, partition: str, position: int) -> list[SendRecord]:
     ]
 
 
-def _last_poll(index: Index, process: int) -> int:
-    """Return when a poll of a process last returned something, of any partition."""
-    group = index.evidence.consumers[process].group
-    return max(
-        (
-            poll.at_us
-            for work in index.group_work.partitions.get(group, {}).values()
-            for poll in work.polls
-            if poll.process == process
-        ),
-        default=0,
-    )
+def _last_polls(index: Index, group: _Group) -> dict[int, int]:
+    """Return when a poll of each member last returned something, of any partition."""
+    last: dict[int, int] = {}
+    for work in index.group_work.partitions.get(group.name, {}).values():
+        for poll in work.polls:
+            if poll.process in group.members:
+                last[poll.process] = max(poll.at_us, last.get(poll.process, 0))
+    return last
 
 
 def _finding(
@@ -298,7 +309,8 @@ def _cause(story: Story, group: _Group, offset: int) -> Cause:
     if group.members[owner].offset_reset not in (EARLIEST, LATEST) and _has_no_position(story, member):
         because = no_position.conclude(member=member)
         return Cause((because,), _NO_POSITION, (EARLIEST_RESET,))
-    return Cause((member_does_not_read.conclude(partition=partition, member=member),), None, fixes)
+    because = member_does_not_read.conclude(partition=partition, member=member, offset=offset)
+    return Cause((because,), None, fixes)
 
 
 def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:

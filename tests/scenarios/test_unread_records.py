@@ -49,6 +49,18 @@ script:
   - after: 40s
 """
 
+SLOW_APPLICATION: Final = """
+name: slow-application
+kafka: "3.6"
+settings: {{acks: all, session.timeout.ms: 6s, heartbeat.interval.ms: 2s, metadata.max.age.ms: 5s, request.timeout.ms: 3s,
+  delivery.timeout.ms: 6s, max.poll.records: 1, auto.offset.reset: earliest}}
+cluster: {{brokers: 3, topics: [{{name: t, replication_factor: 3}}]}}
+workload:
+  duration: 160s
+  producers: [{{name: p, rate: 2/s, start: 1s, stop: 20s}}]
+  {reader}
+"""
+
 
 def run(text: str, seed: int = 0) -> RunResult:
     return run_plan(load_text(text, "unread.yaml").plans[0], seed)
@@ -88,6 +100,18 @@ def test_where_brokers_assign_a_group_is_late_only_by_its_heartbeats(at: str, st
 def test_the_effects_of_records_that_an_application_passed_over_are_missing() -> None:
     result = run(APPLICATION)
     assert result.verdict.rules["lost-effect"].status == VIOLATED
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "consumers: [{name: c, poll_interval: 100s, settings: {group.id: g}}]",
+        "applications: [{name: one, from: t, delivery: idempotent_sink, work: 100s}]",
+    ],
+)
+def test_an_application_that_is_slow_but_polls_in_time_is_not_stuck(reader: str) -> None:
+    result = run(SLOW_APPLICATION.format(reader=reader))
+    assert result.verdict.rules["unconsumed"].status == HELD
 
 
 def test_nobody_reads_a_partition_that_no_member_of_a_group_has() -> None:

@@ -42,7 +42,7 @@ def _promised_to_reader(
         topics=topics,
         partitions=partitions,
         patience_us=_patience_us(config),
-        rebalance_us=config.max_poll_interval_us,
+        max_poll_interval_us=config.max_poll_interval_us,
     )
 
 

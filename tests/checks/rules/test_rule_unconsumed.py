@@ -12,6 +12,9 @@ from tests.checks.evidence_builder import PARTITION, RunBuilder
 PATIENCE = 60
 """In seconds: how long the members of the group may take."""
 
+MAX_POLL_INTERVAL = 300
+"""In seconds: how long a member may stay away after a poll."""
+
 
 class GroupRun:
     """A group with one member, and a record that was acked in the third second."""
@@ -27,7 +30,7 @@ class GroupRun:
             read_committed=False,
             group="g",
             patience_us=PATIENCE * 1_000_000,
-            rebalance_us=300_000_000,
+            max_poll_interval_us=MAX_POLL_INTERVAL * 1_000_000,
             **given,
         )
         self.run.at(1)
@@ -70,7 +73,7 @@ def test_a_partition_that_no_member_has_is_left_unread() -> None:
 
 def test_a_member_that_waits_in_poll_has_to_be_given_what_is_there() -> None:
     (finding,) = GroupRun(PARTITION).end(2 * PATIENCE).findings
-    assert sentence(finding.chain[-2]) == "c had t-0, and its polls returned nothing of it"
+    assert sentence(finding.chain[-2]) == "c had t-0, and none of its polls returned offset 0"
 
 
 def test_a_group_has_the_time_that_its_timeouts_add_up_to() -> None:
@@ -140,14 +143,23 @@ def test_nothing_is_owed_to_a_group_without_members(name: str, fields: dict[str,
 
 def test_a_member_that_is_busy_with_other_partitions_is_not_stuck() -> None:
     group = GroupRun(PARTITION, "u-0")
-    group.run.at(1.5 * PATIENCE)
+    group.run.at(MAX_POLL_INTERVAL)
     group.poll((0, "other"), partition="u-0")
-    assert group.end(2 * PATIENCE).status == HELD
+    assert group.end(MAX_POLL_INTERVAL + 1.5 * PATIENCE).status == HELD
     # Where no member has the partition, it does not matter how busy they are.
     group = GroupRun("u-0")
-    group.run.at(1.5 * PATIENCE)
+    group.run.at(MAX_POLL_INTERVAL)
     group.poll((0, "other"), partition="u-0")
-    assert group.end(2 * PATIENCE).status == VIOLATED
+    assert group.end(MAX_POLL_INTERVAL + 1.5 * PATIENCE).status == VIOLATED
+
+
+@pytest.mark.parametrize("owned", [(PARTITION, "u-0"), ("u-0",)])
+def test_a_member_may_stay_away_for_max_poll_interval_after_a_poll(owned: tuple[str, ...]) -> None:
+    """Whether it has the partition, or is the leader that would assign it."""
+    group = GroupRun(*owned)
+    group.poll((0, "other"), partition="u-0")
+    assert group.end(MAX_POLL_INTERVAL + PATIENCE).status == HELD
+    assert group.end(MAX_POLL_INTERVAL + PATIENCE + 5).status == VIOLATED
 
 
 def test_a_topic_that_the_group_does_not_subscribe_to_is_not_its_matter() -> None:
