@@ -260,8 +260,11 @@ def _finding(
     names = {index.group_work.client(process) for process in group.members}
     _tell_members(story, names)
     for number, event in story.elections[:1]:
-        choice = chosen(event.at_us, event.controller, leader=event.leader, leader_epoch=event.leader_epoch)
-        story.tell(number, choice, decides=True)
+        if number > _first_assignment(index, group):
+            choice = chosen(
+                event.at_us, event.controller, leader=event.leader, leader_epoch=event.leader_epoch
+            )
+            story.tell(number, choice, decides=True)
     for commit in done.commits[-1:]:
         told = group_committed(commit.at_us, index.group_work.client(commit.process), offset=commit.offset)
         story.tell(story.start(commit.at_us), told)
@@ -279,6 +282,12 @@ def _finding(
         prevented_by=why.prevented_by,
         details=(("group", group.name), ("records", len(owed)), ("after_us", after_us)),
     )
+
+
+def _first_assignment(index: Index, group: _Group) -> float:
+    """Return the line at which a group first assigned partitions: a partition that was there by then explains nothing."""
+    assigned = index.events(events.PartitionsAssigned)
+    return next((number for number, event in assigned if event.group == group.name), END)
 
 
 def _tell_members(story: Story, names: set[str]) -> None:

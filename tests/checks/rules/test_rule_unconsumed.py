@@ -64,10 +64,23 @@ def test_a_partition_that_no_member_has_is_left_unread() -> None:
         "m0",
     )
     assert [sentence(link) for link in finding.chain] == [
-        "broker 0, as controller, elected broker 0 (epoch 0)",
         "c was assigned u-0 (generation 1)",
         "no member of group g had t-0, although they subscribe to its topic",
         "117.400s later group g had not read 1 acked record from offset 0 on",
+    ]
+
+
+def test_how_a_partition_got_its_first_leader_is_told_only_if_the_group_had_members_by_then() -> None:
+    group = GroupRun("u-0")
+    group.run.elect(0, 0, (0, 1), partition="t-1")
+    group.run.write(group.producer, "m1", 0, 1, partition="t-1")
+    group.run.at(2 * PATIENCE)
+    group.run.read_to_end(0, "t-1")
+    result = group.end(2 * PATIENCE + 1)
+    added = next(finding for finding in result.findings if finding.partition == "t-1")
+    assert [sentence(link) for link in added.chain[:2]] == [
+        "c was assigned u-0 (generation 1)",
+        "broker 0, as controller, elected broker 0 (epoch 0)",
     ]
 
 
