@@ -1,6 +1,6 @@
 """rebalance-skip: a group went past a record that none of its members was given."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from harrow.checks import promise
@@ -54,19 +54,26 @@ def find(index: Index) -> Iterator[Finding]:
     work = index.group_work
     for group in work.groups:
         done = work.partitions.get(group, {})
-        reset = (line.event.partition for line in _resets(index, group))
-        for partition in dict.fromkeys((*done, *reset)):
+        resets = [event for _, event in _resets(index, group)]
+        begun_us: dict[str, int | None] = {}
+        for partition in dict.fromkeys((*done, *(event.partition for event in resets))):
+            topic = _topic(partition)
+            if topic not in begun_us:
+                begun_us[topic] = _begun_us(index, group, topic, resets)
             if partition in index.evidence.read_back:
-                yield from _skipped(index, group, partition, done.get(partition, GroupPartition()))
+                here = done.get(partition, GroupPartition())
+                yield from _skipped(index, group, partition, here, begun_us[topic])
 
 
-def _skipped(index: Index, group: str, partition: str, done: GroupPartition) -> Iterator[Finding]:
+def _skipped(
+    index: Index, group: str, partition: str, done: GroupPartition, begun_us: int | None
+) -> Iterator[Finding]:
     begin = _begin(index, group, partition, done)
     gaps = list(_gaps(done, begin))
     records = index.group_work.records_of(partition) if begin or gaps else {}
     for offset in range(begin):
         value = records.get(offset)
-        if value is not None and _was_owed(index, group, partition, offset, value, done):
+        if value is not None and _was_owed(index, partition, offset, value, done, begun_us):
             yield _finding(index, group, partition, offset, value, done)
     for first, end in gaps:
         for offset in range(first, end):
@@ -83,17 +90,21 @@ def _resets(index: Index, group: str, partition: str | None = None) -> Iterator[
             yield line
 
 
+def _begun_us(index: Index, group: str, topic: str, resets: Sequence[OffsetReset]) -> int | None:
+    """Return when a group began to read a topic, None if it never did."""
+    since_us = index.group_work.reading_since(group, topic)
+    reset_us = (event.at_us for event in resets if _topic(event.partition) == topic)
+    return min((at_us for at_us in (since_us, *reset_us) if at_us is not None), default=None)
+
+
 def _was_owed(
-    index: Index, group: str, partition: str, offset: int, value: Value, done: GroupPartition
+    index: Index, partition: str, offset: int, value: Value, done: GroupPartition, begun_us: int | None
 ) -> bool:
     """Return whether a record before the group's first position was sent while the group read the topic.
 
     A partition can be added to the topic, and the producers learn of it first. What was sent before the group
     read any of the topic is not owed: ``auto.offset.reset=latest`` says to begin behind it.
     """
-    since_us = index.group_work.reading_since(group, partition.rpartition("-")[0])
-    resets = (event.at_us for _, event in _resets(index, group) if _is_same_topic(event.partition, partition))
-    begun_us = min((at_us for at_us in (since_us, *resets) if at_us is not None), default=None)
     sends = index.sends_of(partition, value)
     return (
         begun_us is not None
@@ -104,8 +115,8 @@ def _was_owed(
     )
 
 
-def _is_same_topic(partition: str, other: str) -> bool:
-    return partition.rpartition("-")[0] == other.rpartition("-")[0]
+def _topic(partition: str) -> str:
+    return partition.rpartition("-")[0]
 
 
 def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:

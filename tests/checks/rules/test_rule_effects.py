@@ -268,6 +268,17 @@ def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
     assert app.judge("rebalance-skip").status == HELD
 
 
+@pytest.mark.parametrize(("read_before", "status"), [("in-1", PERMITTED), ("other-0", HELD)])
+def test_what_was_sent_to_a_topic_while_the_group_read_it_is_owed(read_before: str, status: str) -> None:
+    app = ApplicationRun("at_least_once")
+    for partition in (read_before, SOURCE):
+        app.run.event(
+            "offset_reset", client="app", partition=partition, position=-1, offset=1, policy="latest"
+        )
+        app.input("a")
+    assert app.judge("rebalance-skip").status == status
+
+
 def test_where_nobody_tells_where_the_end_was_a_group_begins_with_the_first_record_that_it_is_given() -> None:
     app = ApplicationRun("at_least_once", offset_reset="latest")
     app.input("a", "b", "c", "d")
