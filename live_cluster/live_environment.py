@@ -213,7 +213,7 @@ class LiveEnvironment:
             partition,
             end_of_log=lambda replica: logs[replica].leo(partition),
             # What a broker that is down has taken for committed is not known.
-            high_watermark_before=lambda _: 0,
+            high_watermark_before=lambda _: None,
             enough=max(own.min_insync_replicas for own in settings.on_broker.values()),
         )
 

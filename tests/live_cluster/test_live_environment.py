@@ -1,10 +1,12 @@
 """Brokers that stop by themselves, and controllers, as the environment of real brokers deals with them: their processes are made up."""
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.events import KILLED, POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import process_name
@@ -38,7 +40,13 @@ class FakeBroker:
 class Cluster:
     """Broker 0 alone, without any registration that outlives it, and controllers in processes of their own, if any."""
 
-    def __init__(self, *, hangs: bool = False, controllers: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        hangs: bool = False,
+        controllers: tuple[int, ...] = (),
+        settings: Mapping[str, PartitionSettings] | None = None,
+    ) -> None:
         clock = Clock()
         clock.now_us = 0
         self.trace = Trace(clock)
@@ -48,11 +56,15 @@ class Cluster:
         self.expired: list[int] = []
         self.cuts: list[tuple[int | str, int | str]] = []
         self.rules: list[MessageRule] = []
-        disk = SimpleNamespace(look=lambda *_: None, open=lambda: None)
+        self.seen: Any = None
+        disk = SimpleNamespace(look=lambda *_: None, open=lambda: None, leo=lambda _: 5)
         observer: Any = SimpleNamespace(
             controller=lambda: None,
             led_by=lambda _: frozenset(),
             partition_state=lambda _: (4, 1, (4,)),
+            replicas_of=lambda _: (0, 1),
+            replica=lambda *_: self.seen,
+            electable=lambda _: (0, 1),
         )
         cluster: Any = SimpleNamespace(
             brokers={0: self.broker},
@@ -71,7 +83,7 @@ class Cluster:
                 is_cut=lambda *link: link in self.cuts,
                 add=self.rules.append,
             ),
-            logs={0: disk},
+            logs={0: disk, 1: disk},
         )
         self.environment = LiveEnvironment(
             cluster,
@@ -81,8 +93,8 @@ class Cluster:
             {0: cast("Any", SimpleNamespace(forget=lambda: None))},
             lambda: 0,
             lambda: None,
-            {},
-            survivable=False,
+            settings or {},
+            survivable=settings is not None,
             hangs=hangs,
         )
         self.environment.started()
@@ -173,6 +185,20 @@ def test_a_power_loss_takes_nothing_from_a_controller_which_has_no_logs_of_parti
     cluster = Cluster(controllers=(3000,))
     cluster.environment.crash_broker(3000, power_loss=True)
     assert cluster.events("broker_stopped") == [(3000, POWER_LOSS)]
+
+
+def test_a_survivable_run_has_no_power_loss_before_a_replica_has_told_what_is_committed() -> None:
+    settings = PartitionSettings(
+        replicas=(0, 1),
+        min_insync_replicas=1,
+        unclean_leader_election=False,
+        flush_messages=1,
+        on_broker={0: cast("Any", SimpleNamespace(min_insync_replicas=1))},
+    )
+    cluster = Cluster(settings={"t-0": settings})
+    assert not cluster.environment.may_lose_power(0)
+    cluster.seen = SimpleNamespace(hw=5)
+    assert cluster.environment.may_lose_power(0)
 
 
 def test_what_a_controller_has_for_a_session_is_for_the_control_plane_to_end() -> None:

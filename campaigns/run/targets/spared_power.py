@@ -15,20 +15,21 @@ def copies_of(
     partition: str,
     *,
     end_of_log: Callable[[int], int],
-    high_watermark_before: Callable[[int], int],
+    high_watermark_before: Callable[[int], int | None],
     enough: int,
 ) -> CommittedCopies:
     """Return what the brokers have that can be elected for a partition.
 
     Committed is what any replica took for committed, whether its broker still runs or not: a leader that has died may have been the only
     one to know. *end_of_log* tells up to where a replica's log is intact, *high_watermark_before* the last high watermark of a process
-    that has ended.
+    that has ended, None where nothing tells. As long as no high watermark is known, no copy counts as whole.
     """
     replicas = observer.replicas_of(partition)
     views = {replica: observer.replica(partition, replica) for replica in replicas}
-    committed = max(
-        high_watermark_before(replica) if view is None else view.hw for replica, view in views.items()
-    )
+    known = (high_watermark_before(replica) if view is None else view.hw for replica, view in views.items())
+    committed = max((offset for offset in known if offset is not None), default=None)
     electable = frozenset(observer.electable(partition))
-    whole = frozenset(replica for replica in electable if end_of_log(replica) >= committed)
+    whole = frozenset(
+        replica for replica in electable if committed is not None and end_of_log(replica) >= committed
+    )
     return CommittedCopies(whole, electable - whole, enough)

@@ -37,7 +37,7 @@ def copies(
     ends: tuple[int, int, int],
     running: dict[int, int],
     *,
-    before: tuple[int, int, int] = (0, 0, 0),
+    before: tuple[int | None, int | None, int | None] = (0, 0, 0),
     electable: tuple[int, ...] = (0, 1, 2),
 ) -> CommittedCopies:
     observer = cast("RunObserver", ObserverOfThree(running, electable))
@@ -58,6 +58,12 @@ def test_a_member_of_the_isr_is_whole_where_its_log_has_what_any_replica_takes_f
 def test_what_a_leader_knew_that_has_died_counts() -> None:
     assert copies((5, 5, 3), {1: 3, 2: 3}, before=(4, 0, 0)).hollow == {2}
     assert copies((5, 5, 3), {1: 3, 2: 3}).hollow == set()
+
+
+def test_no_copy_is_whole_as_long_as_nothing_tells_what_is_committed() -> None:
+    unknown = (None, None, None)
+    assert copies((5, 5, 3), {}, before=unknown).whole == set()
+    assert copies((5, 5, 3), {2: 4}, before=unknown).whole == {0, 1}
 
 
 def test_a_copy_outside_of_the_isr_does_not_count() -> None:
