@@ -5,8 +5,9 @@ it (``--read``). docs/history.md has the fields.
 
 A record is known by its value, or by its key and value where producers say keys. Values are compared as texts, because kcat prints
 texts. What the files leave open accuses nobody: an unacknowledged send is one of unknown outcome, whatever its error was; an
-acknowledged one that names no partition is where it was read, and where it was not read, in the partition ``?`` of its topic; and the
-order of sends counts only between those of one named producer.
+acknowledged one that names no partition is where it was read, and where it was not read, in the partition ``?`` of its topic; in any
+other partition where such a one was read, it is a record of somebody else; and the order of sends counts only between those of one
+named producer.
 """
 
 import json
@@ -32,6 +33,9 @@ T = TypeVar("T")
 
 Lines = tuple[str, Iterable[bytes]]
 """The name of a file, and its lines."""
+
+_Places = Mapping[tuple[str, str], tuple[str, int]]
+"""By topic and record: the partition where it was read first, and the offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +125,15 @@ def history_lines(
     if unknown:
         verb = "was" if unknown == 1 else "were"
         note(f"{counted(unknown, 'record')} {verb} read that nobody is said to have sent")
-    operations = _operations(sends, reads, topics[0] if topics else None)
+    only_topic = topics[0] if topics else None
+    places = _places(sends, reads, only_topic)
+    scattered = _set_others_apart(sends, reads, places, only_topic)
+    if scattered:
+        verb = "was" if scattered == 1 else "were"
+        note(
+            f"{counted(scattered, 'record')} {verb} read in several partitions, and the files leave open which one was meant"
+        )
+    operations = _operations(sends, reads, places, only_topic)
     yield from (f"{json_line(operation)}\n".encode() for operation in operations)
 
 
@@ -240,10 +252,9 @@ def _shown(value: Any) -> str:
 
 
 def _operations(
-    sends: Sequence[_Sent], reads: Sequence[_Read], only_topic: str | None
+    sends: Sequence[_Sent], reads: Sequence[_Read], places: _Places, only_topic: str | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the operations: all sends, then what each reader read, then that there was nothing more."""
-    places = _places(reads)
     placed = [(_partition(sent, places, only_topic), sent) for sent in sends]
     times_ms = [sent.ts_ms for sent in sends if sent.ts_ms is not None]
     began_ms, ended_ms = min(times_ms, default=0), max(times_ms, default=0)
@@ -273,19 +284,40 @@ def _operations(
             yield _operation(process, "ok", "poll", [["poll", polled]], time)
 
 
-def _places(reads: Iterable[_Read]) -> dict[tuple[str, str], tuple[str, int]]:
-    """Return where each record of a topic was read first: its partition and its offset."""
+def _set_others_apart(
+    sends: Iterable[_Sent], reads: Iterable[_Read], places: _Places, only_topic: str | None
+) -> int:
+    """Rename what was read elsewhere of records whose partition was derived; return how many records that concerns.
+
+    Where two partitions have such a record, nothing says that it was sent to one of them alone.
+    """
+    derived = {(_topic_of(each, only_topic), each.identity) for each in sends if each.partition is None}
+    scattered = set()
+    for read in reads:
+        for partition, pairs in read.pairs.items():
+            for pair in pairs:
+                record = (_topic(partition), pair[1])
+                if record in derived and places[record][0] != partition:
+                    scattered.add(record)
+                    pair[1] = f"{pair[1]} ({partition})"
+    return len(scattered)
+
+
+def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | None) -> _Places:
+    """Return where each record of a topic was read first, at the offset that its acknowledgement says if it was read there."""
+    acked = {(_topic_of(each, only_topic), each.identity): each.offset for each in sends}
     places: dict[tuple[str, str], tuple[str, int]] = {}
     for read in reads:
         for partition, pairs in read.pairs.items():
             for offset, identity in pairs:
-                places.setdefault((_topic(partition), identity), (partition, offset))
+                record, place = (_topic(partition), identity), (partition, offset)
+                first = places.setdefault(record, place)
+                if offset == acked.get(record) != first[1]:
+                    places[record] = place
     return places
 
 
-def _in_order(
-    placed: Sequence[tuple[str, _Sent]], places: Mapping[tuple[str, str], tuple[str, int]]
-) -> list[tuple[str, _Sent]]:
+def _in_order(placed: Sequence[tuple[str, _Sent]], places: _Places) -> list[tuple[str, _Sent]]:
     """Return the sends of named producers as they were logged, and all others by offset, so that their order accuses nobody."""
 
     def order(item: tuple[str, _Sent]) -> tuple[str, float]:
@@ -301,8 +333,12 @@ def _topic(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
-def _partition(each: _Sent, places: Mapping[tuple[str, str], tuple[str, int]], only_topic: str | None) -> str:
-    topic = each.topic or only_topic or "topic"
+def _topic_of(each: _Sent, only_topic: str | None) -> str:
+    return each.topic or only_topic or "topic"
+
+
+def _partition(each: _Sent, places: _Places, only_topic: str | None) -> str:
+    topic = _topic_of(each, only_topic)
     if each.partition is not None:
         return f"{topic}-{each.partition}"
     found = places.get((topic, each.identity))

@@ -79,6 +79,24 @@ def test_a_record_whose_partition_was_not_logged_is_where_it_was_read() -> None:
     assert (judged.status, found(judged)) == (HELD, {})
 
 
+def test_a_record_in_two_partitions_is_misrouted_only_if_a_file_says_where_it_was_sent() -> None:
+    reads = [kcat("c", 0), kcat("a", 1), kcat("b", 0, partition=1), kcat("a", 1, partition=1)]
+    sends = [sent("b", 0, partition=1), sent("c", 0)]
+    notes: list[str] = []
+    judged = verdict([sent("a"), *sends], reads, notes=notes)
+    assert (judged.status, found(judged)) == (HELD, {})
+    assert notes == ["1 record was read in several partitions, and the files leave open which one was meant"]
+    elsewhere = [kcat("c", 0), kcat("a", 1), kcat("b", 0, partition=1), kcat("a", 2, partition=1)]
+    for offset in (1, 2):
+        judged = verdict([{"value": "a", "offset": offset}, *sends], elsewhere)
+        assert (judged.status, found(judged)) == (HELD, {})
+    judged = verdict([sent("a", 1), *sends], reads)
+    assert found(judged)["misrouted"] == [("t-1", "a")]
+    # Of another record in the same files it is told as before.
+    judged = verdict([sent("a"), *sends], [*reads, kcat("c", 2, partition=1)])
+    assert found(judged)["misrouted"] == [("t-1", "c")]
+
+
 def test_a_record_at_two_offsets_is_a_duplicate() -> None:
     judged = verdict([sent("a", 0)], [kcat("a", 0), kcat("a", 1)])
     assert found(judged)["duplicate"] == [("t-0", "a")]
