@@ -127,13 +127,18 @@ def _is_of_printed_lines(lines: Iterable[bytes]) -> bool:
     return _PRINTED_LINE.match(next(filter(bytes.strip, lines), b"")) is not None
 
 
-def _place(lines: Sequence[bytes], position: int) -> tuple[int, int]:
-    """Return the line and the column, in characters, of a byte; both begin with 1."""
-    begins = [0, *accumulate(map(len, lines))]
+def _line_starts(lines: Sequence[bytes]) -> list[int]:
+    """Return at which byte each line begins."""
+    starts = [0, *accumulate(map(len, lines))]
     if not lines[-1].endswith(b"\n"):
-        begins.pop()
-    line = bisect_right(begins, position)
-    before = b"".join(lines[line - 1 : line])[: position - begins[line - 1]]
+        starts.pop()
+    return starts
+
+
+def _place(lines: Sequence[bytes], starts: Sequence[int], position: int) -> tuple[int, int]:
+    """Return the line and the column, in characters, of a byte; both begin with 1."""
+    line = bisect_right(starts, position)
+    before = b"".join(lines[line - 1 : line])[: position - starts[line - 1]]
     return line, len(before.decode("utf-8", "replace")) + 1
 
 
@@ -180,22 +185,27 @@ class _Reader:
         try:
             text = whole.decode()
         except UnicodeDecodeError as error:
-            self._note(*_place(pieces, error.start), "not UTF-8")
+            self._note(*_place(pieces, _line_starts(pieces), error.start), "not UTF-8")
             return
-
-        def at(position: int) -> tuple[int, int]:
-            return _place(pieces, len(text[:position].encode()))
-
+        note = partial(self._note_in, text, pieces, _line_starts(pieces))
         try:
             for position, operation in elements_of_vector(text):
                 try:
                     _add(self.history, operation)
                 except history_line.MalformedOperation as malformed:
-                    self._note(*at(position), malformed.reason)
+                    note(position, malformed.reason)
         except EdnError as error:
-            self._note(*at(error.position), f"no EDN: {error.reason}")
+            note(error.position, f"no EDN: {error.reason}")
         except ValueError as error:
             self._note(1, 1, f"no EDN: {error}")
+
+    def _note_in(
+        self, text: str, pieces: Sequence[bytes], starts: Sequence[int], position: int, message: str
+    ) -> None:
+        """Note what is wrong at a position of a text; its place takes time to find, so only if it will be listed."""
+        is_listed = len(self._problems) < _PROBLEMS_MAX
+        line, column = _place(pieces, starts, len(text[:position].encode())) if is_listed else (1, 1)
+        self._note(line, column, message)
 
     def _next(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
         chunk: list[bytes] = []

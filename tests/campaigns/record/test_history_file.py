@@ -4,9 +4,11 @@ import gzip
 import io
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from harrow.campaigns.record import history_file
 from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
 from harrow.checks.history.judge import judge_history
 
@@ -45,3 +47,20 @@ def test_offsets_that_no_kafka_has_are_judged_all_the_same() -> None:
     history = read_history([json.dumps(line).encode() for line in lines], "history")
     (conflict,) = judge_history(history).rules["inconsistent-offsets"].findings
     assert (conflict.offset, dict(conflict.details)["values"]) == (far, ["m1", "m2"])
+
+
+def test_the_place_of_a_malformed_operation_is_looked_for_only_if_it_is_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places, starts = Mock(wraps=history_file._place), Mock(wraps=history_file._line_starts)
+    monkeypatch.setattr(history_file, "_place", places)
+    monkeypatch.setattr(history_file, "_line_starts", starts)
+    lines = [b"[{:process 0, :type :ok}\n", *[" {:process 0, :f \u00e9}\n".encode()] * 199, b"]\n"]
+    with pytest.raises(HistoryError) as caught:
+        read_history(lines, "history.edn")
+    assert [(problem.line, problem.column) for problem in caught.value.problems] == [
+        (1, 2),
+        *[(line, 2) for line in range(2, 21)],
+    ]
+    assert caught.value.more == 180
+    assert (places.call_count, starts.call_count) == (20, 1)
