@@ -20,7 +20,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVENTS_MAX: Final = 100_000
 _SCRIPT_US: Final = 60 * US_PER_SECOND
-"""How long the script of a trial may wait: one that waits in vain shows nothing."""
+"""How long the script of a trial may take beyond the times that it states: one that waits in vain shows nothing."""
 
 
 def with_difference(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
@@ -97,10 +97,18 @@ class _Trials:
                 plan,
                 behaviours={**plan.behaviours, **behaviours},
                 events_limit=min(plan.events_limit, _EVENTS_MAX),
-                script_limit_us=min(plan.script_limit_us, _SCRIPT_US),
+                script_limit_us=min(plan.script_limit_us, _stated_us(plan) + _SCRIPT_US),
             )
             self._results[key] = self._run(trial, self._result.seed)
         return self._results[key]
+
+
+def _stated_us(plan: Plan) -> int:
+    """Return how long a script takes by its own times, if each condition holds at once."""
+    now_us = 0
+    for step in plan.script:
+        now_us = max(now_us + (step.after_us or 0), step.at_us or 0)
+    return now_us
 
 
 def _changed(plan: Plan, written_release: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from harrow.campaigns.record.report import reason
 from harrow.campaigns.run.release_difference import with_difference
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 
 def plan_of(name: str, *overrides: str) -> Plan:
@@ -57,6 +58,13 @@ def test_a_script_that_waits_for_a_repaired_failure_names_the_repair() -> None:
         "(tried: with behaviours.follower_truncation=high_watermark it happens)"
     )
     assert len(plans) <= 30
+
+
+def test_a_script_has_the_time_in_its_trials_that_its_own_steps_take() -> None:
+    result, _ = tried(plan_of("unread-partition", "kafka=4.3"))
+    assert max(step.after_us or 0 for step in result.plan.script) == 300 * US_PER_SECOND
+    assert result.difference is not None
+    assert result.difference.switch == "static_leader_skips_assignment"
 
 
 def test_nothing_is_named_where_no_single_behaviour_is_enough() -> None:
