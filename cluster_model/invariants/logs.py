@@ -45,7 +45,12 @@ class HwWithinLog:
 
 
 class EpochCacheMonotonic:
-    """Epochs rise along a log, in its cache and in its batches."""
+    """Epochs rise along a log, in its cache and in its batches.
+
+    A log begins at its log start offset. Batches below it stay in their segment until that is deleted, but nobody reads
+    them, and the epoch cache forgets them (``truncateFromStart``). A follower that is truncated to its log start offset
+    may therefore go on there with an older epoch, which an unclean leader has.
+    """
 
     def __init__(self, checks: Checks) -> None:
         self._broken = checks.broken
@@ -67,7 +72,11 @@ class EpochCacheMonotonic:
             if latest is None or latest[0] != batch.leader_epoch:
                 details = f"the latest entry of the epoch cache is {latest}, the last batch has epoch {batch.leader_epoch}"
                 self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
-        if len(batches) > 1 and batches[-2].leader_epoch > batch.leader_epoch:
+        if (
+            len(batches) > 1
+            and batches[-2].next_offset > log.log_start_offset
+            and batches[-2].leader_epoch > batch.leader_epoch
+        ):
             details = (
                 f"a batch of epoch {batch.leader_epoch} stands after one of epoch {batches[-2].leader_epoch}"
             )

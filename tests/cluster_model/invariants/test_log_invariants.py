@@ -74,6 +74,18 @@ class TestEpochCacheMonotonic:
         watched.append(1, "b", epoch=1)
         assert watched.broken == [("epoch-cache-monotonic", 1, T, 0, 1)]
 
+    @pytest.mark.parametrize(("log_start", "names"), [(2, []), (1, ["epoch-cache-monotonic"])])
+    def test_a_batch_below_the_log_start_is_no_part_of_the_log(
+        self, log_start: int, names: list[str]
+    ) -> None:
+        watched = Watched(["epoch-cache-monotonic"])
+        watched.append(1, "a", epoch=3)
+        watched.append(1, "b", epoch=3)
+        watched.raise_hw(2, 1)
+        watched.logs[1].increment_log_start_offset(log_start)
+        watched.append(1, "c", epoch=0)
+        assert watched.names() == names
+
     def test_an_entry_does_not_rise(self, watched: Watched) -> None:
         watched.append(1, "a", epoch=2)
         watched.logs[1].epochs.entries.append((2, 1))
