@@ -83,9 +83,11 @@ class MessageRule:
     def _is_about(self, znodes: Iterable[str]) -> bool:
         return any(f"{path}/".startswith(f"{self.znode}/") for path in znodes)
 
-    def is_for_anyone(self) -> bool:
-        """Return whether the rule names neither who sends nor who would get a message."""
-        return self.senders is None and self.receivers is None
+    def stands_against(self, names: Iterable[str]) -> bool:
+        """Return whether the rule names one of these processes, or no process at all."""
+        if self.senders is None and self.receivers is None:
+            return True
+        return any(name in (self.senders or ()) or name in (self.receivers or ()) for name in names)
 
     def exhausted(self) -> bool:
         """Return whether the rule has acted as often as it may."""

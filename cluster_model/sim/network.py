@@ -178,10 +178,16 @@ class Network:
             self._flush()
 
     def restore_all_but(self, outside: frozenset[str]) -> None:
-        """Undo every cut and end every rule, but for links of which an end is one of the processes *outside*."""
+        """Undo every cut and end every rule, but for links with an end among the processes *outside*.
+
+        A rule that names processes stands against those (`disturbs`), and ends when none of them is outside, even if it
+        says nothing about the other end. If it went on, it would disturb a process outside that counts as well.
+        """
         self._outside = outside
         self._qualities.keep(outside)
         self._cuts = {link: cuts for link, cuts in self._cuts.items() if not outside.isdisjoint(link)}
+        self._rules = [rule for rule in self._rules if rule.stands_against(outside)]
+        self._holding = [rule for rule in self._holding if rule.stands_against(outside)]
         self._flush()
 
     def is_cut(self, one: str, other: str) -> bool:
@@ -196,10 +202,7 @@ class Network:
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
-            or any(
-                name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
-                for rule in (*self._rules, *self._holding)
-            )
+            or any(rule.stands_against((name,)) for rule in (*self._rules, *self._holding))
         )
 
     def degrade(self, sender: str, receiver: str, quality: LinkQuality) -> None:

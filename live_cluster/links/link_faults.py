@@ -83,10 +83,7 @@ class LinkFaults:
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
-            or any(
-                name in (rule.senders or ()) or name in (rule.receivers or ()) or rule.is_for_anyone()
-                for rule in self.rules()
-            )
+            or any(rule.stands_against((name,)) for rule in self.rules())
         )
 
     def rule_for(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> MessageRule | None:

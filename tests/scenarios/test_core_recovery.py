@@ -284,6 +284,27 @@ def test_who_is_disturbed_and_keeps_its_place_belongs_to_the_core(
     assert result.verdict.rules["unavailable"].status == "held"
 
 
+@pytest.mark.parametrize("action", ["drop", "hold", "delay"])
+def test_a_fault_that_names_only_brokers_of_the_core_ends_with_them(action: str) -> None:
+    """The controller is well and stays outside. Its LeaderAndIsr requests reach the broker that it elects."""
+    plan = plan_of(f"""
+        settings: {{acks: all, controller.socket.timeout.ms: 1500}}
+        cluster: {{brokers: 3, controller: 2, topics: [{{name: t, assignment: [[0, 1]]}}]}}
+        script:
+          - at: 1s
+            do: {{send: m0}}
+          - when: {{acked: m0}}
+            do:
+              - message: {{action: {action}, api: LeaderAndIsr, kind: request, to: 1, count: 999, delay: 5s}}
+              - broker_crash: {{broker: 0}}
+        core: {{order: [1]}}
+        """)
+    result = run_plan(plan, 0)
+    found = core_of(result)
+    assert (found.brokers, found.impaired, found.controller) == ((1,), (), 2)
+    assert result.verdict.rules["unavailable"].status == "held"
+
+
 @pytest.mark.parametrize(
     ("cluster", "server"),
     [

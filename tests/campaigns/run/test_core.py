@@ -15,7 +15,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.search.simpler_cluster import with_defaults, with_fewer_replicas, with_plain_numbers
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.cluster import Cluster
-from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, MessageRule
+from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, ProducerSpec, TopicSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash
@@ -79,6 +79,28 @@ def test_what_was_held_goes_on_its_way_within_the_core() -> None:
     net.network.restore_all_but(frozenset({"other"}))
     net.simulator.run_until(2_000)
     assert net.server.received
+
+
+@pytest.mark.parametrize("end", ["senders", "receivers"])
+@pytest.mark.parametrize(("outside", "passes"), [("client", True), ("server", False)])
+@pytest.mark.parametrize("action", [HOLD, DROP])
+def test_a_rule_ends_when_no_process_that_it_names_is_outside(
+    end: str, outside: str, passes: bool, action: str
+) -> None:
+    """Otherwise it would disturb the process at the other end, outside the core, which counts as well."""
+    net = Net()
+    connection = net.connect()
+    kind = REQUEST if end == "receivers" else RESPONSE
+    rule = MessageRule(name="rule", action=action, kind=kind)
+    setattr(rule, end, frozenset({"server"}))
+    net.network.add_rule(rule)
+    net.network.restore_all_but(frozenset({outside}))
+    assert net.network.disturbs("server") is not passes
+    net.ask(connection, "fetch")
+    net.reply(connection, "records")
+    net.simulator.run_until(1_000)
+    got = net.server.received if end == "receivers" else net.client.received
+    assert bool(got) is passes
 
 
 def test_who_is_disturbed() -> None:
