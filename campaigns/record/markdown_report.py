@@ -10,7 +10,16 @@ from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.markdown import code, table, text
 from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
-from harrow.campaigns.record.report import AS_EXPECTED, anomalies, others_of, outcome, place, reason, run_id
+from harrow.campaigns.record.report import (
+    AS_EXPECTED,
+    anomalies,
+    difference_text,
+    others_of,
+    outcome,
+    place,
+    reason,
+    run_id,
+)
 from harrow.campaigns.record.service_report import (
     consumer_text,
     coordination_rows,
@@ -54,7 +63,9 @@ def _head(result: RunResult) -> str:
     lines = [f"# {text(run_name(plan.campaign, plan.variant))}", verdict]
     lines += [text(anomaly.sentence()) for anomaly in anomalies(result)]
     lines += [f"Undecided: {text(cause)}" for cause in result.verdict.reasons]
-    if result.difference is not None or (result.verdict.status == HELD and not result.missed):
+    if result.difference is not None:
+        lines.append(text(difference_text(result, result.difference)))
+    elif result.verdict.status == HELD and not result.missed:
         lines += [text(told) for told in (reason(result),) if told]
     return "\n\n".join([*lines, run, *([text(plan.description)] if plan.description else [])])
 

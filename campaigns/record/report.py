@@ -23,6 +23,7 @@ from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import (
     HELD,
     INCONCLUSIVE,
+    PERMITTED,
     SKIPPED,
     VIOLATED,
     Finding,
@@ -35,7 +36,7 @@ from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release import switch_docs, value_in
 from harrow.cluster_model.repairs import REPAIRS
 
 SCHEMA: Final = "harrow.run/1"
@@ -183,12 +184,14 @@ def _breaks_more(result: RunResult) -> bool:
 def reason(result: RunResult) -> str:
     """Return why a run has its verdict, in a line that every report shows.
 
-    That is what was found, what was missed, or why the run tells nothing; as of another release the behaviour that makes a
-    difference. A run that held without any of these says what it cost: the longest outage, if there was one.
+    That is what was found, what was missed, or why the run tells nothing. As of another release it is the behaviour that
+    makes a difference, after what was found. A run that held without any of these says what it cost: the longest outage, if
+    there was one.
     """
-    if result.difference is not None:
-        return _difference_text(result, result.difference)
     verdict, found = result.verdict, in_short(result)
+    if result.difference is not None:
+        difference = difference_text(result, result.difference)
+        return f"{found}; {difference}" if verdict.status in (VIOLATED, PERMITTED) and found else difference
     unmet = outcome(result) not in (AS_EXPECTED, UNDECIDED, NOT_RUN)
     causes = list(verdict.reasons)
     if verdict.status == INCONCLUSIVE and not causes:
@@ -203,24 +206,39 @@ def reason(result: RunResult) -> str:
     return _outage_text(longest_outage_us(result)) if verdict.status == HELD else ""
 
 
-def _difference_text(result: RunResult, difference: ReleaseDifference) -> str:
+def difference_text(result: RunResult, difference: ReleaseDifference) -> str:
+    """Return which behaviour keeps a run from going as its campaign says of another release, and what has shown it."""
     judged = result.verdict.rules.get("lost-write")
     is_kept = result.plan.expect.lost and judged is not None and judged.status == HELD
     what = "nothing is lost" if is_kept else "it goes otherwise"
-    since = f", since {difference.since}" if difference.since else ""
+    behaviour = _behaviour(result.plan, difference)
     tried = f"(tried: with behaviours.{difference.switch}={value_text(difference.value)}"
     if difference.step is None:
-        return f"{what}: {_name(difference)}{since} {tried} it goes as in {result.plan.written_release})"
+        return f"{what}: {behaviour} {tried} it goes as in {result.plan.written_release})"
     step = f"step {difference.step} waits for what does not happen"
-    return f"{what}, {step}: {_name(difference)}{since} {tried} it happens)"
+    return f"{what}, {step}: {behaviour} {tried} it happens)"
 
 
-def _name(difference: ReleaseDifference) -> str:
-    """Return the repair that changed a behaviour in that release, or else what the behaviour is."""
-    for repair in REPAIRS.values():
-        if (repair.switch, repair.since) == (difference.switch, difference.since):
-            return repair.name
-    return switch_docs()[difference.switch]["meaning"]
+def _behaviour(plan: Plan, difference: ReleaseDifference) -> str:
+    """Return what the release of a run has that the other one lacks, or lacks that the other one has.
+
+    That is a repair, or else the meaning of the switch, which is true of its safe value alone.
+    """
+    switch, there = difference.switch, difference.value
+    here, docs = value_in(plan.kafka, switch), switch_docs()[switch]
+    since = f", since {difference.since}" if difference.since else ""
+    repairs = [repair for repair in REPAIRS.values() if repair.switch == switch]
+    brought = [repair.name for repair in repairs if repair.since == difference.since]
+    lacked = [repair.name for repair in repairs if repair.is_missing(here) and not repair.is_missing(there)]
+    if brought:
+        return f"{brought[0]}{since}"
+    if lacked:
+        return f"Kafka {plan.kafka} lacks {listed(lacked)}"
+    if here == docs["safe"]:
+        return f"{docs['meaning']}{since}"
+    if there == docs["safe"]:
+        return f"Kafka {plan.kafka} lacks this: {docs['meaning']}"
+    return f"behaviours.{switch} is {value_text(here)}{since}"
 
 
 def longest_outage_us(result: RunResult) -> int:

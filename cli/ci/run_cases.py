@@ -117,8 +117,11 @@ def story(finding: Finding) -> Iterator[str]:
 def summary_of(run: FinishedRun) -> str:
     """Return what happened in a run, in a line; nothing where nothing did."""
     result = run.result
-    told, found = report.reason(result), report.in_short(result)
-    if run.outcome == report.AS_EXPECTED or result.difference is not None:
+    told = report.reason(result)
+    if run.outcome == report.AS_EXPECTED:
         return f"{told}, as expected" if result.verdict.status == VIOLATED else told
+    if result.difference is not None and run.outcome != report.UNEXPECTED:
+        return told
+    found = report.in_short(result) if result.difference is None else told
     missed = [missed.message for missed in result.missed]
     return "; ".join(dict.fromkeys([*filter(None, [found]), *missed, *result.verdict.reasons]))

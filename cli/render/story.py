@@ -40,7 +40,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1, everything=False)
     yield from _release_line(run)
-    if run.result.difference is None:
+    if run.result.difference is None or run.outcome == UNEXPECTED:
         yield from _misses(run, shown=reason(run.result))
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)

@@ -347,6 +347,20 @@ def test_the_summary_of_the_step_is_appended_to(harrow: Harrow, folder: Path) ->
     assert f"`{AGAIN}`" in rows[0]
 
 
+def test_the_summary_calls_no_failure_of_another_release_expected(harrow: Harrow, folder: Path) -> None:
+    summary = folder / "summary.md"
+    run = ("run", "unread-partition", "--variant", "3.6", "--set", "kafka=2.8")
+    assert harrow(*run, "--format", "github", GITHUB_STEP_SUMMARY=str(summary)).returncode == 1
+    (row,) = [line for line in summary.read_text(encoding="utf-8").splitlines() if line.startswith("| ❌")]
+    found, lacks = row.index("left unread m-0 despite subscribe()"), row.index("Kafka 2.8 lacks KIP-814")
+    assert found < lacks
+    assert "as expected" not in row
+    told = " ".join(harrow(*run).stdout.split())
+    assert "UNEXPECTED 3.6 left unread m-0 despite subscribe(); it goes otherwise: Kafka 2.8 lacks" in told
+    assert "missed " in told
+    assert "the verdict is violated, expected held" in told
+
+
 def test_a_summary_that_cannot_be_written_changes_no_result(harrow: Harrow, folder: Path) -> None:
     ended = harrow("run", "calm.yaml", "--format", "github", GITHUB_STEP_SUMMARY=str(folder / "no" / "file"))
     assert ended.returncode == 0

@@ -15,7 +15,9 @@ from harrow.campaigns.record.report import (
     UNEXPECTED,
     FindingGroup,
     anomalies,
+    difference_text,
     document,
+    in_short,
     in_short_by,
     outcome,
     reason,
@@ -383,3 +385,35 @@ def test_the_behaviour_that_makes_a_difference_is_the_reason_and_stands_in_json(
     assert mapping["reason"] == reason(run)
     assert mapping["difference"]["switch"] == "follower_truncation"
     assert reason(run) in markdown_report(run, REPRODUCE)
+
+
+def test_the_behaviour_that_makes_a_difference_comes_after_the_finding() -> None:
+    difference = ReleaseDifference(switch="producer_bumps_epoch", value=False, since="2.5", step=None)
+    run = failed_run(difference=difference)
+    assert reason(run) == f"{in_short(run)}; {difference_text(run, difference)}"
+    assert markdown_report(run, REPRODUCE).count(in_short(run)) == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "switch", "value", "since", "text"),
+    [
+        ("2.0", "producer_fenced_error", True, None, "Kafka 2.0 lacks this: a coordinator says that"),
+        ("3.6", "fetch_answers_match_epoch", True, None, "Kafka 3.6 lacks KAFKA-18991 (tried"),
+        ("1.1", "follower_truncation", "answered_epoch", None, "Kafka 1.1 lacks KIP-279 (tried"),
+        ("3.9", "producer_fenced_error", False, "2.7", "it goes otherwise: a coordinator says that"),
+        # Releases before and after it elect no preferred leader that leads already.
+        (
+            "2.0",
+            "preferred_leader_elected_once_more",
+            False,
+            "1.1",
+            "Kafka 2.0 lacks this: a preferred leader",
+        ),
+        ("1.0", "preferred_leader_elected_once_more", True, None, "otherwise: a preferred leader that leads"),
+    ],
+)
+def test_a_release_is_said_to_lack_what_it_does_not_do(
+    release: str, switch: str, value: bool | str, since: str | None, text: str
+) -> None:
+    difference = ReleaseDifference(switch=switch, value=value, since=since, step=None)
+    assert text in reason(run_result(plan=plan(kafka=release), difference=difference))
