@@ -361,7 +361,7 @@ def test_a_campaign_with_several_runs_names_them(harrow: Harrow, folder: Path) -
     ended = harrow("diff", "permitted")
     assert ended.returncode == 2
     assert "results/permitted: not the folder of a run: name one of its 2 runs: " in ended.stderr
-    assert re.search(rf"{first.name} \((permitted|acks-all, held)\)", ended.stderr)
+    assert re.search(rf"{re.escape(first.name)} \((permitted|acks-all, held)\)", ended.stderr)
     assert f"{second.name} (damaged)" in ended.stderr
 
 
