@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from harrow.checks.causes import facts, links
-from harrow.checks.causes.story import AFTER, Story, source
+from harrow.checks.causes.story import AFTER, END, Story, source
 from harrow.checks.history.records import Value
 from harrow.checks.index import names
 from harrow.checks.link import Gap, Link
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
 from harrow.cluster_model.events import ends_registration
+from harrow.cluster_model.sim.message_rule import HOLD
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, process_name
 from harrow.cluster_model.trace import TraceLine
@@ -124,9 +125,10 @@ PREFERRED: Final = "preferred leader"
 
 @source(facts.GONE)
 def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
-    """Tell how a leader came to its end: the first event since it was registered that took it out of service.
+    """Tell how a leader came to its end: the first event since it registered and led that took it out of service.
 
     A broker that is back before anybody missed it is replaced when it registers, so what came before that counts if nothing did since.
+    What came before it began to lead never does.
     """
     (broker,) = gap.need.subject
     ends: Sequence[TraceLine[End]] = story.events(
@@ -138,10 +140,13 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
         events.MetadataLogLost,
         events.ReplicasAssigned,
     )
+    began = _began_to_lead(story, broker, line)
     found: TraceLine[End] | None = None
     for each in reversed(ends):
         if each.number >= line:
             continue
+        if each.number <= began:
+            break
         if isinstance(each.event, events.BrokerRegistered):
             if found is not None and each.event.broker == broker:
                 break
@@ -151,6 +156,18 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
         told = _end_link(story, found.event, broker)
         assert told is not None, "an end that has a link"
         story.tell(found.number, told)
+
+
+def _began_to_lead(story: Story, broker: int, line: float) -> int:
+    """Return the line of the election with which a broker began to lead before a line, 0 where the trace has none."""
+    began = 0
+    for number, election in reversed(story.elections):
+        if number < line:
+            if election.leader == broker:
+                began = number
+            elif began:
+                break
+    return began
 
 
 def _end_link(story: Story, event: End, leader: int) -> Link | None:
@@ -326,9 +343,13 @@ def tell_fault(story: Story, number: int, event: events.FaultStruck, **operands:
 
 
 def _tell_message(
-    story: Story, number: int, event: events.MessageRuleApplied, struck: tuple[int, ...] = ()
+    story: Story,
+    number: int,
+    event: events.MessageRuleApplied,
+    struck: tuple[int, ...] = (),
+    hindered: tuple[int, ...] = (),
 ) -> None:
-    """Tell what a fault did to a message, and which brokers that kept from the control plane."""
+    """Tell what a fault did to a message, and which brokers that kept from the control plane or from answering."""
     held = links.request_held(
         event.at_us,
         None,
@@ -339,6 +360,7 @@ def _tell_message(
         sender=event.sender,
         receiver=event.receiver,
         struck=struck,
+        hindered=hindered,
     )
     story.tell(number, held)
 
@@ -435,16 +457,36 @@ def tell_failure(story: Story, number: int, failure: events.SendFailed, value: V
     """Tell that a request failed: for want of an answer, or that it was refused."""
     leader, error = failure.leader, failure.error
     if error == NO_ANSWER:
-        story.tell(number, links.no_answer(failure.at_us, failure.client, leader=leader, error=error))
+        hindered = _tell_disturbance(story, number, failure, value)
+        told = links.no_answer(failure.at_us, failure.client, leader=leader, error=error, hindered=hindered)
+        story.tell(number, told)
         return
     isr = story.isr_at(leader, number) if error in _ISR_TOO_SMALL else None
     story.tell(number, links.refused(failure.at_us, leader, value=value, error=error, isr=isr or ()))
 
 
-@source(facts.DISTURBED)
-def _tell_disturbance(story: Story, line: float, gap: Gap) -> None:
-    """Tell what kept a request or its answer from arriving: at a message, at the broker, on the way, or a quota."""
-    client, leader = str(gap.link.actor), gap.link.operand("leader")
+def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value: Value) -> tuple[int, ...]:
+    """Tell what kept a request or its answer from arriving, and return the broker that it hindered.
+
+    Only what was in force between the sending and the failure counts, the surest first: a message that was met, a stop
+    or a pause of the leader, a quota, a fault on the way. Where an answer waits for the ISR, so does what hindered a
+    follower. Where the trace has nothing of the kind, nothing is told.
+    """
+    begin = _sent_at(story, line, failure, value)
+    in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, begin)]
+    client, leader = failure.client, failure.leader
+    found = _of_link(in_force, client, leader)
+    if found is None and _waits_for_isr(story, client):
+        found = _of_followers(story, in_force, leader)
+    if found is None:
+        return ()
+    cause, hindered = found
+    _tell_hindrance(story, cause, leader, hindered)
+    return (hindered,)
+
+
+def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
+    """Return what may disturb a request before a line, the latest first."""
     causes: Sequence[TraceLine[Disturbance]] = story.index.events(
         events.MessageRuleApplied,
         events.BrokerStopped,
@@ -452,38 +494,130 @@ def _tell_disturbance(story: Story, line: float, gap: Gap) -> None:
         events.ClientThrottled,
         events.FaultStruck,
     )
-    for number, event in reversed(causes):
-        if number < line and _tell_disturbed(story, number, event, client, leader):
-            return
-    # With acks=all an answer waits for the other members of the ISR.
-    for number, event in reversed(causes):
-        for replica in story.settings.replicas if number < line else ():
-            if _tell_disturbed(story, number, event, client, replica):
-                return
+    by_message = {rule.strike for _, rule in story.index.events(events.MessageRuleApplied)}
+    return [
+        each
+        for each in reversed(causes)
+        if each.number < line
+        and not (
+            isinstance(each.event, events.FaultStruck)
+            # Such a fault tells each message that it meets.
+            and (_is_message_fault(each.event) or each.event.strike in by_message)
+        )
+    ]
 
 
-def _tell_disturbed(story: Story, number: int, event: Disturbance, client: str, leader: int) -> bool:
-    """Tell what lies between a client and a leader, if an event is about that."""
+def _sent_at(story: Story, line: int, failure: events.SendFailed, value: Value) -> float:
+    """Return the line at which the request was sent that failed at a line."""
+    for number, again in reversed(story.events(events.SentAgain)):
+        if number < line and again.client == failure.client and value in again.values:
+            return number
+    sends = story.index.sends_of(story.partition, value)
+    return max(
+        (story.start(send.invoked_us) for send in sends if send.invoked_us <= failure.at_us), default=0
+    )
+
+
+def _is_in_force(story: Story, cause: TraceLine[Disturbance], begin: float) -> bool:
+    """Return whether a disturbance struck after a line, or lasted until after it."""
+    if cause.number > begin:
+        return True
+    if isinstance(cause.event, events.ClientThrottled):
+        until_us = cause.event.at_us + cause.event.throttle_us
+        return story.index.position_at(until_us) > begin
+    if isinstance(cause.event, events.MessageRuleApplied):
+        return cause.event.action == HOLD and _released(story, cause.event.strike) > begin
+    end = _end_of(story, cause)  # type: ignore[arg-type]
+    if end is None:
+        return isinstance(cause.event, events.BrokerStopped | events.BrokerPaused)
+    return end.number > begin
+
+
+def _released(story: Story, strike: int | None) -> float:
+    """Return the line at which a message that is held goes on its way."""
+    known: Sequence[TraceLine[events.FaultEnded | events.Healed]] = story.index.events(
+        events.FaultEnded, events.Healed
+    )
+    ends = (number for number, end in known if isinstance(end, events.Healed) or end.strike == strike)
+    return next(ends, END)
+
+
+def _of_link(
+    causes: Sequence[TraceLine[Disturbance]], client: str, leader: int
+) -> tuple[TraceLine[Disturbance], int] | None:
+    """Return what lies between a client and a leader, and the leader."""
+    ends = {client, process_name(leader)}
+    ranks: list[list[TraceLine[Disturbance]]] = [[], [], [], []]
+    for cause in causes:
+        match cause.event:
+            case events.MessageRuleApplied(api="Produce") if {
+                cause.event.sender,
+                cause.event.receiver,
+            } == ends:
+                ranks[0].append(cause)
+            case events.BrokerStopped() | events.BrokerPaused() if cause.event.broker == leader:
+                ranks[1].append(cause)
+            case events.ClientThrottled(broker=broker) if broker == leader and cause.event.client == client:
+                ranks[2].append(cause)
+            case events.FaultStruck() if _lies_between(cause.event, client, leader):
+                ranks[3].append(cause)
+    return next(((cause, leader) for rank in ranks for cause in rank), None)
+
+
+def _lies_between(fault: events.FaultStruck, client: str, leader: int) -> bool:
+    """Return whether a fault is about the client and the leader, about the client alone, or slows the leader down."""
+    if names(fault, client):
+        return names(fault, leader) or not (any(_nodes(fault)) or _names_control(fault))
+    return names(fault, leader) and any(name == "delay" for name, _ in fault.details)
+
+
+def _of_followers(
+    story: Story, causes: Sequence[TraceLine[Disturbance]], leader: int
+) -> tuple[TraceLine[Disturbance], int] | None:
+    """Return what kept a follower from fetching, and that follower."""
+    for cause in causes:
+        event = cause.event
+        for follower in story.settings.replicas:
+            if follower == leader:
+                continue
+            match event:
+                case events.MessageRuleApplied(api="Fetch"):
+                    is_met = {event.sender, event.receiver} == {process_name(follower), process_name(leader)}
+                case events.BrokerStopped() | events.BrokerPaused():
+                    is_met = event.broker == follower
+                case events.FaultStruck():
+                    is_met = names(event, follower) and (
+                        names(event, leader) or any(name == "delay" for name, _ in event.details)
+                    )
+                case _:
+                    is_met = False
+            if is_met:
+                return cause, follower
+    return None
+
+
+def _waits_for_isr(story: Story, client: str) -> bool:
+    return any(each.name == client and each.acks == "all" for each in story.evidence.producers.values())
+
+
+def _tell_hindrance(story: Story, cause: TraceLine[Disturbance], leader: int, hindered: int) -> None:
+    number, event = cause
     match event:
-        case events.MessageRuleApplied(api="Produce") if {event.sender, event.receiver} == {
-            client,
-            process_name(leader),
-        }:
+        case events.MessageRuleApplied(api="Produce"):
             tell_lost_message(story, number, event, leader)
-        case events.BrokerStopped(broker=broker) if broker == leader:
-            story.tell(number, _stop_link(story, event))
-        case events.BrokerPaused(broker=broker) if broker == leader:
-            story.tell(number, links.paused(event.at_us, broker))
-        case events.ClientThrottled(broker=broker) if broker == leader and event.client == client:
-            throttled = links.throttled(event.at_us, broker, client=client, wait_us=event.throttle_us)
+        case events.MessageRuleApplied():
+            _tell_message(story, number, event, hindered=(hindered,))
+        case events.ClientThrottled():
+            throttled = links.throttled(
+                event.at_us, event.broker, client=event.client, wait_us=event.throttle_us
+            )
             story.tell(number, throttled)
-        case events.FaultStruck() if not _is_message_fault(event) and (
-            names(event, leader) or names(event, client)
-        ):
-            tell_fault(story, number, event)
-        case _:
-            return False
-    return True
+        case events.FaultStruck():
+            tell_fault(story, number, event, hindered=(hindered,))
+        case events.BrokerPaused():
+            story.tell(number, links.paused(event.at_us, event.broker))
+        case events.BrokerStopped():
+            story.tell(number, _stop_link(story, event))
 
 
 def tell_lost_message(story: Story, number: int, event: events.MessageRuleApplied, leader: int) -> None:

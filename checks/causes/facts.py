@@ -30,7 +30,7 @@ CHANGE_ASKED: Final = ChainFact("change of the ISR asked")
 TURNED_AWAY: Final = ChainFact("turned away")
 """A request failed: of nothing."""
 DISTURBED: Final = ChainFact("disturbed")
-"""Something keeps requests or answers from arriving in time: of nothing."""
+"""Something keeps a broker from answering, or from fetching what an answer waits for: of the broker."""
 SENT_AGAIN: Final = ChainFact("sent again")
 """A record has been sent again, by its producer or by its application: of the record."""
 INTERRUPTED: Final = ChainFact("interrupted")

@@ -87,7 +87,7 @@ _POWER_LOST: Final = (
     DOWN.of(ACTOR),
     GONE.of(ACTOR),
     CUT_OFF.of(ACTOR),
-    DISTURBED.of(),
+    DISTURBED.of(ACTOR),
 )
 
 
@@ -449,7 +449,7 @@ def joined_early(
 # Processes
 
 
-_STOPPED: Final = (DOWN.of(ACTOR), GONE.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of())
+_STOPPED: Final = (DOWN.of(ACTOR), GONE.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR))
 
 
 @link("stopped", events.BrokerStopped, is_fault=True, makes=_STOPPED)
@@ -487,7 +487,7 @@ def stopping() -> str:
     return "was told to stop"
 
 
-@link("paused", events.BrokerPaused, is_fault=True, makes=(CUT_OFF.of(ACTOR), DISTURBED.of()))
+@link("paused", events.BrokerPaused, is_fault=True, makes=(CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR)))
 def paused() -> str:
     return "was paused"
 
@@ -515,7 +515,7 @@ def dir_failed(*, log_dir: events.Number) -> str:
     event="fault",
     impersonal=True,
     is_fault=True,
-    makes=(CUT_OFF.of("struck"), GONE.of("ends"), DISTURBED.of()),
+    makes=(CUT_OFF.of("struck"), GONE.of("ends"), DISTURBED.of("hindered")),
 )
 def fault_struck(
     *,
@@ -523,8 +523,12 @@ def fault_struck(
     details: events.Pairs = (),
     struck: events.Brokers = (),
     ends: events.Brokers = (),
+    hindered: events.Brokers = (),
 ) -> str:
-    """A fault struck; ``struck`` are the brokers that it keeps from the control plane, ``ends`` leaders that are to lead no more."""
+    """A fault struck; ``struck`` are the brokers that it keeps from the control plane, ``ends`` leaders that are to lead no more.
+
+    ``hindered`` are brokers that it keeps from answering, or from fetching what an answer waits for.
+    """
     told = ", ".join(f"{name} {_detail(value)}" for name, value in details if value is not None)
     return f"the fault {fault} struck{f' ({told})' if told else ''}"
 
@@ -538,7 +542,7 @@ def _detail(value: object) -> str:
     events.MessageRuleApplied,
     impersonal=True,
     is_fault=True,
-    makes=(DISTURBED.of(), CUT_OFF.of("struck")),
+    makes=(DISTURBED.of("hindered"), CUT_OFF.of("struck")),
 )
 def request_held(
     *,
@@ -549,12 +553,16 @@ def request_held(
     sender: events.ProcessName,
     receiver: events.ProcessName,
     struck: events.Brokers = (),
+    hindered: events.Brokers = (),
 ) -> str:
-    """A fault kept a message from arriving in time, or at all; ``struck`` are the brokers that it kept from the control plane."""
+    """A fault kept a message from arriving in time, or at all; ``struck`` are the brokers that it kept from the control plane.
+
+    ``hindered`` are those that it kept from fetching what an answer waits for.
+    """
     return f"the fault {fault} {_deed(action)} the {api} {kind} from {sender} to {receiver}"
 
 
-@link("throttled", events.ClientThrottled, makes=(DISTURBED.of(),))
+@link("throttled", events.ClientThrottled, makes=(DISTURBED.of(ACTOR),))
 def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
     """A broker let a client wait for its quota."""
     return f"throttled {client} for {seconds(wait_us)}"
@@ -663,10 +671,11 @@ def acked(
     events.SendFailed,
     event="request-failed",
     about="leader",
-    needs=(DISTURBED.of(),),
+    needs=(DISTURBED.of("hindered"),),
     makes=(TURNED_AWAY.of(),),
 )
-def no_answer(*, leader: events.BrokerId, error: events.Text) -> str:
+def no_answer(*, leader: events.BrokerId, error: events.Text, hindered: events.Brokers = ()) -> str:
+    """A request got no answer; ``hindered``: what the trace has of it struck these brokers, none where it has nothing."""
     return f"got no answer from broker {leader} ({error})"
 
 
@@ -691,12 +700,14 @@ def answered(*, value: RecordValue, stands_at: events.Offset) -> str:
     return f"answered that {value} is at offset {stands_at}"
 
 
-@link("ack-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of(),))
+@link("ack-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of("leader"),))
 def ack_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
     return f"the fault {fault} {_deed(action)} the answer of broker {leader}"
 
 
-@link("request-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of(),))
+@link(
+    "request-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of("leader"),)
+)
 def request_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
     return f"the fault {fault} {_deed(action)} the request to broker {leader}"
 

@@ -54,6 +54,14 @@ def folded(*, count: Number) -> str:
     return f"({count} more events)"
 
 
+def _struck(told: Link) -> dict[str, tuple[int, ...]]:
+    """Return the operands of a fault that say whom it struck, and how: one event may strike several brokers."""
+    if not told.kind.is_fault:
+        return {}
+    names = [name for made in told.kind.makes for name in made.subject]
+    return {name: told.operands[name] for name in names if isinstance(told.operands.get(name), tuple)}
+
+
 Source = Callable[["Story", float, Gap], None]
 """Tells, into a story, the event before a line that meets the need of a link; nothing where the trace has none."""
 
@@ -130,9 +138,15 @@ class Story:
         if told.kind.is_fault:
             told = replace(told, strike=self.index.strike_at(number, told.actor))
         is_of_broker = told.broker is not None and told.at_us is not None
-        who = told.broker if is_of_broker else (told.actor, *told.operands.items())
+        struck = _struck(told)
+        named = (item for item in told.operands.items() if item[0] not in struck)
+        who = told.broker if is_of_broker else (told.actor, *named)
         key = (number, told.event, who, told.offset)
-        self._links.setdefault(key, (number, replace(told, decides=True) if decides else told))
+        _, known = self._links.setdefault(key, (number, replace(told, decides=True) if decides else told))
+        if struck and known is not told:
+            before = _struck(known)
+            both = {name: tuple(sorted({*before.get(name, ()), *nodes})) for name, nodes in struck.items()}
+            self._links[key] = number, replace(known, operands={**known.operands, **both})
 
     def is_told(self, number: float) -> bool:
         """Return whether there is a link about a line."""

@@ -163,6 +163,86 @@ REFUSED = """
 """
 
 
+def reasons(campaign: str) -> list[str]:
+    (plan,) = load_text(dedent(campaign), "campaign.yaml").plans
+    told = [because(finding) for finding in findings(run_plan(plan, 0))]
+    assert told, "nothing to explain"
+    return told
+
+
+def test_what_was_over_before_a_request_was_sent_does_not_explain_that_it_got_no_answer() -> None:
+    for reason in reasons(HELD_FETCHES):
+        assert "p got no answer from broker 0" in reason
+        assert "was paused" not in reason
+        assert "held up the Fetch request from broker-2 to broker-0" in reason
+
+
+HELD_FETCHES = """
+    name: held-fetches
+    kafka: "3.6"
+    settings: {acks: all, enable.idempotence: false, request.timeout.ms: 2s, delivery.timeout.ms: 60s}
+    cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+    workload: {producers: [{name: p}]}
+    script:
+      - {at: 1s, do: {send: a}}
+      - {when: {acked: a}, do: {broker_pause: {broker: 0, duration: 1s}}}
+      - after: 100s
+        do:
+          - message: {action: hold, api: Fetch, kind: request, from: 1, to: 0, id: f1}
+          - message: {action: hold, api: Fetch, kind: request, from: 2, to: 0, id: f2}
+      - {after: 1s, do: {send: b}}
+      - {when: {acked: b}}
+"""
+
+
+def test_a_fault_between_brokers_does_not_explain_that_a_leader_with_acks_1_gave_no_answer() -> None:
+    for reason in reasons(PAUSED_AND_PARTED):
+        assert "broker 0 was paused" in reason
+        assert "partition" not in reason
+
+
+PAUSED_AND_PARTED = """
+    name: paused-and-parted
+    kafka: "3.6"
+    settings: {acks: "1", enable.idempotence: false, request.timeout.ms: 2s, delivery.timeout.ms: 60s}
+    cluster: {brokers: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+    workload: {producers: [{name: p}]}
+    script:
+      - {at: 500ms, do: {send: a}}
+      - {at: 1s, do: {broker_pause: {broker: 0, duration: 5s}}}
+      - {at: 2s, do: {partition: {between: [0], and: [1], duration: 10s}}}
+      - {at: 2500ms, do: {send: b}}
+      - {when: {acked: b}}
+"""
+
+
+def test_what_came_before_a_broker_began_to_lead_does_not_explain_that_it_was_succeeded() -> None:
+    for reason in reasons(MOVED_EARLIER):
+        assert "1.608s broker 0 crashed" in reason
+        assert "the replicas became" not in reason
+
+
+MOVED_EARLIER = """
+    name: moved-earlier
+    kafka: "2.8"
+    settings: {acks: "1"}
+    cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
+    script:
+      - {do: {send: m-before}}
+      - {when: {acked: m-before}, do: {reassign_partition: {partition: t-0, replicas: [0, 2, 1]}}}
+      - after: 1s
+        do:
+          - message: {action: hold, api: Fetch, kind: request, from: 1, to: 0, id: fetch-of-1}
+          - message: {action: hold, api: Fetch, kind: request, from: 2, to: 0, id: fetch-of-2}
+      - {when: {event: [{message_rule: {rule: fetch-of-1}}, {message_rule: {rule: fetch-of-2}}]}, do: {send: m0}}
+      - {when: {acked: m0}, after: 600ms, do: {broker_crash: {broker: 0, restart_after: 120s}}}
+      - {when: {leader: {t-0: 2}}, do: {send: m1}}
+      - {when: {acked: m1}, after: 1s, do: {broker_crash: {broker: 2, restart_after: 60s}}}
+      - {when: {leader: {t-0: 1}}, do: {send: m2}}
+      - {when: {acked: m2}}
+"""
+
+
 def test_broken_promises_of_the_library_have_chains() -> None:
     violated = [
         finding
