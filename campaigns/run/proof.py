@@ -52,17 +52,15 @@ class _Search:
         by_cause: dict[Cause, list[Finding]] = {}
         for finding in rule.findings:
             by_cause.setdefault(cause_of(finding), []).append(finding)
-        tried = {cause: tuple(self._tried(name, findings, by_cause)) for cause, findings in by_cause.items()}
+        tried = {cause: tuple(self._tried(name, findings)) for cause, findings in by_cause.items()}
         findings = tuple(replace(each, prevented_by=tried[cause_of(each)]) for each in rule.findings)
         return replace(rule, findings=findings)
 
-    def _tried(
-        self, rule: str, findings: Sequence[Finding], known: Collection[Cause]
-    ) -> Iterator[Prevention]:
+    def _tried(self, rule: str, findings: Sequence[Finding]) -> Iterator[Prevention]:
         """Yield remedies for findings of one cause, with what came of them."""
 
         def trial(ways: Sequence[Prevention]) -> Trial | None:
-            return self._trials.trial(together(ways).remedy, rule, findings, known)
+            return self._trials.trial(together(ways).remedy, rule, findings)
 
         held: set[str] = set()
         alone = self._alone(rule, findings)

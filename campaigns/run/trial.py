@@ -8,6 +8,8 @@ longer than `limits.step`, and is taken without. What a trial shows counts only 
 - at each of them those that lasted at that time last still, where a step was taken without its condition, and
 - the trial's own verdict is not inconclusive, and judged on no less than that of the run: what was not acked, read
   back or in sync cannot be missed.
+
+A remedy holds where the findings are gone and nothing new has come in their place, in any rule.
 """
 
 from collections import Counter
@@ -40,6 +42,9 @@ where faults were over by then hardly at all."""
 
 Cause = tuple[str | None, frozenset[Hashable]]
 """What permits findings, and the kinds of their causes: they are tried together."""
+
+_Why = tuple[str | None, Hashable]
+"""What permits a finding, and the kind of one of its causes, None where it has none."""
 
 _Judged = tuple[str | None, int | None]
 """A replica in sync at the end, a partition that was read back, or, without both, that anything was acknowledged."""
@@ -115,19 +120,14 @@ class Trials:
         """Return whether Kafka and the model take a remedy, and it changes anything."""
         return self._plan(remedy) is not None
 
-    def trial(
-        self, remedy: Remedy, rule: str, findings: Sequence[Finding], known: Collection[Cause]
-    ) -> Trial | None:
-        """Return what a remedy does to a rule's *findings* of one cause; None where nothing more may be run.
-
-        *known* are the causes of all that the rule found in the run.
-        """
+    def trial(self, remedy: Remedy, rule: str, findings: Sequence[Finding]) -> Trial | None:
+        """Return what a remedy does to a rule's *findings* of one cause; None where nothing more may be run."""
         found: Trial | None = None
         for limit_us in self._limits_us:
             attempt = self._attempt(remedy, limit_us)
             if attempt is None:
                 return found
-            found = self._shown(attempt, rule, findings, known)
+            found = self._shown(attempt, rule, findings)
             if found.outcome != NOT_TRIED or not attempt.result.hurried:
                 return found
         return found
@@ -154,15 +154,13 @@ class Trials:
             self._attempts[key] = _Attempt(result, _Struck(result), (*options_of(remedy), *patience))
         return self._attempts.get(key)
 
-    def _shown(
-        self, attempt: _Attempt, rule: str, findings: Sequence[Finding], known: Collection[Cause]
-    ) -> Trial:
+    def _shown(self, attempt: _Attempt, rule: str, findings: Sequence[Finding]) -> Trial:
         again = attempt.result
         damage_us = _damage_us(findings)
         needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
         struck = attempt.struck.faults
         missing = [fault.fault for key, fault in needed.items() if key not in struck]
-        outcome, reason = self._outcome(attempt, rule, findings, known, needed, missing)
+        outcome, reason = self._outcome(attempt, rule, findings, needed, missing)
         return Trial(
             outcome=outcome,
             reason=reason,
@@ -180,13 +178,12 @@ class Trials:
         attempt: _Attempt,
         rule: str,
         findings: Sequence[Finding],
-        known: Collection[Cause],
         needed: Collection[_StrikeKey],
         missing: Sequence[str],
     ) -> tuple[str, str]:
         again = attempt.result
         judged = again.verdict.rules.get(rule)
-        if judged is not None and _happens_again(judged, findings, known):
+        if judged is not None and _happens_again(judged, findings):
             return REFUTED, ""
         if again.given_up is not None:
             return NOT_TRIED, again.given_up
@@ -203,7 +200,7 @@ class Trials:
         lacking = _judged_on(self._first) - _judged_on(again)
         if lacking:
             return NOT_TRIED, min(map(_lacking_text, lacking))
-        return TRIED_HELD, ""
+        return (REFUTED if _is_worse(again, self._first, rule) else TRIED_HELD), ""
 
 
 def _waits_for(result: RunResult) -> str:
@@ -221,16 +218,36 @@ def _place(finding: Finding) -> Hashable:
     return finding.partition, finding.offset if finding.value is None else str(finding.value)
 
 
-def _happens_again(rule: RuleResult, findings: Sequence[Finding], known: Collection[Cause]) -> bool:
-    """Return whether a rule finds in a trial what it had found in the run, or something worse instead.
+def _happens_again(rule: RuleResult, findings: Sequence[Finding]) -> bool:
+    """Return whether a rule finds in a trial what it had found in the run: the same is permitted, or struck."""
+    permitted_by, places = findings[0].permitted_by, set(map(_place, findings))
+    return any(finding.permitted_by == permitted_by or _place(finding) in places for finding in rule.findings)
 
-    That is the same cause, the same record or place, or a cause that the run did not have: one loss for another is no remedy.
+
+def _is_worse(again: RunResult, first: RunResult, rule: str) -> bool:
+    """Return whether a trial has findings that the run had not: one loss for another is no remedy.
+
+    They are of a rule that had found nothing, or of a cause that no rule had found, or not the one that is judged.
     """
-    cause, places = cause_of(findings[0]), set(map(_place, findings))
-    return any(
-        cause_of(finding) == cause or _place(finding) in places or cause_of(finding) not in known
-        for finding in rule.findings
+    after, before = _whys(again), _whys(first)
+    return not (
+        after.keys() <= before.keys()
+        and after.get(rule, frozenset()) <= before[rule]
+        and frozenset().union(*after.values()) <= frozenset().union(*before.values())
     )
+
+
+def _whys(result: RunResult) -> Mapping[str, frozenset[_Why]]:
+    """Return why the rules found what they found."""
+    return {
+        name: frozenset(
+            (finding.permitted_by, kind)
+            for finding in judged.findings
+            for kind in cause_of(finding)[1] or (None,)
+        )
+        for name, judged in result.verdict.rules.items()
+        if judged.findings
+    }
 
 
 def _damage_us(findings: Sequence[Finding]) -> int:

@@ -1,7 +1,9 @@
 """Each "tried: held" of the library rests on a trial in which the same happened, and shows when it is typed."""
 
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 import pytest
@@ -12,9 +14,10 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.trial import cause_of
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.checks.incident import incidents
-from harrow.checks.prevention import TRIED_HELD, Trial
+from harrow.checks.prevention import REFUTED, TRIED_HELD, Trial
 from tests.scenarios.library_plans import library_plans
 
 SEED = 0
@@ -71,6 +74,46 @@ def test_every_claim_of_the_library_rests_on_a_trial_in_which_all_faults_of_the_
         assert claim.again.verdict.status != INCONCLUSIVE, claim
         assert claim.again.is_script_finished, claim
         assert not claim.again.evidence.unfinished, claim
+
+
+def whys(findings: Sequence[Finding]) -> set[tuple[str | None, Hashable]]:
+    """Return what permits findings, with the kinds of their causes."""
+    return {(finding.permitted_by, kind) for finding in findings for kind in cause_of(finding)[1] or (None,)}
+
+
+def found(result: RunResult) -> dict[str, Sequence[Finding]]:
+    return {name: judged.findings for name, judged in result.verdict.rules.items() if judged.findings}
+
+
+def test_no_claim_of_the_library_rests_on_a_trial_in_which_something_else_breaks() -> None:
+    for claim in claims():
+        first, again = found(claim.first), found(claim.again)
+        assert again.keys() <= first.keys(), claim
+        of_rule = again.get(claim.rule, ())
+        assert claim.finding.permitted_by not in {each.permitted_by for each in of_rule}, claim
+        assert whys(of_rule) <= whys(first[claim.rule]), claim
+        assert whys([*chain(*again.values())]) <= whys([*chain(*first.values())]), claim
+
+
+@pytest.mark.parametrize(
+    ("campaign", "rule", "options"),
+    [
+        # B is doubled.
+        ("error-after-deadline[2.4]", "lost-write", ("kafka=2.8",)),
+        # The disk failure takes m0, and another record stands at its offset.
+        ("disk-loss[base]", "lost-write", ("min.insync.replicas=2",)),
+        # m1 is sent again, and doubled.
+        ("unclean-election[base]", "lost-write", ("min.insync.replicas=2",)),
+        # The consumer skips what was deleted, in place of what came after it.
+        ("short-retention[base]", "poll-skip", ("auto.offset.reset=earliest",)),
+    ],
+)
+def test_one_loss_for_another_is_no_remedy(campaign: str, rule: str, options: tuple[str, ...]) -> None:
+    judged = proven(run_plan(library_plans()[campaign], SEED)).verdict.rules[rule]
+    trials = [way.trial for each in judged.findings for way in each.prevented_by if way.trial is not None]
+    outcomes = {trial.outcome for trial in trials if trial.options[: len(options)] == options}
+    assert REFUTED in outcomes
+    assert TRIED_HELD not in outcomes
 
 
 def test_no_claim_of_the_library_says_what_its_own_variants_refute() -> None:
