@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.writers.section import UnwritablePlanError
 from harrow.campaigns.language.written_plan import WrittenPlan
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
@@ -119,7 +120,11 @@ def _run_all(request: RunRequest) -> int:
 def _laid_over(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
     """Return a selection with options laid over what a seed draws of its plans."""
     drawn = (draw_for_seed(plan, seed).plan for plan in selection.plans)
-    return replace(selection, plans=tuple(WrittenPlan(plan).changed_by(then, "--then") for plan in drawn))
+    try:
+        plans = tuple(WrittenPlan(plan).changed_by(then, "--then") for plan in drawn)
+    except UnwritablePlanError as error:
+        raise typer.BadParameter(str(error), param_hint="--then") from None
+    return replace(selection, plans=plans)
 
 
 class _RunSession:

@@ -5,7 +5,12 @@ import shlex
 from typing import Any
 
 import pytest
+import typer
 
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.writers.section import UnwritablePlanError
+from harrow.cli.commands import run as run_command
+from harrow.cli.commands.run_selection import select
 from tests.cli.conftest import Harrow
 
 WORDS = ("--no-results", "--format", "json")
@@ -72,3 +77,14 @@ def test_options_that_a_drawn_campaign_refuses_are_refused(harrow: Harrow) -> No
     ended = harrow("run", "swarm", "--seeds", "3", "--then", "acks=1")
     assert ended.returncode == 2
     assert "--then" in ended.stderr
+
+
+def test_options_over_a_plan_that_no_campaign_file_says_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwritable(plan: Plan) -> None:
+        raise UnwritablePlanError("a campaign file says something else")
+
+    monkeypatch.setattr(run_command, "WrittenPlan", unwritable)
+    (selection,) = select(["swarm"], [], ["base"])
+    with pytest.raises(typer.BadParameter, match="a campaign file says something else") as refused:
+        run_command._laid_over(selection, 0, ["acks=1"])
+    assert refused.value.param_hint == "--then"
