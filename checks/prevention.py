@@ -239,6 +239,7 @@ COORDINATION: Final = (
     "lso_below_open_transactions",
     "markers_to_all_partitions",
     "prepared_commit_finished",
+    "transactions_loaded_once_committed",
     "transactions_v2",
 )
 """Those by which coordinators of groups and of transactions keep what is committed, and keep it together."""
@@ -250,6 +251,7 @@ TRANSACTIONAL: Final = (
     "transactional_epoch_checked",
     "markers_to_all_partitions",
     "prepared_commit_finished",
+    "transactions_loaded_once_committed",
     "lso_below_open_transactions",
     "transaction_verification",
     "transactions_v2",

@@ -1371,6 +1371,16 @@ class Behaviours:
         of=TRANSACTIONS,
         meaning="a new coordinator commits what was to be committed (KIP-98)",
     )
+    transactions_loaded_once_committed: bool = _switch(
+        "A broker that is elected to coordinate transactions answers once its log of them is committed as far as it goes. No release does: "
+        "the coordinator tells a leader that a partition is in the transaction by a record that is not committed. If its successor does not "
+        "have that record, it ends the transaction without the partition.",
+        "TransactionStateManager.loadTransactionMetadata (FetchIsolation.LOG_END)",
+        of=TRANSACTIONS,
+        meaning="a new coordinator answers by committed records only",
+        latest=False,
+        safe=True,
+    )
     producer_fenced_error: bool = _switch(
         "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
         "release.",

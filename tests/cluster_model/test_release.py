@@ -125,6 +125,7 @@ IN_NO_RELEASE = [
     "reelected_leader_forgets_positions",
     "isr_change_survives_known_state",
     "reverted_epochs_recovered",
+    "transactions_loaded_once_committed",
     "unknown_producer_begins_at_zero",
 ]
 

@@ -78,6 +78,7 @@ class TransactionCoordinator:
             config.transaction_topic_partitions,
             self._transaction_opened,
             self._finish,
+            waits_for_commit=behaviours.transactions_loaded_once_committed,
         )
         self._markers = TransactionMarkerChannel(host, metadata, self._states, behaviours)
         self._aborting = PeriodicTask(host, config.transaction_abort_interval_us, self._abort_timed_out)

@@ -18,10 +18,13 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
 )
 from harrow.cluster_model.events import TransactionStateChanged
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 _LOAD_US: Final = 10 * US_PER_MS
 """How long a coordinator reads a partition that has something: until then it is loading, as in Kafka, where a thread does that."""
+
+_COMMIT_WAIT_US: Final = 30 * US_PER_SECOND
+"""How long a coordinator that loads what is committed alone waits for that before it asks again."""
 
 _UNAVAILABLE: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -50,7 +53,7 @@ class TransactionStateManager:
     """What this broker knows as coordinator.
 
     *on_ongoing* is told that there is a transaction that may have to be aborted one day, *on_prepared* of one that was prepared to
-    end by a former coordinator.
+    end by a former coordinator. With *waits_for_commit* it loads a partition once all that the log has is committed.
     """
 
     def __init__(
@@ -61,6 +64,8 @@ class TransactionStateManager:
         partitions: int,
         on_ongoing: Callable[[], None],
         on_prepared: Callable[[int, TransactionMetadata], None],
+        *,
+        waits_for_commit: bool,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -68,6 +73,7 @@ class TransactionStateManager:
         self._partitions = partitions
         self._on_ongoing = on_ongoing
         self._on_prepared = on_prepared
+        self._waits_for_commit = waits_for_commit
         self._loading: dict[int, int] = {}
         self._loaded: dict[int, _Loaded] = {}
 
@@ -105,18 +111,35 @@ class TransactionStateManager:
     def load(self, partition: int, coordinator_epoch: int) -> bool:
         """Read what a partition says; return whether it does not know that already.
 
-        What the log has is what counts, also where it is not committed yet.
+        What the log has is what counts, also where it is not committed yet, unless this one waits for that.
         """
         loaded = self._loaded.get(partition)
         known = self._loading.get(partition, -1 if loaded is None else loaded.coordinator_epoch)
         if known == coordinator_epoch:
             return False
         self._loading[partition] = coordinator_epoch
-        if any(True for _ in self._log.batches(partition)):
-            self._host.set_timer(_LOAD_US, self._load, (partition, coordinator_epoch))
+        if self._waits_for_commit:
+            self._await_commit((partition, coordinator_epoch))
         else:
-            self._load((partition, coordinator_epoch))
+            self._read((partition, coordinator_epoch))
         return True
+
+    def _await_commit(self, what: tuple[int, int]) -> None:
+        partition, coordinator_epoch = what
+        if self._loading.get(partition) == coordinator_epoch:
+            self._log.when_committed(partition, _COMMIT_WAIT_US, partial(self._waited, what))
+
+    def _waited(self, what: tuple[int, int], error: str) -> None:
+        if error == errors.NONE:
+            self._read(what)
+        else:
+            self._host.set_timer(_LOAD_US, self._await_commit, what)
+
+    def _read(self, what: tuple[int, int]) -> None:
+        if any(True for _ in self._log.batches(what[0])):
+            self._host.set_timer(_LOAD_US, self._load, what)
+        else:
+            self._load(what)
 
     def _load(self, what: tuple[int, int]) -> None:
         partition, coordinator_epoch = what

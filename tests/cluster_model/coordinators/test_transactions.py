@@ -382,6 +382,56 @@ def test_a_known_bad_coordinator_forgets_what_was_to_be_committed() -> None:
     assert (cluster.committed(lost), cluster.committed(kept)) == ([], [f"{kept} one"])
 
 
+def elected_alone(cluster: TransactionsCluster) -> tuple[tuple[int, int], str]:
+    """Return a producer, and a partition that its coordinator has put into the transaction without any follower.
+
+    The coordinator was deposed since and is elected again, alone in the ISR: with ELR nothing is committed until a second replica is in it.
+    """
+    coordinator = cluster.coordinator()
+    led, other = (
+        next(name for name in ("t-0", "t-1", "t-2") if (cluster.leader(name) == coordinator) is is_led)
+        for is_led in (True, False)
+    )
+    producer = open_transaction(cluster, other)
+    for broker in {0, 1, 2} - {coordinator}:
+        cluster.made.pause_broker(broker)
+    cluster.send(coordinator, AddPartitionsToTxnRequest("id", *producer, (led,)))
+    cluster.run(20)
+    assert led not in metadata_of(cluster).known.partitions
+    cluster.made.pause_broker(coordinator)
+    cluster.run(20)
+    assert cluster.coordinator() == -1
+    cluster.made.resume_broker(coordinator)
+    cluster.run(5)
+    assert cluster.coordinator() == cluster.leader(led) == coordinator
+    return producer, led
+
+
+def test_a_new_coordinator_answers_by_records_that_are_not_committed() -> None:
+    cluster = TransactionsCluster("4.3")
+    producer, partition = elected_alone(cluster)
+    log = cluster.made.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
+    assert log.high_watermark < log.log_end_offset
+    assert cluster.write(producer, partition, "one") == errors.NONE
+
+
+def test_a_mended_coordinator_answers_once_its_log_is_committed() -> None:
+    cluster = TransactionsCluster("4.3", transactions_loaded_once_committed=True)
+    producer, partition = elected_alone(cluster)
+    assert cluster.write(producer, partition, "one") == errors.NOT_ENOUGH_REPLICAS
+    # It asks again for its log to be committed after 30 s.
+    cluster.run(40)
+    assert cluster.ask(cluster.coordinator(), EndTxnRequest("id", *producer, True)).error == (
+        errors.COORDINATOR_LOAD_IN_PROGRESS
+    )
+    for broker in {0, 1, 2} - {cluster.coordinator()}:
+        cluster.made.resume_broker(broker)
+    cluster.run(20)
+    log = cluster.made.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
+    assert log.high_watermark == log.log_end_offset
+    assert cluster.end(producer).error != errors.COORDINATOR_LOAD_IN_PROGRESS
+
+
 def test_the_marker_of_a_partition_without_a_leader_is_written_when_it_has_one() -> None:
     cluster = TransactionsCluster()
     coordinator = cluster.coordinator()
