@@ -82,7 +82,8 @@ def test_the_commands_of_a_page_do_what_it_shows(page: Page, tmp_path: Path) -> 
             wrong.append(f"{command.where}\n{other}")
     assert not wrong, "\n\n".join(wrong)
     for name, text in page.files.items():
-        assert (tmp_path / name).read_text(encoding="utf-8") == text, f"{page.name}: {name}"
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert difference(tuple(text.splitlines()), written.splitlines()) is None, f"{page.name}: {name}"
 
 
 MENTIONS = [mention for page in PAGES for mention in page.mentions]
