@@ -65,12 +65,16 @@ def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
     return with_timeline(plan, moments)
 
 
+def _producers(result: RunResult) -> frozenset[str]:
+    """Return the producers of a plan: clients of other kinds send and begin transactions again by themselves."""
+    return frozenset(producer.name for producer in result.plan.producers)
+
+
 def sends_of(result: RunResult) -> Iterator[Moment]:
     """Yield what producers sent in a run, and when."""
     names = result.evidence.process_names
-    producers = {producer.name for producer in result.plan.producers}
+    producers = _producers(result)
     for operation in result.evidence.operations:
-        # Clients of other kinds send their records again by themselves.
         if operation.is_completion or names[operation.process] not in producers:
             continue
         for partition, _, value in operation.sends():
@@ -79,18 +83,22 @@ def sends_of(result: RunResult) -> Iterator[Moment]:
 
 
 def _begun(result: RunResult) -> list[Moment]:
-    """Return where transactions began: before what was sent in the same instant."""
+    """Return where producers began transactions: before what was sent in the same instant."""
+    producers = _producers(result)
     return [
         Moment(at_us=begun.at_us, action=BeginTransaction(producer=begun.client))
         for begun in select(result.evidence.trace, TransactionOpened)
+        if begun.client in producers
     ]
 
 
 def _ended(result: RunResult) -> list[Moment]:
-    """Return where applications ended their transactions: behind what was sent in the same instant."""
+    """Return where producers ended their transactions: behind what was sent in the same instant."""
+    producers = _producers(result)
     return [
         Moment(at_us=ending.at_us, action=_END[ending.committed](producer=ending.client))
         for ending in select(result.evidence.trace, TransactionEnding)
+        if ending.client in producers
     ]
 
 

@@ -12,7 +12,9 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.explicit_plan import explicit_plans
 from harrow.campaigns.search.timeline import timeline, with_timeline
-from harrow.faults.actions import Send
+from harrow.cluster_model.events import TransactionOpened
+from harrow.cluster_model.trace import select
+from harrow.faults.actions import Send, TransactionAction
 from harrow.faults.injection import At
 
 _OPERATED = """
@@ -53,6 +55,18 @@ def test_the_plan_of_a_swarm_does_what_its_run_did(seed: int) -> None:
     assert not scripted.faults
     assert all(isinstance(injection.timing, At) for injection in struck.faults)
     assert load_text(campaign_text(scripted), "x.yaml").plans[0].digest() == scripted.digest()
+
+
+def test_a_plan_leaves_it_to_applications_to_begin_their_transactions_again() -> None:
+    plan = load_campaign(resolve("consume-transform-produce")[0]).plans[0]
+    result = run_plan(plan, 0)
+    applications = {application.name for application in plan.applications}
+    assert applications & {opened.client for opened in select(result.evidence.trace, TransactionOpened)}
+    written = next(explicit_plans(result))
+    scripted = [action for step in written.script for action in step.actions]
+    assert not [each for each in scripted if isinstance(each, TransactionAction)]
+    again = run_plan(written, 0)
+    assert len(list(select(again.evidence.trace, TransactionOpened))) >= 1
 
 
 def test_what_a_script_waits_for_and_operators_do_has_a_time_then() -> None:
