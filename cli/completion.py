@@ -56,7 +56,9 @@ def anomalies(incomplete: str) -> list[str]:
 
 def names(incomplete: str) -> list[str]:
     """Return everything that `harrow explain` explains."""
+    from harrow.campaigns.language.glossary import TERMS
     from harrow.campaigns.language.literals import LATEST_RELEASE
+    from harrow.campaigns.language.tickets import tickets
     from harrow.campaigns.run.clients.clients import CLIENTS
     from harrow.campaigns.run.probes.probes import PROBES
     from harrow.checks.rules.catalogue import RULES
@@ -82,6 +84,8 @@ def names(incomplete: str) -> list[str]:
         switch_docs(),
         MUTANTS,
         setting_names(),
+        TERMS,
+        tickets(),
     )
     everything = [name for part in known for name in part]
     return _beginning(incomplete, dict.fromkeys([*everything, *sorted(_library())]))

@@ -34,7 +34,7 @@ def complete(harrow: Harrow) -> Complete:
         )
         assert ended.returncode == 0
         assert "Traceback" not in ended.stderr
-        return ended.stdout.split()
+        return [line for line in ended.stdout.splitlines() if line]
 
     return run
 

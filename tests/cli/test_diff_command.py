@@ -141,7 +141,7 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
         *(
             (
                 "run.json",
-                lambda text, wrong=wrong: text.replace('"reason":', wrong, 1),
+                lambda text, wrong=wrong: text.replace('"reason":', wrong),
                 "each rule found cannot",
             )
             for wrong in ('"reasons":', '"actor":')

@@ -130,7 +130,7 @@ def test_an_entry_keeps_the_story_above_its_campaign() -> None:
     text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
     found, *rest = text.splitlines()
     assert found.startswith("# Found by harrow ")
-    assert rest[:4] == ["#", "# Lost m.", "#   0.1s it went", "name: loss"]
+    assert rest[rest.index("#") :][:4] == ["#", "# Lost m.", "#   0.1s it went", "name: loss"]
     assert load_text(LOSS.replace("COUNT", "2"), "loss.yaml").heading() == ""
 
 
@@ -145,7 +145,8 @@ def test_an_entry_that_is_put_in_again_has_its_story_and_no_schema_of_elsewhere(
         text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
     found, *rest = text.splitlines()
     assert found.startswith("# Found by harrow ")
-    assert rest[:3] == ["#", "# Lost m.", "name: loss"]
+    assert rest[rest.index("#") :][:3] == ["#", "# Lost m.", "name: loss"]
+    assert text.count("Found by harrow ") == 1
 
 
 def test_what_does_not_fail_again_is_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
