@@ -171,6 +171,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "group.consumer.heartbeat.interval.ms"): by_release((ALL, 5_000)),
     (BROKER, "group.consumer.min.heartbeat.interval.ms"): by_release((ALL, 5_000)),
     (BROKER, "group.consumer.max.heartbeat.interval.ms"): by_release((ALL, 15_000)),
+    (BROKER, "group.consumer.max.size"): by_release((ALL, 2**31 - 1)),
     (BROKER, "group.consumer.assignors"): by_release((ALL, "uniform,range")),
     (BROKER, "group.consumer.assignment.interval.ms"): by_release((ALL, 1_000)),
     (CONSUMER, "group.protocol"): by_release((ALL, "classic")),
