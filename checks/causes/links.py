@@ -321,10 +321,15 @@ def elected_uncleanly(
     value: RecordValue | None = None,
     has_it: events.Flag = False,
     former: events.BrokerId | None = None,
+    is_preferred: events.Flag = False,
 ) -> str:
-    """A replica was elected that need not have what was committed; ``isr``: from outside of it. ``former`` led before it."""
+    """A replica was elected that need not have what was committed; ``isr``: from outside of it.
+
+    ``former`` led before it, unless the controller gave the leadership to the preferred replica.
+    """
     outside = "" if isr is None else f", from outside the ISR {isr_text(isr)}"
-    return f"was elected uncleanly{outside}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
+    how = " as the preferred leader" if is_preferred else ""
+    return f"was elected uncleanly{how}{outside}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
 
 
 @link("chosen", events.LeaderElected, event="elected", role="as controller", about="leader", is_turn=True)
