@@ -9,7 +9,7 @@ from harrow.campaigns.record.report import UNDECIDED, in_short
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import plain_text
-from harrow.cli.render.run import seeds_text
+from harrow.cli.render.run import detail_of, seeds_text
 from harrow.cli.render.story import short_story
 
 _MARGIN: Final = "  "
@@ -46,7 +46,7 @@ def _verdict(run: FinishedRun) -> str:
     words = [run.result.verdict.status]
     if run.outcome != UNDECIDED:
         words.append(run.outcome)
-    return ", ".join([*words, *filter(None, [in_short(run.result)])])
+    return ", ".join([*words, *filter(None, [detail_of(run)])])
 
 
 def _told(run: FinishedRun) -> str:

@@ -78,7 +78,7 @@ class RunTable(RunPrinter):
             return
         if self._quiet and run.outcome == AS_EXPECTED:
             return
-        what = _detail(run)
+        what = detail_of(run)
         seed = f"seed {run.result.seed}" if self._several_seeds else ""
         self._show_line(run, ": ".join(part for part in (seed, what) if part))
         if self._verbose:
@@ -97,7 +97,7 @@ class RunTable(RunPrinter):
             if told := _typical_reason(runs):
                 show(self._console, indented(told, style=DIM))
             if outcome != AS_EXPECTED:
-                seed, what = runs[0].result.seed, _detail(runs[0])
+                seed, what = runs[0].result.seed, detail_of(runs[0])
                 show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
                 show(self._console, *short_story(runs[0]))
         self._groups = {}
@@ -168,7 +168,7 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
     return f"permitted: {', '.join(told)}" if told else ""
 
 
-def _detail(run: FinishedRun) -> str:
+def detail_of(run: FinishedRun) -> str:
     """Return why a run has its verdict, unless that is what the campaign expected otherwise: the story below says where."""
     result = run.result
     is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None

@@ -157,7 +157,9 @@ def test_colours_asked_for_do_not_get_into_the_story(
 def test_an_inconclusive_run_fails_with_its_reasons_or_is_skipped(run_pytest: Pytest, project: Path) -> None:
     failed = run_pytest("campaigns/undecided.yaml")
     failed.assert_outcomes(failed=1)
-    failed.stdout.fnmatch_lines(["undecided, seed 0: inconclusive", "  undecided *m1 is not acked"])
+    failed.stdout.fnmatch_lines(
+        ["undecided, seed 0: inconclusive, step 2 of the script (line 6) waited in vain: m1 is not acked"]
+    )
     skipped = run_pytest("campaigns/undecided.yaml", "-rs", "-o", "harrow_inconclusive=skip")
     skipped.assert_outcomes(skipped=1)
     skipped.stdout.fnmatch_lines(["SKIPPED*undecided, base[[]seed-0]: inconclusive: *m1 is not acked*"])
