@@ -303,7 +303,11 @@ def test_members_of_a_group_whose_coordinator_assigns_go_by_what_they_were_told(
         lives(0),
         lives(1, does="strays"),
     )
-    told = [next(iter(answer.values())) for answer in answers(steps, "4.3.1")]
+    # A group of three is full: before 4.4 that comes first, also for the instance of one who is in it.
+    before = [next(iter(answer.values())) for answer in answers(steps, "4.3.1")]
+    assert [before[number]["error"] for number in (10, 12)] == ["GROUP_MAX_SIZE_REACHED"] * 2
+    told = [next(iter(answer.values())) for answer in answers(steps, "4.4.0")]
+    assert before[:10] == told[:10]
     heard = [(each["epoch"], each["assignment"]) for each in told if each.get("consumer")]
     assert heard[:5] == [(2, ["t-0", "t-1"]), (3, []), (2, ["t-0"]), (3, None), (3, ["t-1"])]
     assert told[3] == {"partitions": {"t-0": "NONE"}}
