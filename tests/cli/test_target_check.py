@@ -15,7 +15,7 @@ def test_campaigns_that_an_option_does_not_suit_are_left_out() -> None:
     """Kafka 2.4 has no settings of KRaft, which some have."""
     names = {selection.campaign.name for selection in _library(["kafka=2.4"])}
     assert "ack-lost" in names
-    assert "swarm-kraft" not in names
+    assert "metadata-snapshot" not in names
 
 
 def test_an_option_that_suits_none_is_a_mistake() -> None:
