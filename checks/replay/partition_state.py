@@ -213,8 +213,8 @@ class ReplicaState:
     _given_up: list[LogEntry] = field(default_factory=list)
     # When its high watermark was checkpointed last.
     _checkpointed: int = 0
-    # Records below the high watermark that it does not vouch for: stored after its checkpoint was written, or
-    # below the log start of the leader that reported it.
+    # Records that a high watermark has passed without vouching for them: stored after its checkpoint was written,
+    # or below the log start of the leader that reported it. They are left so when the log is opened again.
     _unvouched: list[LogEntry] = field(default_factory=list)
 
     @property
@@ -270,7 +270,7 @@ class ReplicaState:
         self.is_open = True
         self.high_watermark = self.stable_offset = high_watermark
         passed = max(self._committed, bisect_left(self.log, high_watermark, key=_offset_of))
-        self._unvouched = []
+        self._unvouched = [entry for entry in self._unvouched if entry.removed is None]
         for entry in self.log[self._committed : passed]:
             if entry.number < self._checkpointed:
                 entry.committed = number
@@ -295,9 +295,9 @@ class ReplicaState:
         """Commit what the high watermark had passed without vouching for it: the replica leads, or its leader vouches."""
         left: list[LogEntry] = []
         for entry in self._unvouched:
-            if entry.removed is not None or entry.offset >= self.high_watermark:
+            if entry.removed is not None:
                 continue
-            if entry.offset < leader_log_start:
+            if entry.offset < leader_log_start or entry.offset >= self.high_watermark:
                 left.append(entry)
             else:
                 entry.committed = number
@@ -414,6 +414,7 @@ class ReplicaState:
         self.log_start = log_start
         self._given_up.clear()
         self._committed += len(again)
+        self._unvouched += [entry for entry in again if not entry.is_committed]
         return again
 
     def close(self) -> None:

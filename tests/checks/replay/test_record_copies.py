@@ -171,6 +171,20 @@ def test_records_below_the_log_start_of_the_former_leader_are_committed_once_the
     assert all(story.copies(value)[0].is_committed for value in ("x", "y", "m2"))
 
 
+def test_records_that_come_back_with_an_earlier_log_start_are_committed_once_their_replica_leads() -> None:
+    run = deposed_with_own_records()
+    run.event("log_start", broker=0, partition="t-0", offset=2, reason="log start offset", bytes_left=0)
+    run.stop(0)
+    run.event("log_start_reverted", broker=0, partition="t-0", from_offset=2, to_offset=0)
+    run.event("recover", broker=0, partition="t-0", leo=3, hw=0)
+    assert not any(replay(run).copies(value)[-1].is_committed for value in ("x", "y"))
+    run.elect(0, 2, (0,))
+    run.raise_hw(1, 0)
+    assert [replay(run).copies(value)[-1].is_committed for value in ("x", "y")] == [True, False]
+    run.raise_hw(3, 0)
+    assert all(replay(run).copies(value)[-1].is_committed for value in ("x", "y"))
+
+
 def test_a_copy_is_there_from_its_append_to_its_end() -> None:
     run = RunBuilder()
     run.stop(1)
