@@ -30,7 +30,6 @@ _RECORDS_SINCE: Final = (0, 2)
 """The oldest version (major, minor) whose records of runs this one reads: until then traces had other events,
 and findings had sentences where they have data now."""
 
-_HERE: Final = Path(__file__)
 _ROOMS: Final = Path(__file__).resolve().parents[1]
 """The folder that the rooms are in; of an editable installation they are links."""
 
@@ -111,8 +110,10 @@ def _built() -> dict[str, Any]:
     """Return what was written down when this harrow was built; nothing in a checkout."""
     loader = getattr(__spec__, "loader", None)
     try:
-        # Spark's executors have the code in an archive, which only the loader can read.
-        text = loader.get_data(str(_HERE.with_name(BUILT))) if loader else b"{}"
+        # Spark's executors have the code in an archive, which only the loader can read, and only by the path that it
+        # has itself: that may start with "./", which a `Path` would leave out.
+        beside = os.path.join(os.path.dirname(__file__), BUILT)  # noqa: PTH118, PTH120 - as said
+        text = loader.get_data(beside) if loader else b"{}"
         found = json.loads(text)
     except (AttributeError, OSError, ValueError):
         return {}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harrow.campaigns import version as this
+from harrow.campaigns.sweep.code_archive import write_code_archive
 from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
 NEXT = f"{this.RELEASE.rpartition('.')[0]}.{int(this.RELEASE.rpartition('.')[2]) + 1}"
@@ -188,6 +189,24 @@ def test_the_digest_has_every_file_that_a_run_loads() -> None:
     finder = {"src/harrow/compilation.py"}
     assert len(files) > 200
     assert files - packages - finder <= {name for name, _ in this._deciding_sources()}
+
+
+@pytest.mark.parametrize("entry", ["code.zip", "./code.zip"])
+def test_an_executor_says_what_its_archive_says_by_whatever_path_it_has_that(
+    entry: str, tmp_path: Path
+) -> None:
+    """Executors of a Spark cluster have it as ``./``."""
+    write_code_archive(tmp_path / "code.zip")
+    script = f"import sys; sys.path.insert(0, {entry!r}); from harrow.campaigns import version as this; print(this.identity())"
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        cwd=tmp_path,
+        env=plain_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == f"{this.identity()}\n"
 
 
 def test_a_record_of_the_same_model_is_of_no_other_harrow() -> None:
