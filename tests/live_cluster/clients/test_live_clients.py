@@ -461,15 +461,33 @@ def test_a_member_of_a_group_is_held_to_what_the_model_holds_it_to(
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
     }
+    # By the defaults of Kafka 2.4: metadata.max.age.ms, session.timeout.ms, heartbeat.interval.ms, three times
+    # request.timeout.ms, auto.commit.interval.ms.
+    patience_us = (300 + 10 + 3 + 3 * 30 + 5) * 1_000_000
     member = LiveConsumer(ConsumerSpec(name="c", settings=settings), host)
     member.start()
     assert list(member.consumer_settings().values()) == [
-        ConsumerSettings(name="c", read_committed=True, group="g", offset_reset="earliest")
+        ConsumerSettings(
+            name="c",
+            read_committed=True,
+            group="g",
+            offset_reset="earliest",
+            patience_us=patience_us,
+            max_poll_interval_us=300_000_000,
+        )
     ]
     # One that is assigned its partitions is no member, whatever its group is called, and where nothing is set Kafka's defaults count.
     assigned = LiveConsumer(ConsumerSpec(name="d", partitions=("t-0",), settings={"group.id": "g"}), host)
     assigned.start()
     assert list(assigned.consumer_settings().values()) == [
-        ConsumerSettings(name="d", read_committed=False, group="", offset_reset="latest")
+        ConsumerSettings(
+            name="d",
+            read_committed=False,
+            group="",
+            offset_reset="latest",
+            partitions=("t-0",),
+            patience_us=patience_us,
+            max_poll_interval_us=300_000_000,
+        )
     ]
     assert len(made) == len(("c", "d"))
