@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from harrow.campaigns.search.strategies import settings, specs
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.release import RELEASES
-from harrow.cluster_model.settings import BROKER, PRODUCER, TOPIC, Value, reconciled
+from harrow.cluster_model.settings import BROKER, PRODUCER, TOPIC, Value, reconciled, shared_with
 from harrow.cluster_model.topology import (
     BrokerSpec,
     ClusterSpec,
@@ -163,11 +163,13 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
                 settings=own,
             )
         )
+    # What clients know as well a broker has from its own settings alone.
+    common = shared_with(BROKER, release, draw(settings(BROKER, kafka=release)))
     return ClusterSpec(
         brokers=brokers,
         topics=tuple(topics),
         controller=draw(st.none() | st.sampled_from(ids)),
-        settings=reconciled(release, draw(settings(BROKER, kafka=release)), RELEASES[release].behaviours),
+        settings=reconciled(release, common, RELEASES[release].behaviours),
         network=draw(st.just(NetworkSpec()) | specs(NetworkSpec, VALUES)),
         disk=draw(st.just(DiskSpec()) | specs(DiskSpec, VALUES)),
         zookeeper_tick_us=draw(st.just(2_000_000) | times.filter(bool)),
