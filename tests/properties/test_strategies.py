@@ -27,7 +27,7 @@ from harrow.campaigns.search.strategies import (
 from harrow.cluster_model.release import REPAIRED_SINCE
 from harrow.cluster_model.settings import SETTINGS
 from harrow.cluster_model.topology import ProducerSpec
-from harrow.faults.actions import Send
+from harrow.faults.actions import DeleteRecords, Send
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS, Condition
@@ -129,7 +129,7 @@ def test_the_records_of_a_script_are_numbered() -> None:
 
 
 def test_a_loss_is_made_small_with_its_script() -> None:
-    """With acks=1 a record is lost that its leader takes to the grave."""
+    """With acks=1 a record is lost that its leader takes to the grave, and what an administrator has deleted does not suit the demand."""
     pair = clusters(brokers=(2, 2), partitions=(1, 1), replication_factor=(2, 2))
     risky = plans(
         cluster=pair,
@@ -140,6 +140,8 @@ def test_a_loss_is_made_small_with_its_script() -> None:
         triggered=True,
         steps=(1, 4),
     )
+    sent = Send(producer="producer-0", value="m0")
+    least = ([sent], [sent, DeleteRecords(partition="t-0")])
     # What Hypothesis tries hangs on the constants of all modules that are loaded by now: one search of some ends with the least.
     small = []
     for seed in range(8):
@@ -148,7 +150,7 @@ def test_a_loss_is_made_small_with_its_script() -> None:
         assert found.verdict.rules["lost-write"].status == "violated"
         actions = [action for step in found.plan.script for action in step.actions]
         small.append((actions, len(found.plan.faults)))
-        if small[-1] == ([Send(producer="producer-0", value="m0")], 1):
+        if actions in least and len(found.plan.faults) == 1:
             return
     pytest.fail(str(small))
 
