@@ -112,7 +112,7 @@ def _built() -> dict[str, Any]:
     try:
         # Spark's executors have the code in an archive, which only the loader can read, and only by the path that it
         # has itself: that may start with "./", which a `Path` would leave out.
-        beside = os.path.join(os.path.dirname(__file__), BUILT)  # noqa: PTH118, PTH120 - as said
+        beside = os.path.join(os.path.dirname(__file__), BUILT)  # noqa: PTH118, PTH120 - a Path drops "./"
         text = loader.get_data(beside) if loader else b"{}"
         found = json.loads(text)
     except (AttributeError, OSError, ValueError):

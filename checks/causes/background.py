@@ -527,7 +527,7 @@ def _is_in_force(story: Story, cause: TraceLine[Disturbance], begin: float) -> b
         return story.index.position_at(until_us) > begin
     if isinstance(cause.event, events.MessageRuleApplied):
         return cause.event.action == HOLD and _released(story, cause.event.strike) > begin
-    end = _end_of(story, cause)  # type: ignore[arg-type]
+    end = _end_of(story, cause)  # type: ignore[arg-type]  # of the kinds left here, each with an end
     if end is None:
         return isinstance(cause.event, events.BrokerStopped | events.BrokerPaused)
     return end.number > begin

@@ -86,7 +86,7 @@ def tried_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult |
     """Run a plan, and return what went wrong where harrow itself fails: other runs go on."""
     try:
         return run_plan(plan, seed, check=_until(end_s))
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - returned as text, so that other runs go on
         return f"{type(error).__name__}: {error}"
 
 
