@@ -22,6 +22,12 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.getting.kafka_release import KafkaRelease, ReleaseError, release_of
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.command import Command
+from harrow.live_cluster.user_cluster.word import (
+    BROKER_PLACEHOLDERS,
+    PEER_PLACEHOLDERS,
+    UnsafeWordError,
+    Word,
+)
 from harrow.live_cluster.wire.security import MECHANISMS, PROTOCOLS, Security
 
 HEALED_BY: Final[Mapping[Deed, Deed]] = {
@@ -36,8 +42,6 @@ TOPICS: Final = "topics"
 """To create topics, write to them, and delete them."""
 ALLOWED: Final = (TOPICS, *HEALED_BY)
 _LINK_DEEDS: Final = frozenset({Deed.CUT, Deed.RESTORE})
-_PLACEHOLDERS: Final = ("broker", "host", "port", "rack")
-_PEER_PLACEHOLDERS: Final = ("peer", "peer_host", "peer_port")
 _LIMIT_US: Final = 60 * US_PER_SECOND
 _BROKER_MAX: Final = 2**31 - 1
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):([0-9]{1,5})")
@@ -56,7 +60,7 @@ class ListedBroker:
     """A broker of which the file says something. ``variables`` stand for themselves in its commands."""
 
     id: int
-    variables: Mapping[str, str]
+    variables: Mapping[str, Word]
     commands: Mapping[Deed, Command]
 
 
@@ -78,11 +82,23 @@ class ClusterFile:
         own = None if listed is None else listed.commands.get(deed)
         return own or self.commands.get(deed)
 
+    def placeholders(self, broker: int) -> frozenset[str]:
+        """Return what the commands for a broker need to know."""
+        found = (self.command(deed, broker) for deed in COMMANDS)
+        return frozenset(name for command in found if command for name in command.placeholders())
+
 
 def _argument(text: str) -> str:
     if "\0" in text:
         raise LiteralError("no argument of a command can have a NUL")
     return text
+
+
+def _word(text: str) -> Word:
+    try:
+        return Word.of_file(text)
+    except UnsafeWordError as error:
+        raise LiteralError(str(error)) from None
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -102,12 +118,13 @@ def _release(text: str) -> KafkaRelease:
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise LiteralError(f"{quoted(text)} is no name for a placeholder: letters, digits and underscores")
-    if text in (*_PLACEHOLDERS, *_PEER_PLACEHOLDERS):
+    if text in (*BROKER_PLACEHOLDERS, *PEER_PLACEHOLDERS):
         raise LiteralError(f"{text} stands for something already")
     return text
 
 
 _ARGUMENT: Final = Leaf(_argument, TEXT.schema)
+_VALUE: Final = Leaf(_word, TEXT.schema)
 _LIMIT: Final = Leaf(literals.positive_duration, {"type": "string", "examples": ["30s"]})
 
 
@@ -181,7 +198,7 @@ class ListedBrokerSection(Section):
     """A broker."""
 
     id: Annotated[Any, whole(0, _BROKER_MAX)] = Field(description="Its id.")
-    vars: dict[Annotated[str, Leaf(_name, {"type": "string"})], Annotated[str, _ARGUMENT]] | None = Field(
+    vars: dict[Annotated[str, Leaf(_name, {"type": "string"})], Annotated[Any, _VALUE]] | None = Field(
         None, description="What else can stand in its commands, by name."
     )
     commands: CommandsSection | None = Field(None, description="Commands of its own.")
@@ -313,7 +330,11 @@ class _ClusterFileReader:
             deed = Deed(key)
             limit_us = given.timeout or self._limit_us
             command = found[deed] = Command(given.run, limit_us / US_PER_SECOND)
-            known = [*_PLACEHOLDERS, *(_PEER_PLACEHOLDERS if deed in _LINK_DEEDS else ()), *sorted(variables)]
+            known = [
+                *BROKER_PLACEHOLDERS,
+                *(PEER_PLACEHOLDERS if deed in _LINK_DEEDS else ()),
+                *sorted(variables),
+            ]
             for name in command.placeholders():
                 if name not in known:
                     message = f"{key}: unknown placeholder {{{name}}}{suggestion(name, known)}"

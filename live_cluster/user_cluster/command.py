@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.user_cluster.word import Word
 
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
 """``{broker}``; ``{{broker}}`` is the text ``{broker}``, and ``${BROKER}`` is for the shell."""
@@ -45,11 +46,10 @@ class Command:
                 if found[2] is not None:
                     yield found[2]
 
-    def filled(self, values: Mapping[str, object]) -> "FilledCommand":
-        """Return the command for one broker. In a line for the shell each value is one word, whatever is in it."""
+    def filled(self, values: Mapping[str, Word]) -> "FilledCommand":
+        """Return the command for one broker."""
         if isinstance(self.run, str):
-            line = _filled(self.run, {name: shlex.quote(str(value)) for name, value in values.items()})
-            return FilledCommand((_SHELL, "-c", line), self.limit_s)
+            return FilledCommand((_SHELL, "-c", _filled(self.run, values)), self.limit_s)
         return FilledCommand(tuple(_filled(part, values) for part in self.run), self.limit_s)
 
     def __str__(self) -> str:
@@ -192,8 +192,8 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def _filled(text: str, values: Mapping[str, object]) -> str:
+def _filled(text: str, values: Mapping[str, Word]) -> str:
     def value_of(place: re.Match[str]) -> str:
-        return f"{{{place[1]}}}" if place[2] is None else str(values[place[2]])
+        return f"{{{place[1]}}}" if place[2] is None else values[place[2]]
 
     return _PLACEHOLDER.sub(value_of, text)

@@ -12,6 +12,7 @@ from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, ClusterFile
 from harrow.live_cluster.user_cluster.command import FilledCommand, RunningCommand
 from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
+from harrow.live_cluster.user_cluster.word import broker_words
 from harrow.live_cluster.wire.survey import BrokerNode
 
 
@@ -78,18 +79,10 @@ class Deeds:
         command = self._file.command(deed, broker)
         if command is None:
             raise CannotBeDoneError(f"no command does {deed} to broker {broker}")
-        seen = self._brokers[broker]
-        values: dict[str, object] = {
-            "broker": broker,
-            "host": seen.host,
-            "port": seen.port,
-            "rack": seen.rack or "",
-        }
-        if peer is not None:
-            other = self._brokers[peer]
-            values |= {"peer": peer, "peer_host": other.host, "peer_port": other.port}
+        other = None if peer is None else self._brokers[peer]
+        words = broker_words(self._brokers[broker], other, set(command.placeholders()))
         listed = self._file.brokers.get(broker)
-        return command.filled({**({} if listed is None else listed.variables), **values})
+        return command.filled({**({} if listed is None else listed.variables), **words})
 
 
 class UserBroker:

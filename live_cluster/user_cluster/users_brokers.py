@@ -16,6 +16,7 @@ from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, ClusterFile, 
 from harrow.live_cluster.user_cluster.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.user_cluster.user_cluster import UserCluster
 from harrow.live_cluster.user_cluster.users_reach import Settings, deeds_of, obstacles_on
+from harrow.live_cluster.user_cluster.word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.survey import Survey, broker_settings, survey, topic_settings
 
@@ -30,16 +31,31 @@ def surveyed(file: ClusterFile) -> Survey:
 
     Raises:
         ConnectionLostError: none answers.
+        UnsafeWordError: it tells what cannot stand in the commands of the file.
 
     """
     reasons = []
     for address in file.bootstrap:
         try:
             with BrokerConnection(address, timeout_s=_TIMEOUT_S, security=file.security) as connection:
-                return survey(connection, file.release)
+                seen = survey(connection, file.release)
         except ConnectionLostError as error:
             reasons.append(str(error))
+        else:
+            _check_words(file, seen)
+            return seen
     raise ConnectionLostError("; ".join(reasons))
+
+
+def _check_words(file: ClusterFile, seen: Survey) -> None:
+    """Refuse a cluster before a command needs what cannot stand in it."""
+    brokers = [each for each in seen.brokers if each.id in (file.brokers or {each.id})]
+    of_peers = (
+        frozenset().union(*(file.placeholders(each.id) for each in brokers)).intersection(PEER_PLACEHOLDERS)
+    )
+    for broker in brokers:
+        # Each broker is a peer of the others.
+        broker_words(broker, broker, file.placeholders(broker.id) | of_peers)
 
 
 def settings_of_brokers(file: ClusterFile, seen: Survey) -> Settings:
@@ -119,6 +135,7 @@ def user_brokers(file: ClusterFile, *, everything: bool, say: Notify) -> Iterato
 
     Raises:
         ConnectionLostError: it does not answer.
+        UnsafeWordError: it tells what cannot stand in the commands of the file.
         JournalError: another run is at work there, or has left something in force.
 
     """

@@ -13,6 +13,7 @@ from harrow.live_cluster.user_cluster.cluster_file import (
     cluster_file_schema,
     load_cluster_file,
 )
+from harrow.live_cluster.user_cluster.word import Word
 from tests.live_cluster.user_cluster_files import TEXT, written
 
 FULL = """\
@@ -45,11 +46,11 @@ def test_a_file_says_where_a_cluster_is_and_what_does_something_to_it(tmp_path: 
     assert kill is not None
     assert start is not None
     assert (kill.limit_s, start.limit_s) == (5, 20)
-    values = {"host": "h; rm -rf /", "unit": "kafka-a"}
-    assert kill.filled(values).argv == ("ssh", "h; rm -rf /", "systemctl", "kill", "kafka-a")
+    values = {"host": Word("h"), "unit": Word("kafka-a")}
+    assert kill.filled(values).argv == ("ssh", "h", "systemctl", "kill", "kafka-a")
     shared = found.command(Deed.START, 4)
     assert shared is not None
-    assert shared.filled(values).argv == ("/bin/sh", "-c", "ssh 'h; rm -rf /' start kafka-a")
+    assert shared.filled(values).argv == ("/bin/sh", "-c", "ssh h start kafka-a")
     assert found.command(Deed.PAUSE, 7) is None
 
 
@@ -88,6 +89,14 @@ def test_secrets_show_nowhere(tmp_path: Path) -> None:
             "bootstrap: a:1\nbrokers: [{id: 1, vars: {host: x}}]",
             "2:26: host stands for something already",
         ),
+        (
+            "bootstrap: a:1\nbrokers: [{id: 1, vars: {unit: '$(id)'}}]",
+            "2:32: unit: `$(id)` cannot stand in a command: letters, digits and ._:/@- can, and no - at the beginning",
+        ),
+        (
+            "bootstrap: a:1\nbrokers: [{id: 1, vars: {unit: -v}}]",
+            "2:32: unit: `-v` cannot stand in a command: letters, digits and ._:/@- can, and no - at the beginning",
+        ),
         ("bootstrap: a:1\nsecurity: {acks: all}", "2:12: `acks` is no setting of security"),
         (
             "bootstrap: a:1\nsecurity: {ssl.key.password: '${NOPE}'}",
@@ -111,7 +120,7 @@ def test_braces_of_the_shell_are_left_to_it(tmp_path: Path) -> None:
     text = "bootstrap: a:1\ncommands: {start: 'echo ${HOME} {{broker}} {broker} {print $1} {{.State}}'}"
     start = load(tmp_path, text).command(Deed.START, 3)
     assert start is not None
-    line = start.filled({"broker": 3}).argv[-1]
+    line = start.filled({"broker": Word("3")}).argv[-1]
     assert line == "echo ${HOME} {broker} 3 {print $1} {{.State}}"
 
 
