@@ -22,11 +22,11 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.getting.kafka_release import KafkaRelease, ReleaseError, release_of
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.command import Command
-from harrow.live_cluster.user_cluster.word import (
+from harrow.live_cluster.user_cluster.command_word import (
     BROKER_PLACEHOLDERS,
     PEER_PLACEHOLDERS,
+    CommandWord,
     UnsafeWordError,
-    Word,
 )
 from harrow.live_cluster.wire.security import MECHANISMS, PROTOCOLS, Security
 
@@ -60,7 +60,7 @@ class ListedBroker:
     """A broker of which the file says something. ``variables`` stand for themselves in its commands."""
 
     id: int
-    variables: Mapping[str, Word]
+    variables: Mapping[str, CommandWord]
     commands: Mapping[Deed, Command]
 
 
@@ -94,9 +94,9 @@ def _argument(text: str) -> str:
     return text
 
 
-def _word(text: str) -> Word:
+def _word(text: str) -> CommandWord:
     try:
-        return Word.of_file(text)
+        return CommandWord.of_file(text)
     except UnsafeWordError as error:
         raise LiteralError(str(error)) from None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.user_cluster.word import Word
+from harrow.live_cluster.user_cluster.command_word import CommandWord
 
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
 """``{broker}``; ``{{broker}}`` is the text ``{broker}``, and ``${BROKER}`` is for the shell."""
@@ -46,7 +46,7 @@ class Command:
                 if found[2] is not None:
                     yield found[2]
 
-    def filled(self, values: Mapping[str, Word]) -> "FilledCommand":
+    def filled(self, values: Mapping[str, CommandWord]) -> "FilledCommand":
         """Return the command for one broker."""
         if isinstance(self.run, str):
             return FilledCommand((_SHELL, "-c", _filled(self.run, values)), self.limit_s)
@@ -192,7 +192,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def _filled(text: str, values: Mapping[str, Word]) -> str:
+def _filled(text: str, values: Mapping[str, CommandWord]) -> str:
     def value_of(place: re.Match[str]) -> str:
         return f"{{{place[1]}}}" if place[2] is None else values[place[2]]
 

@@ -11,8 +11,8 @@ from harrow.live_cluster.control_plane import CannotBeDoneError
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, ClusterFile
 from harrow.live_cluster.user_cluster.command import FilledCommand, RunningCommand
+from harrow.live_cluster.user_cluster.command_word import broker_words
 from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
-from harrow.live_cluster.user_cluster.word import broker_words
 from harrow.live_cluster.wire.survey import BrokerNode
 
 

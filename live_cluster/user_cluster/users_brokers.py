@@ -13,10 +13,10 @@ from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_run import live_run, time_of_beginning
 from harrow.live_cluster.real_cluster import Surroundings
 from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, ClusterFile, Notify
+from harrow.live_cluster.user_cluster.command_word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.user_cluster.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.user_cluster.user_cluster import UserCluster
 from harrow.live_cluster.user_cluster.users_reach import Settings, deeds_of, obstacles_on
-from harrow.live_cluster.user_cluster.word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.survey import Survey, broker_settings, survey, topic_settings
 

@@ -13,7 +13,7 @@ from harrow.live_cluster.user_cluster.cluster_file import (
     cluster_file_schema,
     load_cluster_file,
 )
-from harrow.live_cluster.user_cluster.word import Word
+from harrow.live_cluster.user_cluster.command_word import CommandWord
 from tests.live_cluster.user_cluster_files import TEXT, written
 
 FULL = """\
@@ -46,7 +46,7 @@ def test_a_file_says_where_a_cluster_is_and_what_does_something_to_it(tmp_path: 
     assert kill is not None
     assert start is not None
     assert (kill.limit_s, start.limit_s) == (5, 20)
-    values = {"host": Word("h"), "unit": Word("kafka-a")}
+    values = {"host": CommandWord("h"), "unit": CommandWord("kafka-a")}
     assert kill.filled(values).argv == ("ssh", "h", "systemctl", "kill", "kafka-a")
     shared = found.command(Deed.START, 4)
     assert shared is not None
@@ -120,7 +120,7 @@ def test_braces_of_the_shell_are_left_to_it(tmp_path: Path) -> None:
     text = "bootstrap: a:1\ncommands: {start: 'echo ${HOME} {{broker}} {broker} {print $1} {{.State}}'}"
     start = load(tmp_path, text).command(Deed.START, 3)
     assert start is not None
-    line = start.filled({"broker": Word("3")}).argv[-1]
+    line = start.filled({"broker": CommandWord("3")}).argv[-1]
     assert line == "echo ${HOME} {broker} 3 {print $1} {{.State}}"
 
 

@@ -19,15 +19,15 @@ from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster import users_brokers
 from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, HEALED_BY, ClusterFile, load_cluster_file
 from harrow.live_cluster.user_cluster.command import Command
+from harrow.live_cluster.user_cluster.command_word import (
+    BROKER_PLACEHOLDERS,
+    PEER_PLACEHOLDERS,
+    CommandWord,
+    UnsafeWordError,
+)
 from harrow.live_cluster.user_cluster.journal import Journal
 from harrow.live_cluster.user_cluster.user_broker import Deeds
 from harrow.live_cluster.user_cluster.users_brokers import surveyed
-from harrow.live_cluster.user_cluster.word import (
-    BROKER_PLACEHOLDERS,
-    PEER_PLACEHOLDERS,
-    UnsafeWordError,
-    Word,
-)
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.user_cluster_files import written
 
@@ -193,8 +193,8 @@ def test_each_form_of_a_command_would_run_or_mistake_some_attack_that_was_not_re
 ) -> None:
     """So the test above has teeth: it is the check of words that stands between a cluster and a shell."""
 
-    def unchecked(text: str) -> Word:
-        return str.__new__(Word, text)
+    def unchecked(text: str) -> CommandWord:
+        return str.__new__(CommandWord, text)
 
     parts = [run] if isinstance(run, str) else run
     filled = [part.replace("{0}", "{host}") for part in parts]
@@ -223,7 +223,7 @@ def test_a_word_arrives_as_it_was_said_through_every_shell(machine: Path, run: s
     command = Command(filled[0] if isinstance(run, str) else tuple(filled), 60)
     for _ in range(5):
         word = "a" + "".join(draws.choices(WORD_LETTERS, k=12))
-        command.filled({"host": Word(word)}).run(machine, machine / "log")
+        command.filled({"host": CommandWord(word)}).run(machine, machine / "log")
         assert (machine / "notes").read_text(encoding="utf-8").splitlines()[-1].endswith(f"<{word}>")
 
 

@@ -21,7 +21,7 @@ class UnsafeWordError(LiveError):
     """A value cannot stand in a command line; the message says which one and why."""
 
 
-class Word(str):
+class CommandWord(str):
     """A value that no program takes for anything but itself, wherever it stands in a command line.
 
     Quoting cannot promise that: a value may stand inside double quotes already, and two shells read a line for `ssh`,
@@ -51,14 +51,16 @@ class Word(str):
         return super().__new__(cls, _checked(text, _FILE_WORD, "._:/@-"))
 
 
-def broker_words(broker: BrokerNode, peer: BrokerNode | None, names: Collection[str]) -> dict[str, Word]:
+def broker_words(
+    broker: BrokerNode, peer: BrokerNode | None, names: Collection[str]
+) -> dict[str, CommandWord]:
     """Return what the placeholders called *names* stand for in a command for a *broker*, and for its link from a *peer*.
 
     Raises:
         UnsafeWordError: the cluster says something of a broker that is no word.
 
     """
-    found: dict[str, Word] = {}
+    found: dict[str, CommandWord] = {}
     for node, placeholders in ((broker, BROKER_PLACEHOLDERS), (peer, PEER_PLACEHOLDERS)):
         if node is None:
             continue
@@ -68,7 +70,7 @@ def broker_words(broker: BrokerNode, peer: BrokerNode | None, names: Collection[
             if name not in names:
                 continue
             try:
-                found[name] = Word(value)
+                found[name] = CommandWord(value)
             except UnsafeWordError as error:
                 raise UnsafeWordError(f"{noun} of the cluster's broker {node.id}: {error}") from None
     return found
