@@ -6,7 +6,7 @@ from harrow.checks import promise
 from harrow.checks.causes.story import brokers, seconds
 from harrow.checks.link import Link, RecordValue, cause
 from harrow.checks.permission import Permission
-from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Text
+from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Offset, Text
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
@@ -28,6 +28,17 @@ def acked_before_replication(*, value: RecordValue) -> str:
 def unclean_election(*, leader: BrokerId, value: RecordValue) -> str:
     """A leader from outside the ISR did not have the record."""
     return f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {value}"
+
+
+@cause("unclean-election-below-log-start")
+def unclean_election_below_log_start(
+    *, leader: BrokerId, value: RecordValue, successor: BrokerId, log_start: Offset
+) -> str:
+    """A leader from outside the ISR gave an offset again that another replica had already deleted."""
+    return (
+        f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), gave {value} an offset below {log_start}, "
+        f"where the log of broker {successor} already began: that replica never fetched {value}"
+    )
 
 
 @cause("unclean-election-broke-invariant")
@@ -193,6 +204,12 @@ def forgotten_epoch() -> str:
 def old_checkpoint(*, file: Text) -> str:
     """A disk gave back a checkpoint of another time than its log's."""
     return f"the disk gave back an old {file}"
+
+
+@cause("damaged-below-checkpoint")
+def damaged_below_checkpoint(*, offset: Offset) -> str:
+    """A disk damaged what a checkpoint says is flushed, and recovery cut it off."""
+    return f"the disk damaged the batch at offset {offset}, which was flushed, and recovery cut the log there"
 
 
 @cause("resumed-epoch")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from harrow.checks import prevention
-from harrow.checks.causes import catalogue
+from harrow.checks.causes import catalogue, links
+from harrow.checks.causes.background import tell_election
 from harrow.checks.causes.compaction import compaction_of, is_superseded, standing_for
 from harrow.checks.causes.lives import newer_election, tell_copies, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
@@ -29,8 +30,17 @@ from harrow.checks.promise import (
     UNCLEAN_ELECTION,
 )
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
-from harrow.cluster_model.events import BecameLeader, IsrChanged, IsrReduced, IsrWritten, LeaderElected
-from harrow.cluster_model.log.unified_log import DELETE_RECORDS, RETENTION_MS
+from harrow.cluster_model.events import (
+    BecameLeader,
+    IsrChanged,
+    IsrReduced,
+    IsrWritten,
+    LeaderElected,
+    LogStartedAnew,
+    LogStartRaised,
+)
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS, LEADER_LOG_START, RETENTION_MS
+from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
@@ -117,6 +127,9 @@ def _cause(
         conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
+    below_start = _by_log_start_of_former_reign(story, group)
+    if below_start is not None:
+        return below_start
     by_storage = _by_storage(story, held, alone=alone)
     if by_storage is not None:
         return by_storage
@@ -323,6 +336,46 @@ def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry
             if copy.broker == ack.broker and copy.number < ack.number:
                 return [other for other in stored if other.leader_epoch == copy.leader_epoch]
     return stored
+
+
+def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Cause | None:
+    """Return the cause of a loss to a leader whose log already began above the offset when the record was stored; None otherwise.
+
+    Only an unclean election gives an offset a second time. A replica that had deleted its log beyond that offset
+    before the election never fetches what stands there now, and joins the ISR without it.
+    """
+    if not group or not story.settings.unclean_leader_election:
+        return None
+    stored = group[0]
+    successor = next(
+        (
+            event.leader
+            for number, event in story.elections
+            if number > stored.number
+            and event.leader_epoch > stored.leader_epoch
+            and event.leader != NO_LEADER
+            and not has_copy(group, event.leader, number)
+        ),
+        NO_LEADER,
+    )
+    starts: Sequence[TraceLine[LogStartRaised | LogStartedAnew]]
+    starts = story.events(LogStartRaised, LogStartedAnew)
+    for line, start in starts:
+        if start.broker != successor or start.offset <= stored.offset:
+            continue
+        for number, election in story.elections:
+            if line < number < stored.number and election.unclean:
+                reason = start.reason if isinstance(start, LogStartRaised) else LEADER_LOG_START
+                deleted = links.retention_deleted(
+                    start.at_us, successor, log_start=start.offset, reason=reason, offset=stored.offset
+                )
+                story.tell(line, deleted, decides=True)
+                tell_election(story, TraceLine(number, election), decides=True)
+                because = catalogue.unclean_election_below_log_start.conclude(
+                    leader=election.leader, value=stored.value, successor=successor, log_start=start.offset
+                )
+                return Cause((because,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,))
+    return None
 
 
 def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None:

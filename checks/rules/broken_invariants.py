@@ -126,6 +126,11 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
             if line.number < broken.number and line.event.broker == event.broker:
                 because = catalogue.old_checkpoint.conclude(file=line.event.kind)
                 return Cause((because,), promise.DISK_FAILURE), None
+        for cut in story.events(events.CorruptionCut):
+            is_below = cut.event.from_offset < event.offset and not cut.event.torn
+            if cut.number < broken.number and cut.event.broker == event.broker and is_below:
+                because = catalogue.damaged_below_checkpoint.conclude(offset=cut.event.from_offset)
+                return Cause((because,), promise.DISK_FAILURE), cut.number
     return Cause((), None, _prevented_by(story.evidence, event.invariant)), None
 
 

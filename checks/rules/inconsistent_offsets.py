@@ -206,7 +206,10 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
     copies = story.copies(claim.value, offset)
     given_again = _given_again(story, offset, claim, claims)
     if copies and not any(0 < copy.committed < given_again for copy in copies):
-        return list(_causes_of_uncommitted(story, claim, given_again))
+        causes = list(_causes_of_uncommitted(story, claim, given_again))
+        # If it was committed later, what took the other value gave the place back to it.
+        others = [other for other in claims if other is not claim]
+        return causes or [cause for other in others for cause in _causes(story, offset, other)]
     causes = _causes(story, offset, claim)
     if not copies or all(cause.permitted_by is not None for cause in causes):
         return causes

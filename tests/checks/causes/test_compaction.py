@@ -506,3 +506,31 @@ def test_a_record_that_was_lost_and_sent_again_is_doubled_by_that_loss_though_co
     run.read_to_end(1)
     found = {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
     assert found == {"m0": UNCLEAN_ELECTION}
+
+
+def test_what_an_unclean_election_brings_back_to_its_place_was_replaced_by_permission() -> None:
+    """m1 takes the place of m0, which was never committed; an unclean election of who has m0 takes it back."""
+    run = RunBuilder(brokers=(0, 1), unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="b", tombstone=False)
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    run.elect(1, 1, (1,))
+    keyed_at(run, producer, "m1", "a", 1)
+    keyed_at(run, producer, "m2", "a", 1)
+    run.poll((0, "m1"), (1, "m2"))
+    cleaned(run, 1, 2, 0)
+    run.elect(0, 2, (0,), unclean=True)
+    run.truncate(1, 0)
+    run.replicate(1, "m0", epoch=0)
+    run.raise_hw(1, 0, 1)
+    run.poll((0, "m0"))
+    keyed(run, producer, "m3", "b")
+    keyed(run, producer, "m4", "a")
+    for broker in (0, 1):
+        cleaned(run, broker, 3, 0)
+        forget(run, broker, 0)
+    run.read_to_end(0)
+    (finding,) = (found for found in INCONSISTENT.judge(judged(run)).findings if found.offset == 0)
+    assert finding.permitted_by == UNCLEAN_ELECTION

@@ -419,3 +419,17 @@ def test_an_unclean_election_takes_a_place_where_the_leader_does_not_reach_it(*,
     broken(run, "isr-holds-committed", 1, 0)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == (None if has_it else UNCLEAN)
+
+
+@pytest.mark.parametrize(
+    ("broker", "to", "torn", "wanted"),
+    [(1, 1, False, DISK_FAILURE), (1, 1, True, None), (0, 1, False, None), (1, 2, False, None)],
+)
+def test_a_disk_that_damages_what_was_flushed_may_cut_a_log_below_its_checkpoint(
+    broker: int, to: int, torn: bool, wanted: str | None
+) -> None:
+    run = committed("m0", "m1")
+    run.recover_with_corruption(broker, to, torn=torn)
+    broken(run, "checkpoint-within-log", 1, 2)
+    (finding,) = run.judge("checkpoint-within-log").findings
+    assert finding.permitted_by == wanted
