@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, Final, NoReturn
@@ -29,7 +30,13 @@ class RequestCommand(TyperCommand):
         request = super().invoke(ctx)
         from harrow.cli.session import exit_code_of
 
-        raise typer.Exit(ctx.invoke(exit_code_of, self.name, request))
+        try:
+            code = exit_code_of(str(self.name), request)
+        except (typer.BadParameter, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of harrow's; of some Click would make "Aborted!" and 1
+            code = _internal_error(error)
+        raise typer.Exit(code)
 
 
 class Commands(TyperGroup):
@@ -44,6 +51,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             _leave_quietly()
+        except OSError as error:
+            raise typer.Exit(_cannot_go_on(error)) from error
         except typer.BadParameter as error:
             error.message = with_a_way_out(error.message)
             raise
@@ -130,24 +139,61 @@ def main() -> None:
         # A terminal that cannot show a character shows its code, not a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(_flushed(_exit_code()))
+
+
+def _exit_code() -> int:
+    """Run the command line and return its exit code, whatever exception comes out of it."""
     try:
         app(prog_name="harrow")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else exit_code.INTERNAL
+    except OSError as error:
+        return _cannot_go_on(error)
     except Exception as error:  # noqa: BLE001 - a bug of harrow's, whatever it is
-        from harrow.cli.internal_error import report
+        return _internal_error(error)
+    raise AssertionError("Click ends with an exception")
 
+
+def _flushed(code: int) -> int:
+    """Write what is buffered for stdout, and return the exit code; another one if it cannot be written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_quietly()
+    except OSError as error:
+        _discard_stdout()
+        return _cannot_go_on(error)
+    return code
+
+
+def _internal_error(error: Exception) -> int:
+    """Report a bug, and return the exit code, which alone says it where stderr cannot be written."""
+    from harrow.cli.internal_error import report
+
+    with suppress(OSError):
         report(error)
-        sys.exit(exit_code.INTERNAL)
-    finally:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _leave_quietly()
+    return exit_code.INTERNAL
+
+
+def _cannot_go_on(error: OSError) -> int:
+    """Say which file or stream failed and why, and return the exit code, which alone says it where stderr fails too."""
+    from harrow.cli.console import message_console, say
+    from harrow.cli.session import reason_of
+
+    with suppress(OSError):
+        say(message_console(), f"cannot go on: {reason_of(error)}", style="red")
+    return exit_code.USAGE
 
 
 def _leave_quietly() -> NoReturn:
-    # The interpreter flushes stdout once more when it ends; that must not fail again.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard_stdout()
     sys.exit(exit_code.BROKEN_PIPE)
+
+
+def _discard_stdout() -> None:
+    """Keep the interpreter, which flushes stdout when it ends, from failing there again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -34,7 +34,13 @@ class Refusal(Exception):
 
 
 def exit_code_of(command: str, request: Request) -> int:
-    """Meet a request with the session of its command, and return the exit code."""
+    """Meet a request with the session of its command, and return the exit code.
+
+    Raises:
+        typer.BadParameter: options do not go together.
+        OSError: a file or a stream cannot be read or written.
+
+    """
     messages = message_console(no_color=request.no_color)
     try:
         session = import_module(f"harrow.cli.commands.{command}").session
@@ -54,10 +60,6 @@ def exit_code_of(command: str, request: Request) -> int:
         if advice is None:
             raise
         say(messages, advice, style="red")
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        say(messages, f"cannot go on: {reason_of(error)}", style="red")
     else:
         return code
     return exit_code.USAGE
@@ -93,8 +95,10 @@ def write_new(path: Path, text: str) -> None:
         Refusal: it does.
 
     """
+    from harrow.campaigns.record.whole_file import whole_file
+
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as stream:
+        with whole_file(path, is_new=True) as stream:
             stream.write(text)
     except FileExistsError:
         raise Refusal(f"{path} exists already and stays as it is") from None
@@ -106,7 +110,7 @@ def data(request: Request) -> Iterator[Console]:
     if request.output is None or str(request.output) == "-":
         yield data_console(no_color=request.no_color)
         return
-    from harrow.campaigns.record.results_folder import whole_file
+    from harrow.campaigns.record.whole_file import whole_file
 
     with whole_file(request.output) as stream:
         yield data_console(no_color=request.no_color, file=stream)

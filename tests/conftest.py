@@ -8,9 +8,12 @@ begun is finished, so nothing fails for being slow. A round tries the same seeds
 
 import os
 import signal
+import subprocess
 import time
 from collections import Counter
-from typing import Any, Final, cast
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Final, TypeVar, cast
 
 import pytest
 from hypothesis import is_hypothesis_test, seed, settings
@@ -22,6 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+AnyText = TypeVar("AnyText", str, bytes)
+
 SOAK_S: Final = float(os.environ.get("HARROW_SOAK_SECONDS") or 0)
 BEGUN_S: Final = time.monotonic()
 NUMBERS: Final = "numbers"
@@ -30,6 +35,20 @@ NOT_TRIED: Final = "not tried"
 # No example has to be quick; and what is tried depends on the code and on the number of the round alone.
 settings.register_profile("tests", settings(), deadline=None, derandomize=True, database=None)
 settings.load_profile("tests")
+
+
+@pytest.fixture
+def processes() -> Iterator[ExitStack]:
+    """End the processes that a test puts here, and close their pipes, however the test ends."""
+    with ExitStack() as started:
+        yield started
+
+
+def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.Popen[AnyText]:
+    """Have a process ended with the test."""
+    processes.enter_context(process)
+    processes.callback(process.kill)
+    return process
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,6 +13,7 @@ from harrow.campaigns.language.seeds import SeedError, check_seed
 from harrow.campaigns.language.spelling import counted, quoted
 from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
 from harrow.campaigns.record.recorded_service import RecordedService, recorded_service
+from harrow.campaigns.record.regular_file import regular_text
 from harrow.campaigns.record.results_folder import LATEST, RUN
 from harrow.campaigns.version import name_ending, reads_records_of, version
 from harrow.checks.finding import RuleResult
@@ -182,11 +183,8 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        # To open a pipe would be to wait for somebody who writes into it.
-        raise RecordError(path, "cannot be read: it is not a file")
     try:
-        return path.read_text(encoding="utf-8")
+        return regular_text(path)
     except FileNotFoundError:
         raise RecordError(path, "is missing: a run cannot be replayed without it") from None
     except OSError as error:

@@ -7,11 +7,11 @@ seen is whole, also after a crash or with two processes at work.
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.markdown_report import markdown_report
@@ -81,7 +81,7 @@ def unfinished(folder: Path) -> Path:
 def is_left_over(folder: Path) -> bool:
     """Return whether a folder is an `unfinished` one of a process that is gone."""
     found = _UNFINISHED.fullmatch(folder.name)
-    if found is None:
+    if found is None or sys.platform == "win32":  # To ask there is to send a signal.
         return False
     try:
         os.kill(int(found[2]), 0)
@@ -90,28 +90,6 @@ def is_left_over(folder: Path) -> bool:
     except (OSError, OverflowError):  # It belongs to somebody else, or the system cannot say.
         return False
     return False
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing; it appears under its name when the block is left without an error.
-
-    What is there and is no regular file (a pipe, a terminal) is written to as it is.
-    """
-    if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream
-        temporary.replace(path)
-    except OSError as error:
-        # The user named the path, not the temporary file.
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _fill(folder: Path, result: RunResult, run: Mapping[str, Any], campaign_text: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.recorded_findings import as_tuples
 from harrow.campaigns.record.recorded_run import TRACE, RecordedRun, RecordError
+from harrow.campaigns.record.regular_file import regular_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.replay.partition_state import ACKED, FAILED, UNKNOWN
@@ -161,7 +162,7 @@ def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
 def _read_operations(path: Path) -> list[Mapping[str, Any]]:
     try:
         # Not `splitlines`: a value may have what Unicode takes for the end of a line.
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = regular_text(path).removesuffix("\n").split("\n")
     except FileNotFoundError:
         raise RecordError(path, "is missing: who acked and read what is in it") from None
     except (OSError, UnicodeDecodeError) as error:

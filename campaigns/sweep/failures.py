@@ -6,7 +6,8 @@ from pathlib import Path
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
-from harrow.campaigns.record.results_folder import whole_file
+from harrow.campaigns.record.regular_file import regular_text
+from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, prevention_comments, shrunk_text
@@ -75,7 +76,7 @@ def _files(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[tuple[Failu
 
 def _is_shrunk(path: Path) -> bool:
     try:
-        return f"# {SHRUNK_BY}" in path.read_text(encoding="utf-8")
+        return f"# {SHRUNK_BY}" in regular_text(path)
     except (OSError, ValueError):
         return False
 

@@ -2,14 +2,13 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Final
 
 import pyarrow as pa
 
 from harrow.campaigns.run.workers.available_workers import available_workers
-from harrow.campaigns.run.workers.worker_pool import kill, worker_pool
+from harrow.campaigns.run.workers.worker_pool import WorkerLostError, kill, losses_noticed, worker_pool
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.engine import ChunkLostError
@@ -22,7 +21,7 @@ _cells: Mapping[int, Cell] = {}
 
 
 class ProcessEngine:
-    """A pool of *workers* processes; it is made anew when one of them dies."""
+    """A pool of *workers* processes. When one of them dies, another pool takes its place."""
 
     def __init__(self, cells: Sequence[Cell], workers: int | None = None) -> None:
         self.name = NAME
@@ -35,12 +34,12 @@ class ProcessEngine:
     def run(self, chunk: Chunk) -> pa.Table:
         pool = self._living_pool()
         try:
-            futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
-            return pa.Table.from_batches([future.result() for future in futures])
-        except (BrokenProcessPool, CancelledError, RuntimeError) as error:
-            # submit() raises RuntimeError once the pool is shut down; what waited then is cancelled.
+            with losses_noticed():
+                futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
+                return pa.Table.from_batches([future.result() for future in futures])
+        except WorkerLostError as error:
             self._drop(pool)
-            raise ChunkLostError("a worker process died") from error
+            raise ChunkLostError(str(error)) from error
 
     def cancel(self) -> None:
         self._cancelled = True

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from harrow.campaigns.record.regular_file import open_regular
 from harrow.campaigns.run.probes.probes import PROBES
 from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight
 from harrow.campaigns.sweep.definition import Definition
@@ -156,7 +157,8 @@ class Sweep:
         for path in self._folder.parts():
             if not self._repeats.are_owed(self._folder.covers(path), done):
                 continue
-            rows = pq.ParquetFile(path).read(["cell", "seed", "trace_digest"])
+            with open_regular(path) as file:
+                rows = pq.ParquetFile(file).read(["cell", "seed", "trace_digest"])
             campaign = path.parent.name.removeprefix(f"{PARTITION}=")
             rows = rows.append_column(PARTITION, pa.array([campaign] * len(rows), pa.string()))
             self._repeats.sample(rows, done)

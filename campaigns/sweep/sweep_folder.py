@@ -9,7 +9,7 @@ damaged before hours are spent on the rest. ``sweep.json`` says what the sweep i
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
-from harrow.campaigns.record.results_folder import whole_file
+from harrow.campaigns.record.regular_file import open_regular, regular_text
+from harrow.campaigns.record.whole_file import whole_file, whole_path
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import without
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
@@ -160,14 +161,8 @@ class SweepFolder:
                 _PROBES: json.dumps(sorted(probes_in(rows))).encode(),
             }
         )
-        temporary = folder / f".{path.name}.{os.getpid()}"
-        try:
+        with whole_path(path) as temporary:
             pq.write_table(table, temporary, compression="zstd")
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
         return path
 
     def covers(self, path: Path) -> list[tuple[int, range]]:
@@ -178,7 +173,8 @@ class SweepFolder:
 
         """
         try:
-            metadata = pq.read_schema(path).metadata or {}
+            with open_regular(path) as file:
+                metadata = pq.read_schema(file).metadata or {}
             said = json.loads(metadata[_COVERS])
             self.probes.update(json.loads(metadata.get(_PROBES, b"[]")))
         except (OSError, KeyError, ValueError, pa.ArrowException) as error:
@@ -199,7 +195,8 @@ class SweepFolder:
         for path in self.parts():
             self.covers(path)
             try:
-                schema = pq.read_table(path, partitioning=None).schema
+                with open_regular(path) as file:
+                    schema = pq.read_table(file).schema
             except (OSError, pa.ArrowException) as error:
                 raise SweepFolderError(f"{path}: is damaged ({error})") from None
             for field in FILE_SCHEMA:
@@ -222,10 +219,11 @@ class SweepFolder:
 
     def repeated(self) -> Iterator[Repeated]:
         """Yield the runs that were run twice; a line that a kill cut off is left out."""
-        path = self.path / REPEATED
-        if not path.exists():
+        try:
+            lines = open_regular(self.path / REPEATED)
+        except FileNotFoundError:
             return
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        with lines:
             for line in lines:
                 try:
                     said = json.loads(line)
@@ -261,7 +259,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
     """
     try:
-        state = json.loads((path / SWEEP).read_text(encoding="utf-8"))
+        state = json.loads(regular_text(path / SWEEP))
     except FileNotFoundError:
         raise SweepFolderError(f"{path}: no sweep is there ({SWEEP} is missing)") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -316,8 +314,10 @@ def read_definition(path: Path) -> Definition:
 
 def _campaign_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return regular_text(path)
     except FileNotFoundError:
         raise SweepFolderError(f"{path}: is missing: the campaign as it was swept") from None
+    except OSError as error:
+        raise SweepFolderError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError:
         raise SweepFolderError(f"{path}: is no text in UTF-8") from None

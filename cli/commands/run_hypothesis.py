@@ -16,7 +16,8 @@ from harrow.campaigns.language.problem import FileError
 from harrow.campaigns.language.spelling import counted, run_name
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
-from harrow.campaigns.record.results_folder import whole_file, write_run
+from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ import pytest
 
 from harrow.cli.commands.sweep import is_for_spark
 from tests.cli.conftest import Harrow
+from tests.conftest import put
 from tests.patience import PATIENCE_S
 
 SMALL = """
@@ -195,8 +197,10 @@ def test_a_java_that_is_too_old(harrow: Harrow, small: Path) -> None:
     assert "is version 8, Spark needs 17 or newer" in ended.stderr
 
 
-def start(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def start(
+    processes: ExitStack, folder: Path, environment: dict[str, str], *words: str
+) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
         [sys.executable, "-m", "harrow", "sweep", *words],
         cwd=folder,
         env=environment,
@@ -207,6 +211,7 @@ def start(folder: Path, environment: dict[str, str], *words: str) -> subprocess.
         # As a job of a shell: signals for it alone.
         start_new_session=True,
     )
+    return put(processes, process)
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -222,8 +227,10 @@ def parts(folder: Path) -> list[Path]:
     return list(folder.glob("s/runs/*/part-*.parquet"))
 
 
-def test_an_interrupt_keeps_what_is_done(small: Path, environment: dict[str, str], harrow: Harrow) -> None:
-    process = start(small, environment, "small.yaml", *LONG)
+def test_an_interrupt_keeps_what_is_done(
+    processes: ExitStack, small: Path, environment: dict[str, str], harrow: Harrow
+) -> None:
+    process = start(processes, small, environment, "small.yaml", *LONG)
     wait_for(lambda: len(parts(small)) > 0, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
@@ -261,12 +268,19 @@ def workers(of: int) -> list[int]:
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 
+def fork_server(of: int) -> list[int]:
+    return [pid for pid in children(of) if children(pid)]
+
+
 @linux
-def test_a_worker_that_is_killed_costs_no_row(small: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("victims", [workers, fork_server])
+def test_a_worker_or_a_fork_server_that_is_killed_costs_no_row(
+    processes: ExitStack, small: Path, environment: dict[str, str], victims: Callable[[int], list[int]]
+) -> None:
     words = ("small.yaml", "--seeds", "0..600", "--engine", "process", "--out", "s")
-    process = start(small, environment, *words)
+    process = start(processes, small, environment, *words)
     wait_for(lambda: len(workers(process.pid)) > 0, process)
-    os.kill(workers(process.pid)[-1], signal.SIGKILL)
+    os.kill(victims(process.pid)[-1], signal.SIGKILL)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert [row["seed"] for row in rows(small / "s")] == list(range(600))
@@ -275,10 +289,10 @@ def test_a_worker_that_is_killed_costs_no_row(small: Path, environment: dict[str
 
 @linux
 def test_a_driver_that_is_killed_can_go_on_and_leaves_nobody_behind(
-    small: Path, environment: dict[str, str], harrow: Harrow
+    processes: ExitStack, small: Path, environment: dict[str, str], harrow: Harrow
 ) -> None:
     words = ("small.yaml", "--seeds", "0..1200", "--engine", "process", "--out", "s")
-    process = start(small, environment, *words)
+    process = start(processes, small, environment, *words)
     wait_for(lambda: len(parts(small)) > 0, process)
     orphans = descendants(process.pid)
     process.kill()

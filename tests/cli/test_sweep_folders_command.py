@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +125,10 @@ def test_the_report_of_a_folder_that_cannot_be_written(harrow: Harrow, small: Pa
 
 
 def test_an_interrupt_from_a_keyboard_reaches_every_process_of_the_one_sweep_that_has_a_folder(
-    harrow: Harrow, small: Path, environment: dict[str, str]
+    processes: ExitStack, harrow: Harrow, small: Path, environment: dict[str, str]
 ) -> None:
     pytest.importorskip("fcntl")
-    process = start(small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
+    process = start(processes, small, environment, "small.yaml", "--seeds", "0..4000", *BY_PROCESSES)
     wait_for(lambda: len(parts(small)) > 0, process)
     refused = harrow("sweep", "small.yaml", "--seeds", "0..4000", *BY_PROCESSES, "--resume")
     os.killpg(process.pid, signal.SIGINT)

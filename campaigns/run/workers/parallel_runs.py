@@ -44,8 +44,8 @@ def each_by(
 
     A run that is not over at *end_s*, by the clock of `time.monotonic`, ends there.
 
-    A result is the same wherever it was made. Where a worker dies, for want of memory perhaps, what is left is
-    run here.
+    A result is the same wherever it was made. Where a process of the pool dies, for want of memory perhaps, what is left
+    is run here.
     """
     waiting = iter(runs)
     started_s = time.monotonic()
@@ -55,9 +55,12 @@ def each_by(
             return
         yield run_one(*run, end_s)
     # Most commands end before this: they need none of what makes processes.
-    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - see above
-
-    from harrow.campaigns.run.workers.worker_pool import kill, worker_pool  # noqa: PLC0415 - see above
+    from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - see above
+        WorkerLostError,
+        kill,
+        losses_noticed,
+        worker_pool,
+    )
 
     given: deque[tuple[Plan, int]] = deque()
     futures: deque[Future[T]] = deque()
@@ -66,15 +69,18 @@ def each_by(
     def give(count: int) -> None:
         for run in islice(waiting, count):
             given.append(run)
-            futures.append(pool.submit(run_one, *run, end_s))
+            with losses_noticed():
+                futures.append(pool.submit(run_one, *run, end_s))
 
     try:
         give(workers * _AHEAD)
         while given:
-            yield futures.popleft().result()
+            with losses_noticed():
+                result = futures.popleft().result()
+            yield result
             given.popleft()
             give(1)
-    except BrokenProcessPool:
+    except WorkerLostError:
         pass
     finally:
         kill(pool)

@@ -7,11 +7,39 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Final
 
 _START: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+_LOST: Final = (RuntimeError, CancelledError, EOFError, OSError)
+"""What giving work to a pool, or waiting for it, raises when one of its processes is gone.
+
+`BrokenProcessPool`, a `RuntimeError`, where a worker died. Where the process that workers are forked from died as it started one,
+Python passes on that it could not read or write (`EOFError`, `OSError`). What waited in a pool that was shut down is cancelled.
+"""
+
+_WATCH_S: Final = 1.0
+
+
+class WorkerLostError(Exception):
+    """A process of a pool is gone."""
+
+
+@contextmanager
+def losses_noticed() -> Iterator[None]:
+    """Give work to a pool, or wait for it, in this context.
+
+    Raises:
+        WorkerLostError: a process of the pool is gone, or the work itself failed in one of the same ways.
+
+    """
+    try:
+        yield
+    except _LOST as error:
+        raise WorkerLostError("a worker process died") from error
 
 
 def worker_pool(
@@ -63,7 +91,12 @@ def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
+    """End this process when harrow has ended, or the process that it was forked from.
+
+    Python takes a worker for dead whose fork server died, and does not kill it.
+    """
+    parent, forked_from = multiprocessing.parent_process(), os.getppid()
     assert parent is not None
-    parent.join()
+    while parent.is_alive() and os.getppid() == forked_from:
+        parent.join(_WATCH_S)
     os._exit(1)

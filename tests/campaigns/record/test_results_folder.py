@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.record.report import run_as_mapping, run_id
-from harrow.campaigns.record.results_folder import trace_line, unfinished, whole_file, write_run
+from harrow.campaigns.record.results_folder import trace_line, unfinished, write_run
+from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.trace import as_mapping

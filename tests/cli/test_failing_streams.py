@@ -1,0 +1,129 @@
+"""Standard streams that are closed or full, and disks that are: a clear line, the right exit code, and no half of a file."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="closes and fills streams as a POSIX shell does")
+
+FULL = Path("/dev/full")
+CLOSED = "harrow: standard output is closed: send it to a file, or to /dev/null\n"
+
+
+def by_a_shell(
+    line: str, folder: Path, environment: dict[str, str], limit: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command line of harrow by a shell, after a *limit* of the shell's."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f'{limit}\nexec "{sys.executable}" -m harrow {line}'],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
+@pytest.mark.parametrize("line", ["run calm.yaml", "--version", "--help"])
+def test_with_a_closed_stdout_a_command_says_so_and_does_nothing(
+    line: str, folder: Path, environment: dict[str, str]
+) -> None:
+    ended = by_a_shell(f"{line} >&-", folder, environment)
+    assert (ended.returncode, ended.stderr) == (2, CLOSED)
+    assert not (folder / "results").exists()
+
+
+def test_with_a_closed_stderr_a_run_has_its_result(folder: Path, environment: dict[str, str]) -> None:
+    ended = by_a_shell("run calm.yaml 2>&-", folder, environment)
+    assert ended.returncode == 0
+    assert "as expected" in ended.stdout
+
+
+def test_a_closed_stdin_has_no_history(folder: Path, environment: dict[str, str]) -> None:
+    ended = by_a_shell("check - <&-", folder, environment)
+    assert ended.returncode == 3, ended.stderr
+    assert "no record was sent" in ended.stdout
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("line", ["run calm.yaml", "list faults", "--help", "--version"])
+def test_a_full_stdout_is_one_line(line: str, folder: Path, environment: dict[str, str]) -> None:
+    ended = by_a_shell(f"{line} >{FULL}", folder, environment)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        f"harrow: cannot go on: {os.strerror(errno.ENOSPC)}\n",
+    )
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(("line", "code"), [("run nothing.yaml", 2), ("run calm.yaml", 2)])
+def test_where_nothing_can_be_said_the_exit_code_says_it(
+    line: str, code: int, folder: Path, environment: dict[str, str]
+) -> None:
+    assert by_a_shell(f"{line} >{FULL} 2>{FULL}", folder, environment).returncode == code
+
+
+LOSING = """
+name: losing
+kafka: "2.4"
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 2s, producers: [{name: p, rate: 4/s, settings: {enable.idempotence: false}}]}
+faults:
+  - rate: 60/m
+    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
+behaviours: {hw_counts_whole_isr: false}
+"""
+
+WRITING = [
+    "new fresh",
+    "regress corpus --add losing.yaml --seed 0",
+    "shrink losing.yaml --seed 0 -o small.yaml --quiet",
+    "run calm.yaml --no-results --format json --output run.json",
+    "run calm.yaml",
+    "sweep calm.yaml --seeds 0..3 --engine process --out swept --quiet",
+]
+
+
+@pytest.mark.parametrize("line", WRITING)
+def test_on_a_full_disk_no_file_has_its_final_name(
+    line: str, folder: Path, environment: dict[str, str]
+) -> None:
+    """A limit on the size of files fails like a full disk, at the first byte."""
+    if line.startswith("sweep"):
+        pytest.importorskip("pyarrow")
+    (folder / "losing.yaml").write_text(LOSING, encoding="utf-8")
+    before = set(folder.rglob("*"))
+    ended = by_a_shell(line, folder, environment, limit="ulimit -f 0")
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("harrow: cannot "), ended.stderr
+    assert [path for path in set(folder.rglob("*")) - before if path.is_file() and path.name != ".lock"] == []
+
+
+def test_what_click_would_call_aborted_is_an_internal_error(
+    folder: Path, environment: dict[str, str]
+) -> None:
+    script = (
+        "import harrow.cli.commands.list as command, sys\n"
+        "def session(request): raise EOFError('the other end is gone')\n"
+        "command.session = session\n"
+        "from harrow.cli.main import main\n"
+        "sys.argv = ['harrow', 'list', 'faults']\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**environment, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 4
+    assert ended.stderr.startswith("harrow: internal error: EOFError: the other end is gone")
