@@ -36,10 +36,14 @@ class Interrupts:
         self._heeded: dict[signal.Signals, Any] = {}
 
     def heed(self, *signals: signal.Signals) -> None:
-        """Let other signals that end a process be interrupts too: something has to be undone first."""
-        for number in signals:
+        """Let other signals that end a process be interrupts too: something has to be undone, or kept, first.
+
+        An interrupt itself, too, which a shell has a process in the background ignore: one that has started brokers obeys it.
+        """
+        for number in (signal.SIGINT, *signals):
             # A process that is to outlive its terminal (nohup) ignores some.
-            if signal.getsignal(number) is not signal.SIG_IGN:
+            is_ignored = signal.getsignal(number) is signal.SIG_IGN
+            if is_ignored == (number == signal.SIGINT):
                 self._heeded[number] = signal.signal(number, self._handle)
 
     def __enter__(self) -> Self:
@@ -68,6 +72,19 @@ class Interrupts:
             self._shields -= 1
         if not self._shields:
             self.check()
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Let interrupts wait for the end of the block, and beyond: what runs there asks (`is_waiting`), and ends by itself."""
+        self._shields += 1
+        try:
+            yield
+        finally:
+            self._shields -= 1
+
+    def is_waiting(self) -> bool:
+        """Return whether there was an interrupt that waits."""
+        return self._waiting
 
     def check(self) -> None:
         """Raise an interrupt that waits, also in a shielded block, or one that got lost."""

@@ -1,6 +1,7 @@
 """What stderr says of something that takes long: one line that changes, or a line now and then."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from rich.console import Console
@@ -22,22 +23,26 @@ class ProgressLine:
     """A line that is rewritten in place, and gone before anything else is printed.
 
     Nothing is shown of what does not take long. Without a *total* it is not known how many there will be; with one
-    there is a bar. Where stderr is no terminal, a plain line is printed now and then.
+    there is a bar. Where stderr is no terminal, or its lines are to be *kept*, a plain line is printed now and then.
     """
 
-    def __init__(self, console: Console, *, total: int | None, enabled: bool = True) -> None:
+    def __init__(
+        self, console: Console, *, total: int | None, enabled: bool = True, kept: bool = False
+    ) -> None:
         self._console = console
         self._total = total
         self._enabled = enabled
-        self._redrawn = console.is_terminal and not console.is_dumb_terminal
+        self._redrawn = console.is_terminal and not console.is_dumb_terminal and not kept
         self._shown = False
         self._next_s = time.monotonic() + (_APPEARS_S if self._redrawn else _PLAIN_EVERY_S)
 
-    def update(self, done: int, doing: str) -> None:
-        """Say that *done* runs are finished and what runs now; at most some times a second."""
+    def update(self, done: int, doing: str | Callable[[], str]) -> None:
+        """Say that *done* runs are finished and what runs now; at most some times a second. It is looked up only when it is said."""
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
             return
+        if callable(doing):
+            doing = doing()
         if not self._redrawn:
             self._next_s = now_s + _PLAIN_EVERY_S
             say(self._console, f"{done} finished{f' of {self._total}' if self._total else ''}, now: {doing}")

@@ -63,6 +63,7 @@ WHY: Final[dict[str, str]] = {
     "metadata-snapshot": "about KRaft: with ZooKeeper there is no metadata log",
     "isr-change-notification": "from 2.7 on the controller writes the ISRs (KIP-497): the variant `by-controller`",
     "watch-herd": "about ZooKeeper; the variant `kraft` tells what KRaft does",
+    "isolated-from-controllers": "the variant `leader-of-quorum` is about KRaft: here ZooKeeper is one server",
     "last-replica-standing": "about KRaft; from 4.1 on there are eligible leader replicas (KIP-966)",
     "controller-disk-loss": "about KRaft",
     "log-dir-failure": (

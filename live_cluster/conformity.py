@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED
 from harrow.checks.promise import NONMONOTONIC_SEND
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
@@ -71,6 +72,14 @@ class Service:
     """The longest time for which no producer that sent to a partition got an ack."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelledRun:
+    """What is compared of a run on the model; no outcome where that comes to no verdict."""
+
+    outcome: Outcome | None
+    service: tuple[Service, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A plan on a real target and on the model. ``real`` are the runs there, ``modelled`` how often the model came to what.
@@ -95,16 +104,27 @@ class Comparison:
         return sum(count for known, count in self.modelled if not outcome.differences(known))
 
 
-def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
+def modelled_run(plan: Plan, seed: int) -> ModelledRun:
+    """Run a plan on the model, and keep what is compared: with its trace a run of minutes takes a lot of memory."""
+    return compared_part(run_plan(plan, seed))
+
+
+def compared_part(result: RunResult) -> ModelledRun:
+    """Return what is compared of a run on the model."""
+    if result.verdict.status == INCONCLUSIVE:
+        return ModelledRun(None, ())
+    return ModelledRun(outcome_of(result), tuple(service_of(result)))
+
+
+def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]) -> Comparison:
     """Compare runs of a plan on real brokers with runs of it on the model."""
     decided = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
     outcomes: Counter[Outcome] = Counter()
     modelled_service: list[Service] = []
-    # One at a time: with its trace a run of minutes takes a lot of memory.
-    for run in model:
-        if run.verdict.status != INCONCLUSIVE:
-            outcomes[outcome_of(run)] += 1
-            modelled_service += service_of(run)
+    for made in model:
+        if made.outcome is not None:
+            outcomes[made.outcome] += 1
+            modelled_service += made.service
     modelled = outcomes.most_common()
     reasons: list[str] = []
     status: Conformity = AGREED

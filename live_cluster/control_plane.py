@@ -75,6 +75,9 @@ class ControlPlaneAccess(Protocol):
 class LocalControlPlane(ControlPlaneAccess, Protocol):
     """One that was started with its cluster. What it says goes to a `harrow.live_cluster.watches.metadata_seen.MetadataSeen`."""
 
+    is_waited_for: bool
+    """Whether brokers that are started before it is ready wait for it."""
+
     def start(self) -> None:
         """Start its processes."""
 

@@ -7,10 +7,16 @@ from typing import Final
 
 from harrow.faults.fault import process_name
 from harrow.live_cluster.control_plane import CannotBeDoneError, NodeProcess
+from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.processes.child_processes import ChildProcess
-from harrow.live_cluster.processes.java_program import JavaPrograms, properties
-from harrow.live_cluster.processes.kraft_controller import LocalController, new_uuid
+from harrow.live_cluster.processes.java_program import JavaPrograms
+from harrow.live_cluster.processes.kraft_controller import (
+    META_PROPERTIES,
+    LocalController,
+    meta_properties,
+    new_uuid,
+)
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
@@ -20,6 +26,10 @@ from harrow.live_cluster.wire.metadata import elect_preferred_leaders
 from harrow.live_cluster.wire.quorum import depose_leader
 
 _LISTENER: Final = "CONTROLLER"
+_REGISTRATION_MS: Final = 300_000
+"""How long a broker that is started before the controllers waits for them: longer than they may take."""
+_FIRST_WITH_ADVERTISED_CONTROLLERS: Final = (3, 9)
+"""From here on answers of the quorum say where its leader listens (KIP-853), and a controller may name another place. Up to then it may not."""
 
 
 class KRaftControlPlane:
@@ -29,6 +39,7 @@ class KRaftControlPlane:
     """
 
     keeps_registrations = False
+    is_waited_for = True
 
     def __init__(
         self,
@@ -42,6 +53,7 @@ class KRaftControlPlane:
         topics: Iterable[str],
         seen: MetadataSeen,
         settings: Mapping[str, object],
+        release: KafkaRelease,
     ) -> None:
         self.addresses = {voter: (LOOPBACK, ports.take()) for voter in voters}
         """Where harrow itself finds the controllers, past the proxies."""
@@ -59,7 +71,8 @@ class KRaftControlPlane:
                 {
                     "process.roles": "controller",
                     "node.id": voter,
-                    "listeners": f"{_LISTENER}://{address[0]}:{address[1]}",
+                    "listeners": _listener(address),
+                    **_advertised(release, (LOOPBACK, proxied[voter])),
                     **self._quorum(),
                     **settings,
                 },
@@ -79,6 +92,10 @@ class KRaftControlPlane:
         )
 
     def start(self) -> None:
+        first, *others = self._controllers.values()
+        first.format()
+        for other in others:
+            other.format_like(first)
         for controller in self._controllers.values():
             controller.start()
 
@@ -89,20 +106,19 @@ class KRaftControlPlane:
         return all(controller.is_ready() for controller in self._controllers.values())
 
     def settings(self, broker: int) -> Mapping[str, object]:
-        return {"process.roles": "broker", "node.id": broker, **self._quorum()}
+        return {
+            "process.roles": "broker",
+            "node.id": broker,
+            "initial.broker.registration.timeout.ms": _REGISTRATION_MS,
+            **self._quorum(),
+        }
 
     def prepare(self, broker: int, folder: Path) -> None:
         """Format a broker's folder, as ``kafka-storage format`` does."""
-        file = folder / "meta.properties"
+        file = folder / META_PROPERTIES
         if not file.exists():
             folder.mkdir(parents=True)
-            known = {
-                "version": 1,
-                "cluster.id": self.cluster_id,
-                "node.id": broker,
-                "directory.id": new_uuid(),
-            }
-            file.write_text(properties(known), encoding="utf-8")
+            file.write_text(meta_properties(self.cluster_id, broker), encoding="utf-8")
 
     def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
         self._connect = connect
@@ -150,6 +166,18 @@ class KRaftControlPlane:
             "controller.listener.names": _LISTENER,
             "listener.security.protocol.map": f"{_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         }
+
+
+def _listener(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"{_LISTENER}://{host}:{port}"
+
+
+def _advertised(release: KafkaRelease, proxied: tuple[str, int]) -> dict[str, object]:
+    """Return what has brokers and controllers that have heard from a controller go on asking it through its proxy."""
+    if release.version < _FIRST_WITH_ADVERTISED_CONTROLLERS:
+        return {}
+    return {"advertised.listeners": _listener(proxied)}
 
 
 def controller_folder(folder: Path, controller: int) -> Path:

@@ -14,7 +14,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import run_name_of
 from harrow.campaigns.record.results_folder import CLUSTER
 from harrow.campaigns.run.run_result import MissedExpectation, RealTarget, RunResult
-from harrow.campaigns.run.runner import Run
+from harrow.campaigns.run.runner import Run, RunStopped
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
@@ -25,10 +25,16 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.feasible import as_real, obstacles, started_reach, voters_of
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_target import LiveTarget
+from harrow.live_cluster.processes.shared_classes import SharedClasses
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
 from harrow.live_cluster.started_cluster import StartedCluster
 
 _BEGAN: Final = "%Y%m%dT%H%M%S.%fZ"
+Tell = Callable[[Callable[[], str]], None]
+
+
+class NotAwaitedError(LiveError):
+    """The run was ended before the cluster was there; the message says what it waited for."""
 
 
 class Brokers(Protocol):
@@ -39,11 +45,17 @@ class Brokers(Protocol):
         """Return the release that the brokers are of."""
 
     def run(
-        self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
+        self,
+        plan: Plan,
+        seed: int,
+        results: Path | None,
+        check: Callable[[], None] = lambda: None,
+        tell: Tell = lambda _: None,
     ) -> RunResult:
         """Run a plan, or skip it; what brokers and clients leave goes below *results*.
 
-        Where brokers do not come up, or do not hold out, the run is inconclusive.
+        Where brokers do not come up, or do not hold out, the run is inconclusive. So is one that *check* ends with `RunStopped`;
+        *tell* is called now and then with a function that says what the run waits for.
         """
 
     def as_modelled(self, plan: Plan) -> Plan:
@@ -54,7 +66,7 @@ class Brokers(Protocol):
 class StartedBrokers:
     """What brokers are started from: a release, with its *jars*, and where it keeps its metadata.
 
-    ``get`` puts Java and the jars where they are expected. It is called when brokers are about to start: a campaign that
+    Jars that are in harrow's own cache may have other files beside them (``is_cached``). ``get`` puts Java and the jars where they are expected. It is called when brokers are about to start: a campaign that
     cannot run on the release is skipped without a download.
     """
 
@@ -62,17 +74,31 @@ class StartedBrokers:
     metadata: str
     java: Path
     jars: Path
+    is_cached: bool = True
     get: Callable[[], None] = lambda: None
 
     def run(
-        self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
+        self,
+        plan: Plan,
+        seed: int,
+        results: Path | None,
+        check: Callable[[], None] = lambda: None,
+        tell: Tell = lambda _: None,
     ) -> RunResult:
         """Run a plan on brokers of its own (`Brokers.run`)."""
         target = RealTarget(
             kind=LIVE, release=self.release.name, metadata=self.metadata, began=time_of_beginning()
         )
         return live_run(
-            plan, seed, results, check, target, self.release, obstacles_of=self._obstacles, make=self._make
+            plan,
+            seed,
+            results,
+            check,
+            tell,
+            target,
+            self.release,
+            obstacles_of=self._obstacles,
+            make=self._make,
         )
 
     def as_modelled(self, plan: Plan) -> Plan:
@@ -85,7 +111,18 @@ class StartedBrokers:
 
     def _make(self, surroundings: Surroundings) -> StartedCluster:
         self.get()
-        return StartedCluster(surroundings, java=self.java, jars=self.jars, metadata=self.metadata)
+        return StartedCluster(
+            surroundings,
+            release=self.release,
+            java=self.java,
+            jars=self.jars,
+            metadata=self.metadata,
+            shared=self.shared_classes(),
+        )
+
+    def shared_classes(self) -> SharedClasses | None:
+        """Return the classes that programs share, None where the jars are in a folder of the user's."""
+        return SharedClasses(self.jars, self.java, self.metadata) if self.is_cached else None
 
     def _obstacles(self, plan: Plan) -> Iterator[str]:
         yield from obstacles(plan, started_reach(self.release, self.metadata))
@@ -101,6 +138,7 @@ def live_run(
     seed: int,
     results: Path | None,
     check: Callable[[], None],
+    tell: Tell,
     target: RealTarget,
     release: KafkaRelease,
     *,
@@ -118,12 +156,20 @@ def live_run(
         return _without(plan, seed, SKIPPED, reasons, target)
     real, left_out = as_real(made.plan, release)
     choices = Choices.from_seed(seed)
+
+    def wait(what: str) -> None:
+        tell(lambda: f"waits for {what}")
+        try:
+            check()
+        except RunStopped as stopped:
+            raise NotAwaitedError(f"{stopped} came while the run waited for {what}") from stopped
+
     try:
         with (
             _folder(plan, seed, target, results) as folder,
-            LiveTarget(real, choices, folder, make) as cluster,
+            LiveTarget(real, choices, folder, make, wait) as cluster,
         ):
-            result = Run(real, seed, choices, cluster, check=check).result()
+            result = Run(real, seed, choices, cluster, check=check, tell=tell).result()
     except LiveError as error:
         return _without(plan, seed, INCONCLUSIVE, (str(error),), target)
     unseen = [

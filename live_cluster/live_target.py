@@ -56,18 +56,33 @@ class LiveTarget:
     patience: Patience | None = _PATIENCE
     invariants: Collection[str] = ()
 
-    def __init__(self, plan: Plan, choices: Choices, folder: Path, make: MakeCluster) -> None:
-        """Take the cluster that *make* returns; files of clients go to *folder*."""
+    def __init__(
+        self,
+        plan: Plan,
+        choices: Choices,
+        folder: Path,
+        make: MakeCluster,
+        wait: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take the cluster that *make* returns, which calls *wait* while it starts; files of clients go to *folder*."""
         self._plan = plan
         self._open = ExitStack()
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._numbers = count()
         # What is open ends also where something that follows cannot be had.
         with ExitStack() as opened:
-            self._make(opened, plan, choices, folder, make)
+            self._make(opened, plan, choices, folder, make, wait)
             self._open = opened.pop_all()
 
-    def _make(self, opened: ExitStack, plan: Plan, choices: Choices, folder: Path, make: MakeCluster) -> None:
+    def _make(
+        self,
+        opened: ExitStack,
+        plan: Plan,
+        choices: Choices,
+        folder: Path,
+        make: MakeCluster,
+        wait: Callable[[str], None],
+    ) -> None:
         spec = plan.cluster
         release = RELEASES[plan.kafka]
         self._elects_uncleanly = release.behaviours.elects_uncleanly(spec.metadata or release.metadata)
@@ -87,6 +102,7 @@ class LiveTarget:
             clock=self._clock,
             trace=self.trace,
             report=report,
+            wait=wait,
         )
         cluster = self._cluster = opened.enter_context(make(given))
         cluster.seen.elected_cleanly = frozenset(
@@ -154,7 +170,7 @@ class LiveTarget:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._open.close()
+        self._open.__exit__(kind, error, traceback)
 
     @property
     def now_us(self) -> int:

@@ -17,13 +17,14 @@ from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.faults.fault import process_name
 from harrow.live_cluster.control_plane import LocalControlPlane
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.getting.kafka_release import KRAFT
+from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.kraft_control_plane import KRaftControlPlane
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 from harrow.live_cluster.processes.java_program import JavaPrograms
 from harrow.live_cluster.processes.local_broker import LocalBroker
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.processes.shared_classes import SharedClasses
 from harrow.live_cluster.small_segments import accepted_of_broker, accepted_of_topic
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -56,6 +57,7 @@ class LocalCluster:
         self,
         spec: ClusterSpec,
         *,
+        release: KafkaRelease,
         java: Path,
         jars: Path,
         folder: Path,
@@ -64,8 +66,14 @@ class LocalCluster:
         metadata: str,
         patience_s: float = 180.0,
         translates_small_segments: bool = False,
+        shared: SharedClasses | None = None,
+        wait: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.spec = spec
+        self._release = release
+        self._shared = shared
+        self._say_wait = wait
+        self._folder = folder
         self._translates = translates_small_segments
         self.seen = seen
         self.assignments = topic_assignments(spec)
@@ -81,7 +89,7 @@ class LocalCluster:
     ) -> None:
         spec = self.spec
         self.children = opened.enter_context(ChildProcesses())
-        programs = JavaPrograms(java, jars, self.children)
+        programs = self._programs = JavaPrograms(java, jars, self.children, self._shared)
         ports = opened.enter_context(Ports())
         self.control = self._control_plane(programs, folder, ports, proxies, metadata)
         self._own_addresses = {broker.id: (LOOPBACK, ports.take()) for broker in spec.brokers}
@@ -115,6 +123,7 @@ class LocalCluster:
                 topics=[topic.name for topic in spec.topics],
                 seen=self.seen,
                 settings=self._accepted(_without_zookeeper(spec.settings)),
+                release=self._release,
             )
         return ZooKeeperControlPlane(
             programs,
@@ -134,23 +143,28 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._open.close()
+        if kind is None:
+            self._programs.share_classes(self._folder)
 
     def start(self) -> None:
         """Start everything, create the topics, and wait until all replicas are in sync.
 
-        The broker that the campaign wants for controller starts first.
+        Brokers start beside the control plane where they wait for it. With ZooKeeper the broker that the campaign wants for controller
+        starts first.
 
         Raises:
             ClusterError: it did not come up.
 
         """
         control, seen = self.control, self.seen
+        for broker, process in self.brokers.items():
+            control.prepare(broker, process.logs)
+            if control.is_waited_for:
+                process.start()
         control.start()
         self._wait("the control plane", control.is_ready, control.processes())
         self._open.callback(control.close)
         control.watch(self.connect, self._is_alive)
-        for broker, process in self.brokers.items():
-            control.prepare(broker, process.logs)
         first = self.spec.controller
         if first is not None and control.keeps_registrations:
             self.brokers[first].start()
@@ -247,6 +261,7 @@ class LocalCluster:
             for process in processes:
                 if not process.is_running:
                     raise ClusterError(f"waited for {what}, and a process ended:\n{_last_lines(process.log)}")
+            self._say_wait(what)
             if time.monotonic() > until_s:
                 raise ClusterError(f"waited {self._patience_s:.0f} s in vain for {what}")
             time.sleep(_LOOK_S)

@@ -151,7 +151,10 @@ class RealCluster(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a cluster finds in a run: the *plan*, where files go, and where to tell what happens."""
+    """What a cluster finds in a run: the *plan*, where files go, and where to tell what happens.
+
+    While it starts it says now and then what it waits for (``wait``), and is stopped there if the run is not to go on.
+    """
 
     plan: Plan
     folder: Path
@@ -159,6 +162,7 @@ class Surroundings:
     clock: WallClock
     trace: Trace
     report: Report
+    wait: Callable[[str], None] = lambda _: None
 
     def partitions_of(self, broker: int, replicas_of: Callable[[str], tuple[int, ...]]) -> tuple[str, ...]:
         """Return the partitions that a broker has replicas of."""

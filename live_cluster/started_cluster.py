@@ -18,7 +18,7 @@ from harrow.live_cluster.broker_logs.broker_log import BrokerLog
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.feasible import voters_of
-from harrow.live_cluster.getting.kafka_release import KRAFT
+from harrow.live_cluster.getting.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.kraft_control_plane import controller_folder
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxied_links import ProxiedLinks
@@ -29,6 +29,7 @@ from harrow.live_cluster.local_cluster import LocalCluster, broker_folder
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.processes.java_program import LOG_FILE
 from harrow.live_cluster.processes.local_broker import INTERNAL_PARTITIONS
+from harrow.live_cluster.processes.shared_classes import SharedClasses
 from harrow.live_cluster.real_cluster import Links, ReplicaLogs, Surroundings
 from harrow.live_cluster.small_segments import refuses_small_segments
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
@@ -51,15 +52,32 @@ class StartedCluster:
     names: Names = SAME
     security: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, surroundings: Surroundings, *, java: Path, jars: Path, metadata: str) -> None:
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        *,
+        release: KafkaRelease,
+        java: Path,
+        jars: Path,
+        metadata: str,
+        shared: SharedClasses | None,
+    ) -> None:
         self._surroundings = surroundings
         self._open = ExitStack()
         # What is open ends also where something that follows cannot be had.
         with ExitStack() as opened:
-            self._make(opened, java, jars, metadata)
+            self._make(opened, release, java, jars, metadata, shared)
             self._open = opened.pop_all()
 
-    def _make(self, opened: ExitStack, java: Path, jars: Path, metadata: str) -> None:
+    def _make(
+        self,
+        opened: ExitStack,
+        release: KafkaRelease,
+        java: Path,
+        jars: Path,
+        metadata: str,
+        shared: SharedClasses | None,
+    ) -> None:
         given = self._surroundings
         report = given.report
         by_high_watermark = RELEASES[given.plan.kafka].behaviours.follower_truncation == HIGH_WATERMARK
@@ -96,6 +114,7 @@ class StartedCluster:
         local = self._local = opened.enter_context(
             LocalCluster(
                 spec,
+                release=release,
                 java=java,
                 jars=jars,
                 folder=given.folder,
@@ -103,6 +122,8 @@ class StartedCluster:
                 seen=MetadataSeen(report, election_reason, has_znodes=metadata != KRAFT),
                 metadata=metadata,
                 translates_small_segments=refuses_small_segments(given.plan.kafka),
+                shared=shared,
+                wait=given.wait,
             )
         )
         self.spec = local.spec
@@ -123,7 +144,7 @@ class StartedCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._open.close()
+        self._open.__exit__(kind, error, traceback)
 
     def start(self) -> None:
         self._local.start()

@@ -27,6 +27,7 @@ class ZooKeeperControlPlane:
 
     process_names: tuple[str, ...] = (ZOOKEEPER,)
     keeps_registrations = True
+    is_waited_for = False
 
     def __init__(
         self,

@@ -92,7 +92,8 @@ class Run:
     """One run, from the cluster's start to its verdict.
 
     `result` goes through all phases. What steers a run itself (`harrow.campaigns.run.live_run`) begins it, does
-    what it likes with ``target`` and ``script``, and ends it. Without a *target* that is the model.
+    what it likes with ``target`` and ``script``, and ends it. Without a *target* that is the model. *tell* is called now and then with
+    a function that says what the run waits for.
     """
 
     def __init__(
@@ -103,9 +104,12 @@ class Run:
         target: Target | None = None,
         *,
         check: Callable[[], None] = lambda: None,
+        tell: Callable[[Callable[[], str]], None] = lambda _: None,
         measured: bool = False,
     ) -> None:
         self._check = check
+        self._tell = tell
+        self._awaits: Callable[[], str] = self._workload
         self._is_measured = measured or plan.expect.service is not None
         self._plan = plan
         self._awaited = awaited_events(plan)
@@ -245,12 +249,30 @@ class Run:
         self.target.advance(end_us)
 
     def _check_and_pack(self) -> None:
-        """Look whether the run is to go on, and let go what a long one needs no more."""
+        """Look whether the run is to go on, say what it waits for, and let go what a long one needs no more."""
         self._check()
+        self._tell(self._awaits)
         self.target.trace.pack()
         if self.target.events_handled >= self._collection_at_event:
             self._collection_at_event = self.target.events_handled + _EVENTS_COLLECTED
             gc.collect()
+
+    def _workload(self) -> str:
+        """Return what a run waits for before its faults are over."""
+        if not self.script.is_finished():
+            return self.script.lacks()
+        left_us = max(self._plan.duration_us - self.target.now_us, 0)
+        return f"{left_us // US_PER_SECOND} s of the workload are left"
+
+    def _recovery(self) -> str:
+        """Return what a healed run waits for."""
+        reason = self._not_recovered()
+        if reason is not None:
+            return f"healed: {reason}"
+        behind = [
+            f"group {group} has not read {partition} to its end" for group, partition, _ in self._behind
+        ]
+        return f"healed: {behind[0] if behind else 'it looks once more'}"
 
     def _settle(self) -> None:
         """Heal, recover, look at what the campaign expects of the end, and read everything back."""
@@ -269,13 +291,14 @@ class Run:
         """Heal, and wait until every replica is in sync, every send has been reported, and applications have read their input."""
         target = self.target
         target.heal()
+        self._awaits = self._recovery
         deadline_us = target.now_us + self._plan.recovery_limit_us
         reason, self._behind = self._not_recovered(), self._not_processed()
         while (reason is not None or self._behind) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
             reason, self._behind = self._not_recovered(), self._not_processed()
         if reason is not None:
-            self._unfinished.append(reason)
+            self._unfinished.append(f"{reason} at the end")
             self._behind = []
         if reason is not None or self._behind:
             return
@@ -300,25 +323,25 @@ class Run:
         """Return what is still missing of the cluster after the faults, and of what was sent; None when all is well."""
         observer, unfinished = self.target.observer, self.target.clients.unfinished()
         if unfinished:
-            return f"{unfinished} records were still under way at the end"
+            return f"{unfinished} records were still under way"
         environment = self.target.environment
         stopping = [broker for broker in environment.broker_ids() if environment.is_stopping(broker)]
         if stopping:
-            return f"broker {stopping[0]} had not stopped at the end"
+            return f"broker {stopping[0]} had not stopped"
         for partition in self.target.partition_names():
             replicas = observer.replicas_of(partition)
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:
-                return f"{partition} had no leader at the end"
+                return f"{partition} had no leader"
             views = [observer.replica(partition, broker) for broker in replicas]
             if any(view is None for view in views):
-                return f"a replica of {partition} was not started at the end"
+                return f"a replica of {partition} was not started"
             stuck = [broker for broker in replicas if observer.is_stuck(partition, broker)]
             if len({*state[2], *stuck}) < len(replicas):
-                return f"the ISR of {partition} was {list(state[2])} at the end"
+                return f"the ISR of {partition} was {list(state[2])}"
             whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
             if len({view.leo for view in whole if view is not None}) > 1:
-                return f"the replicas of {partition} had not caught up at the end"
+                return f"the replicas of {partition} had not caught up"
         return None
 
     def _not_processed(self) -> list[tuple[str, str, int]]:
@@ -345,6 +368,7 @@ class Run:
         With read_committed that is the last stable offset, for whatever was open has been aborted when the time is over.
         """
         target = self.target
+        self._awaits = lambda: "healed: everything is read back"
         reader = target.clients.start_reader()
         deadline_us = target.now_us + READ_BACK_LIMIT_US + target.clients.transactions_us
         while not self._is_read_back(reader) and target.now_us < deadline_us:

@@ -143,11 +143,20 @@ class Script:
         return due_us if is_to_come or self.is_finished() else self._given_up_us()
 
     def waits_for(self) -> str:
-        """Return in words which step has not been taken, and what is missing for it."""
+        """Return in words which step has not been taken, and why."""
+        where, missing = self._next_step()
+        return f"{where} waited in vain: {missing or 'its time did not come'}"
+
+    def lacks(self) -> str:
+        """Return in words which step is to be taken next, and what is missing for it now."""
+        where, missing = self._next_step()
+        return f"{where}: {missing or 'its time has not come'}"
+
+    def _next_step(self) -> tuple[str, str]:
         step = self._steps[self._next]
         missing = [] if step.when is None else step.when.mismatches(self.observer)
         where = f"step {self._next + 1} of the script" + (f" (line {step.line})" if step.line else "")
-        return f"{where} waited in vain: {'; '.join(missing) or 'its time did not come'}"
+        return where, "; ".join(missing)
 
     def _given_up_us(self) -> int | None:
         """Return until when the next step waits for its condition; None where nothing bounds that."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from harrow.campaigns.run.runner import RunStopped
 from harrow.cli.console import say
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MODEL: Final = "model"
 _KAFKA: Final = "kafka:"
 _FILES: Final = (".yaml", ".yml")
-_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def real_brokers(
 ) -> Iterator["Brokers"]:
     """Have the brokers that a target names; on a cluster of the user's nothing is done without *consent*, or leave in its file.
 
-    What ends harrow there is an interrupt, after which all is healed.
+    What ends harrow is an interrupt meanwhile: a run keeps what it has seen, and on a cluster of the user's all is healed.
 
     Raises:
         FileError: the file of a cluster has mistakes.
@@ -50,6 +51,7 @@ def real_brokers(
         typer.BadParameter: it names nothing that can be run on.
 
     """
+    interrupts.heed(*ENDING)
     if not is_cluster_file(target):
         yield started_brokers(target, kafka_home, messages, quiet=quiet)
         return
@@ -60,7 +62,6 @@ def real_brokers(
     from harrow.live_cluster.user_cluster.users_brokers import user_brokers
 
     file = load_cluster_file(Path(target))
-    interrupts.heed(*_ENDING)
     try:
         with user_brokers(
             file, everything=consent, say=lambda line: None if quiet else say(messages, line)
@@ -75,6 +76,17 @@ def real_brokers(
         raise Refusal(f"nothing was done: {error}; see `harrow heal {target}`") from error
     except LiveError as error:
         raise Refusal(f"nothing was done: {error}") from error
+
+
+def look_for(interrupts: Interrupts) -> None:
+    """End a run on brokers, which has a result nevertheless, if there was an interrupt.
+
+    Raises:
+        RunStopped: there was.
+
+    """
+    if interrupts.is_waiting():
+        raise RunStopped("an interrupt")
 
 
 def is_cluster_file(target: str) -> bool:
@@ -141,7 +153,14 @@ def started_brokers(
         except (CacheError, MavenError) as error:
             raise Refusal(str(error)) from error
 
-    return StartedBrokers(release=release, metadata=metadata, java=java, jars=jars.absolute(), get=get)
+    return StartedBrokers(
+        release=release,
+        metadata=metadata,
+        java=java,
+        jars=jars.absolute(),
+        is_cached=kafka_home is None,
+        get=get,
+    )
 
 
 def _release_of(target: str) -> tuple["KafkaRelease", str]:

@@ -1,7 +1,7 @@
 """`harrow conform`: the same campaigns on real brokers and on the model."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,11 +17,11 @@ from harrow.campaigns.record.markdown import table, text
 from harrow.campaigns.record.report import in_short, reproduce_command, run_as_mapping, variant_name
 from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.runs_meanwhile import RunsMeanwhile
 from harrow.campaigns.version import version
 from harrow.checks.finding import SKIPPED
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import real_brokers
+from harrow.cli.commands.brokers import look_for, real_brokers
 from harrow.cli.commands.conform_requests import requests_session
 from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.console import message_console, show
@@ -38,6 +38,7 @@ from harrow.live_cluster.conformity import (
     Conformity,
     Service,
     compared,
+    modelled_run,
 )
 
 if TYPE_CHECKING:
@@ -91,14 +92,12 @@ def session(request: ConformRequest) -> int:
         ) as brokers,
     ):
         try:
-            for selection in selections:
-                for plan in selection.plans:
-                    progress.update(len(found), f"{selection.argument} {variant_name(plan)}")
-                    found.append(_comparison(request, selection, plan, brokers, interrupts))
-                    progress.clear()
-                    if request.output_format == "table":
-                        show(console, *_lines(found[-1]))
-                        console.file.flush()
+            for selection, plan in _chosen(selections):
+                found.append(_comparison(request, selection, plan, brokers, interrupts, progress, len(found)))
+                progress.clear()
+                if request.output_format == "table":
+                    show(console, *_lines(found[-1]))
+                    console.file.flush()
         except KeyboardInterrupt:
             _print(request, console, found, brokers)
             return exit_code.INTERRUPTED
@@ -111,31 +110,50 @@ def session(request: ConformRequest) -> int:
     return exit_code.OK if AGREED in statuses else exit_code.INCONCLUSIVE
 
 
+def _chosen(selections: Iterable[Selection]) -> Iterator[tuple[Selection, Plan]]:
+    for selection in selections:
+        for plan in selection.plans:
+            yield selection, plan
+
+
 def _comparison(
     request: ConformRequest,
     selection: Selection,
     plan: Plan,
     brokers: "Brokers",
     interrupts: Interrupts,
+    progress: ProgressLine,
+    finished: int,
 ) -> Comparison:
+    """Compare a plan; the model runs while the brokers start and wait."""
     overrides = request.overrides or ()
-    real: list[RunResult] = []
-    for seed in range(request.times):
-        result = brokers.run(plan, seed, None if request.no_results else request.results, interrupts.check)
-        real.append(result)
-        if result.verdict.status == SKIPPED:
-            break
-        if not request.no_results:
-            reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, request.target)
-            copy = campaign_copy(selection.campaign, plan, seed, overrides)
-            with interrupts.shielded():
-                write_run(request.results, result, run_as_mapping(result, reproduce), copy)
-    if real[-1].verdict.status == SKIPPED:
-        return compared(plan, real, ())
+    results = None if request.no_results else request.results
+    name = f"{selection.argument} {variant_name(plan)}"
+    progress.update(finished, name)
     modelled = brokers.as_modelled(plan)
-    return compared(
-        plan, real, (run_plan(modelled, seed, check=interrupts.check) for seed in request.seeds or _SEEDS)
-    )
+    seeds = request.seeds or _SEEDS
+    with RunsMeanwhile(modelled_run, [(modelled, seed) for seed in seeds]) as model:
+
+        def tell(what: Callable[[], str]) -> None:
+            model.begin()
+            progress.update(finished, lambda: f"{name}: {what()}")
+
+        real: list[RunResult] = []
+        for seed in range(request.times):
+            with interrupts.noted():
+                result = brokers.run(plan, seed, results, lambda: look_for(interrupts), tell)
+            real.append(result)
+            if result.verdict.status == SKIPPED:
+                return compared(plan, real, ())
+            if results is not None:
+                reproduce = reproduce_command(
+                    selection.argument, seed, plan.variant, overrides, request.target
+                )
+                copy = campaign_copy(selection.campaign, plan, seed, overrides)
+                with interrupts.shielded():
+                    write_run(results, result, run_as_mapping(result, reproduce), copy)
+            interrupts.check()
+        return compared(plan, real, model)
 
 
 def _print(request: ConformRequest, console: Console, found: list[Comparison], brokers: "Brokers") -> None:

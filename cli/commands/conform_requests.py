@@ -14,7 +14,7 @@ from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.markdown import table, text
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import is_cluster_file, started_brokers
+from harrow.cli.commands.brokers import ENDING, is_cluster_file, started_brokers
 from harrow.cli.console import message_console, say, show
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
@@ -77,6 +77,7 @@ def requests_session(request: ConformRequest) -> int:
                 measure_coordinators(brokers.release, coordinators, request.of, *asked)
 
     with Interrupts() as interrupts, data(request) as console:
+        interrupts.heed(*ENDING)
         try:
             progress.update(0, "starting a broker")
             with tempfile.TemporaryDirectory(prefix="harrow-", ignore_cleanup_errors=True) as folder:

@@ -27,7 +27,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
-from harrow.cli.commands.brokers import MODEL, real_brokers
+from harrow.cli.commands.brokers import MODEL, look_for, real_brokers
 from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import message_console, say
@@ -39,7 +39,7 @@ from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, data, need_writable, write_json
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.live_run import Brokers
+    from harrow.live_cluster.live_run import Brokers, Tell
 
 _DEFAULT_SPEED: Final = 5.0
 
@@ -154,7 +154,9 @@ class _RunSession:
             speed = _DEFAULT_SPEED if request.speed is None else request.speed
             self._watch = RunWatch(messages, speed=speed, only=planned == 1, check=interrupts.check)
         enabled = not request.quiet and self._watch is None
-        self._progress = ProgressLine(messages, total=planned, enabled=enabled)
+        kept = brokers is not None and request.verbose
+        self._progress = ProgressLine(messages, total=planned, enabled=enabled, kept=kept)
+        self._doing = ""
         self._started_s = time.monotonic()
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
         end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
@@ -163,7 +165,7 @@ class _RunSession:
             self._results = run_all(runs, jobs if self._watch is None else 1, end_s)
         else:
             results = None if request.no_results else request.results
-            self._results = _on_brokers(brokers, runs, results, interrupts.check, end_s)
+            self._results = _on_brokers(brokers, runs, results, interrupts, self._tell, end_s)
 
     def run(self) -> Tally:
         """Run everything, and finish the output also when something ends it early."""
@@ -198,6 +200,10 @@ class _RunSession:
                 self._progress.clear()
                 self._printer.end()
 
+    def _tell(self, what: Callable[[], str]) -> None:
+        """Say what a run waits for that has not finished."""
+        self._progress.update(self._tally.finished, lambda: f"{self._doing}: {what()}")
+
     def _must_stop(self) -> bool:
         failures_max, time_max_s = self._request.failures_max, self._request.time_max_s
         if failures_max is not None and len(self._tally.failed) >= failures_max:
@@ -211,6 +217,7 @@ class _RunSession:
         target = None if self._request.target == MODEL else self._request.target
         then = self._request.then or ()
         reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, target, then)
+        self._doing = reproduce
         self._progress.update(self._tally.finished, reproduce)
         try:
             result = next(self._results)
@@ -240,18 +247,24 @@ def _on_brokers(
     brokers: "Brokers",
     runs: Iterable[tuple[Plan, int]],
     results: Path | None,
-    check: Callable[[], None],
+    interrupts: Interrupts,
+    tell: "Tell",
     end_s: float,
 ) -> Generator[RunResult]:
-    """Yield the result of each plan and seed on brokers of its own, one after the other."""
+    """Yield the result of each plan and seed on brokers of its own, one after the other.
+
+    A run that is interrupted has a result too: what it has seen so far took minutes.
+    """
 
     def look() -> None:
-        check()
+        look_for(interrupts)
         if time.monotonic() >= end_s:
             raise RunStopped("its time was over")
 
     for plan, seed in runs:
-        yield brokers.run(plan, seed, results, look)
+        with interrupts.noted():
+            result = brokers.run(plan, seed, results, look, tell)
+        yield result
 
 
 def _printer(request: RunRequest, console: Console, *, several_seeds: bool) -> RunPrinter:

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
+from harrow.live_cluster.processes.shared_classes import SharedClasses
 
 _OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 """Small, and quick to start: a campaign has three to six of them, and lasts minutes."""
-_LOGGING: Final = ("log4j.properties", "log4j2.properties")
-
+_LOGGING: Final = {
+    "log4j.configuration": "log4j.properties",
+    "log4j2.configurationFile": "log4j2.properties",
+}
+"""Log4j of each kind finds its own."""
 
 LOG_FILE: Final = "log"
 """What the file is called, in a program's folder, that has all that it has logged."""
@@ -24,19 +28,28 @@ class JavaPrograms:
     java: Path
     jars: Path
     children: ChildProcesses
+    shared: SharedClasses | None = None
 
     def start(self, main: str, arguments: Sequence[str | Path], folder: Path) -> ChildProcess:
         """Start a program in a folder of its own; what it logs goes to the end of ``log`` there."""
-        for name in _LOGGING:
+        logging = []
+        for setting, name in _LOGGING.items():
+            file = folder.absolute() / name
             text = resources.files("harrow.live_cluster.processes").joinpath(name).read_text("utf-8")
-            (folder / name).write_text(text, encoding="utf-8")
-        # Log4j of each kind finds its own; the folder is looked through before the jars.
-        command = [
-            *(self.java, *_OPTIONS, "-Dlog4j.configuration=log4j.properties"),
-            *("-Dlog4j2.configurationFile=log4j2.properties", "-cp", f"{folder}:{self.jars}/*"),
-            *(main, *arguments),
-        ]
+            file.write_text(text, encoding="utf-8")
+            logging.append(f"-D{setting}={file.as_uri()}")
+        sharing = [] if self.shared is None else self.shared.options(folder.absolute(), main)
+        command = [self.java, *_OPTIONS, *logging, *sharing, "-cp", self._class_path(), main, *arguments]
         return self.children.start(command, folder=folder, log=folder / LOG_FILE)
+
+    def share_classes(self, folder: Path) -> None:
+        """Have programs that are started later, by anybody, load faster what those below a folder have loaded, now that these have ended."""
+        if self.shared is not None:
+            self.shared.make(folder, self._class_path(), _OPTIONS)
+
+    def _class_path(self) -> str:
+        """Return the jars in an order that is the same each time, and no folder: classes are shared by those alone that have the same path."""
+        return ":".join(map(str, sorted(self.jars.glob("*.jar"))))
 
 
 def properties(values: Mapping[str, object]) -> str:

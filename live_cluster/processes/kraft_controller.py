@@ -1,6 +1,7 @@
 """A controller of KRaft, in a process of its own."""
 
 import base64
+import shutil
 import socket
 import uuid
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.processes.java_program import JavaPrograms
+from harrow.live_cluster.processes.java_program import JavaPrograms, properties
 from harrow.live_cluster.processes.local_node import LocalNode
 
 _FORMAT: Final = "kafka.tools.StorageTool"
@@ -18,6 +19,14 @@ _FORMAT_S: Final = 180.0
 
 class FormatError(LiveError):
     """The storage of a controller could not be formatted; the message has what the tool said."""
+
+
+META_PROPERTIES: Final = "meta.properties"
+
+
+def meta_properties(cluster_id: str, node: int) -> str:
+    """Return what a formatted log directory says of itself in a file (`META_PROPERTIES`)."""
+    return properties({"version": 1, "cluster.id": cluster_id, "node.id": node, "directory.id": new_uuid()})
 
 
 def new_uuid() -> str:
@@ -51,15 +60,20 @@ class LocalController(LocalNode):
         except OSError:
             return False
 
-    def _prepare(self, file: Path) -> None:
-        """Format its storage, the first time.
+    def format_like(self, other: "LocalController") -> None:
+        """Take the formatted storage of a controller that has not run yet: but for their ids it is the same."""
+        shutil.copytree(other.logs, self.logs)
+        file = self.logs / META_PROPERTIES
+        file.write_text(meta_properties(self._cluster_id, self.id), encoding="utf-8")
+
+    def format(self) -> None:
+        """Format its storage.
 
         Raises:
             FormatError: that cannot be done.
 
         """
-        if self.logs.exists():
-            return
+        file = self._write_settings()
         tool = self._programs.start(
             _FORMAT, ["format", "--cluster-id", self._cluster_id, "--config", file], self.folder
         )

@@ -33,10 +33,7 @@ class LocalNode:
         """Start its process, unless one is there."""
         if self.is_running:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / "server.properties"
-        file.write_text(properties(self._settings), encoding="utf-8")
-        self._prepare(file)
+        file = self._write_settings()
         self.is_paused = False
         self.process = self._programs.start(_MAIN, [file], self.folder)
 
@@ -59,5 +56,8 @@ class LocalNode:
             self.is_paused = False
             self.process.resume()
 
-    def _prepare(self, file: Path) -> None:
-        """Do what has to be done before it starts with the settings in a file."""
+    def _write_settings(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "server.properties"
+        file.write_text(properties(self._settings), encoding="utf-8")
+        return file

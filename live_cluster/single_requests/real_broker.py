@@ -106,12 +106,14 @@ class RealBrokers:
                         voters=1,
                         settings=settings if self.is_followed else {**settings, **CONTROLLER_SETTINGS},
                     ),
+                    release=started.release,
                     java=started.java,
                     jars=started.jars,
                     folder=folder,
                     proxies=proxies,
                     seen=MetadataSeen(lambda *_: None),
                     metadata=started.metadata,
+                    shared=started.shared_classes(),
                 )
             )
             self._cluster.start()

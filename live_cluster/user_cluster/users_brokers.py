@@ -10,7 +10,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.live_cluster.feasible import as_real
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
-from harrow.live_cluster.live_run import live_run, time_of_beginning
+from harrow.live_cluster.live_run import Tell, live_run, time_of_beginning
 from harrow.live_cluster.real_cluster import Surroundings
 from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, ClusterFile, Notify
 from harrow.live_cluster.user_cluster.command_word import PEER_PLACEHOLDERS, broker_words
@@ -103,14 +103,27 @@ class UserBrokers:
         return self.seen.release
 
     def run(
-        self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
+        self,
+        plan: Plan,
+        seed: int,
+        results: Path | None,
+        check: Callable[[], None] = lambda: None,
+        tell: Tell = lambda _: None,
     ) -> RunResult:
         """Run a plan there (`harrow.live_cluster.live_run.Brokers.run`); what is in force in the end is healed."""
         target = RealTarget(
             kind=KIND, release=self.release.name, metadata=self.seen.metadata, began=time_of_beginning()
         )
         return live_run(
-            plan, seed, results, check, target, self.release, obstacles_of=self._obstacles, make=self._make
+            plan,
+            seed,
+            results,
+            check,
+            tell,
+            target,
+            self.release,
+            obstacles_of=self._obstacles,
+            make=self._make,
         )
 
     def as_modelled(self, plan: Plan) -> Plan:

@@ -22,6 +22,10 @@ _LIST_OFFSETS: Final = 1
 _LIST_OFFSETS_OF_EPOCH: Final = 4
 """From 2.1 on a request may say which leader epoch its sender knows, and is refused where that is not the broker's (KIP-320)."""
 _NO_EPOCH: Final = -1
+_ANSWERED_BY_LEADER: Final = frozenset({0, 5, 78})
+"""What a leader answers a consumer. One whose high watermark is below the start of its epoch tells no end of its log
+(KIP-207, ``Partition.fetchOffsetForTimestamp``): LEADER_NOT_AVAILABLE, from version 5 on OFFSET_NOT_AVAILABLE. Others are no leaders.
+"""
 _FETCH: Final = (3, 4, 11)
 """From 2.4 on a follower answers only what knows of racks (KIP-392), which the last one does; before, any."""
 
@@ -61,12 +65,11 @@ def replica_offsets(
 def _offsets_there(
     connection: BrokerConnection, names: Sequence[str], epochs: Mapping[str, int]
 ) -> dict[str, ReplicaOffsets]:
-    ends = _ends(connection, names, _DEBUGGING)
-    # A consumer is answered by a leader alone.
-    led = _ends(connection, names, _CONSUMER)
+    ends = _ends(connection, names)
+    led = _led(connection, names)
     agreed: Mapping[str, int] = {}
     if epochs and connection.speaks(ListOffsetsRequest, _LIST_OFFSETS_OF_EPOCH):
-        agreed = _ends(connection, [name for name in names if name in epochs], _DEBUGGING, epochs)
+        agreed = _ends(connection, [name for name in names if name in epochs], epochs)
     version = connection.version_of(FetchRequest, *_FETCH)
     topic_type = FetchRequest.FetchTopic
     topics = [
@@ -98,10 +101,23 @@ def _offsets_there(
 def _ends(
     connection: BrokerConnection,
     partitions: Iterable[str],
-    replica: int,
     epochs: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, int]:
     """Return the ends of logs; with *epochs* of those alone whose broker has the same leader epoch."""
+    told = _list_offsets(connection, partitions, _DEBUGGING, epochs)
+    return {name: offset for name, (error, offset) in told.items() if error == 0}
+
+
+def _led(connection: BrokerConnection, partitions: Iterable[str]) -> frozenset[str]:
+    """Return the partitions that a broker takes itself for the leader of."""
+    told = _list_offsets(connection, partitions, _CONSUMER, MappingProxyType({}))
+    return frozenset(name for name, (error, _) in told.items() if error in _ANSWERED_BY_LEADER)
+
+
+def _list_offsets(
+    connection: BrokerConnection, partitions: Iterable[str], replica: int, epochs: Mapping[str, int]
+) -> dict[str, tuple[int, int]]:
+    """Return what a broker tells a *replica* of the end of each log: an error, and an offset."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     version = _LIST_OFFSETS_OF_EPOCH if epochs else _LIST_OFFSETS
     request = ListOffsetsRequest[version](
@@ -122,10 +138,9 @@ def _ends(
         ],
     )
     return {
-        f"{topic.name}-{told.partition_index}": told.offset
+        f"{topic.name}-{told.partition_index}": (told.error_code, told.offset)
         for topic in connection.ask(request).topics
         for told in topic.partitions
-        if told.error_code == 0
     }
 
 

@@ -1,6 +1,7 @@
 """`harrow conform` on brokers that the model plays: what it prints, and what its exit code says."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,8 +14,9 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cli import exit_code
-from harrow.cli.commands import conform
+from harrow.cli.commands import conform, run
 from harrow.cli.requests.conform import ConformRequest
+from harrow.cli.requests.run import RunRequest
 from harrow.live_cluster.getting.kafka_release import KafkaRelease, release_of
 
 GENERATED = """
@@ -41,7 +43,12 @@ class PlayedBrokers:
     release: KafkaRelease = release_of("2.4.1")
 
     def run(
-        self, plan: Plan, seed: int, results: Path | None, check: Callable[[], None] = lambda: None
+        self,
+        plan: Plan,
+        seed: int,
+        results: Path | None,
+        check: Callable[[], None] = lambda: None,
+        tell: Callable[[Callable[[], str]], None] = lambda _: None,
     ) -> RunResult:
         assert results is None
         check()
@@ -50,6 +57,52 @@ class PlayedBrokers:
 
     def as_modelled(self, plan: Plan) -> Plan:
         return plan
+
+
+class InterruptedBrokers(PlayedBrokers):
+    """Brokers whose user presses Ctrl-C when the run has begun."""
+
+    def run(
+        self,
+        plan: Plan,
+        seed: int,
+        results: Path | None,
+        check: Callable[[], None] = lambda: None,
+        tell: Callable[[Callable[[], str]], None] = lambda _: None,
+    ) -> RunResult:
+        def press_and_check() -> None:
+            signal.raise_signal(signal.SIGINT)
+            check()
+
+        target = RealTarget(kind="kafka", release="2.4.1", metadata="zookeeper", began="20260101T000000")
+        return replace(run_plan(plan, seed, check=press_and_check), target=target)
+
+
+def test_a_run_that_is_interrupted_is_written_as_far_as_it_came(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def played(*_: Any, **__: Any) -> Iterator[InterruptedBrokers]:
+        yield InterruptedBrokers()
+
+    monkeypatch.setattr(conform, "real_brokers", played)
+    monkeypatch.setattr(run, "real_brokers", played)
+    campaign = tmp_path / "mine.yaml"
+    campaign.write_text(GENERATED, encoding="utf-8")
+    given: dict[str, Any] = {"campaigns": [str(campaign)], "target": "kafka:2.4.1", "quiet": True}
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        commands: list[tuple[Any, Any]] = [(conform, ConformRequest), (run, RunRequest)]
+        for command, request in commands:
+            results = tmp_path / command.__name__
+            code = command.session(request(results=results, output=tmp_path / "output", **given))
+            assert code == exit_code.INTERRUPTED
+            (file,) = results.glob("generated/*/run.json")
+            told = json.loads(file.read_text(encoding="utf-8"))
+            assert told["reasons"][-1] == "the run was given up after an interrupt"
+            assert (file.parent / "trace.jsonl").is_file()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

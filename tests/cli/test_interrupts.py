@@ -59,6 +59,27 @@ def test_after_everything_is_run_it_waits_for_ever() -> None:
             pass
 
 
+def test_what_runs_in_a_block_that_notes_it_ends_by_itself() -> None:
+    with Interrupts() as interrupts:
+        with interrupts.noted():
+            assert not interrupts.is_waiting()
+            press()
+            assert interrupts.is_waiting()
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+
+
+def test_what_has_started_brokers_obeys_also_in_the_background() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Interrupts() as interrupts:
+        press()
+        interrupts.heed(signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
 def test_one_that_got_lost_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is raised in a callback of the garbage collector gets lost."""
 

@@ -23,6 +23,7 @@ from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.local_cluster import LocalCluster
+from harrow.live_cluster.processes.shared_classes import SharedClasses
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 TRIED: Final = "HARROW_LIVE"
@@ -102,12 +103,14 @@ def started(tmp_path: Path) -> Iterator[StartedCluster]:
             proxies = clusters.enter_context(Proxies(faults, RequestsSeen(lambda *_: None)))
             cluster = LocalCluster(
                 plan.cluster,
+                release=release_of(release),
                 java=java,
                 jars=jars,
                 folder=tmp_path,
                 proxies=proxies,
                 seen=MetadataSeen(lambda *_: None),
                 metadata=ZOOKEEPER,
+                shared=SharedClasses(jars, java, ZOOKEEPER),
             )
             clusters.enter_context(cluster)
             cluster.start()

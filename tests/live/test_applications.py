@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, PERMITTED
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.history import origin_of
-from harrow.live_cluster.conformity import AGREED, compared
+from harrow.live_cluster.conformity import AGREED, compared, modelled_run
 from harrow.live_cluster.live_run import StartedBrokers
 
 # The last step waits for the restart: what was noticed while the one before waited, a former commit, counts for it on real brokers.
@@ -61,5 +60,7 @@ def test_an_application_that_dies_when_it_would_commit_has_done_all_of_it_once_i
     assert stopped == ["repeating", "exact"]
     log = next(iter(result.evidence.replicas["again-0"].values()))
     assert [origin_of(str(value)) for value in log.values()] == ["a-0", "a-1", "a-0", "a-1", "b-0", "b-1"]
-    comparison = compared(plan, [result], (run_plan(brokers.as_modelled(plan), seed) for seed in range(5)))
+    comparison = compared(
+        plan, [result], (modelled_run(brokers.as_modelled(plan), seed) for seed in range(5))
+    )
     assert (comparison.status, comparison.reasons) == (AGREED, ())

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.language.loader import load_campaign, load_text
-from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD
 from harrow.cluster_model.events import KILLED, BrokerStopped, ControllerElected, ControllerResigned
 from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, KAFKA_PYTHON
-from harrow.live_cluster.conformity import AGREED, compared
+from harrow.live_cluster.conformity import AGREED, compared, modelled_run
 from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.live_run import StartedBrokers
 
@@ -64,7 +63,7 @@ def test_a_campaign_does_what_the_model_does(
     (plan,) = (plan for plan in campaign.plans if plan.variant == variant)
     result = brokers.run(plan, 0, tmp_path)
     assert result.verdict.reasons == ()
-    comparison = compared(plan, [result], (run_plan(plan, seed) for seed in range(20)))
+    comparison = compared(plan, [result], (modelled_run(plan, seed) for seed in range(20)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())
 
 
@@ -79,7 +78,7 @@ def test_a_campaign_chooses_the_library_of_its_clients(brokers: StartedBrokers, 
     )
     result = brokers.run(chosen, 0, tmp_path)
     assert result.verdict.reasons == ()
-    comparison = compared(chosen, [result], (run_plan(plan, seed) for seed in range(20)))
+    comparison = compared(chosen, [result], (modelled_run(plan, seed) for seed in range(20)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())
 
 

@@ -3,6 +3,7 @@
 ``HARROW_LIVE_KILLS`` says how often it is killed; each time the run has come a little further.
 """
 
+import json
 import os
 import random
 import re
@@ -17,6 +18,7 @@ from typing import Final
 
 import pytest
 
+from harrow.cli import exit_code
 from harrow.live_cluster.live_run import StartedBrokers
 from tests.live.conftest import KILLS, Wait
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -83,14 +85,19 @@ STAGES: Final[tuple[Stage, ...]] = (
 )
 
 
-def started(brokers: StartedBrokers, folder: Path, seed: int = 0) -> "subprocess.Popen[bytes]":
-    """Start harrow with a run that takes minutes; what it leaves goes below ``results`` in the folder."""
+def started(
+    brokers: StartedBrokers, folder: Path, seed: int = 0, command: str = "run"
+) -> "subprocess.Popen[bytes]":
+    """Start harrow in the background with a run that takes minutes; what it leaves goes below ``results`` in the folder."""
     file = folder / "long.yaml"
     file.write_text(LONG.replace("name: long", f'name: long\nkafka: "{brokers.release.model_release}"'))
     target = f"kafka:{brokers.release.name}-{brokers.metadata}"
-    options = ("--target", target, "--seed", str(seed), "--results", str(folder / "results"))
+    seeds = ("--seed", str(seed)) if command == "run" else ()
+    options = ("--target", target, *seeds, "--results", str(folder / "results"))
     return subprocess.Popen(
-        [sys.executable, "-m", "harrow", "run", file, *options],
+        [sys.executable, "-m", "harrow", command, file, *options],
+        # As a shell does with what it starts in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
         # What it starts begins here too.
         cwd=folder,
         env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH},
@@ -99,17 +106,20 @@ def started(brokers: StartedBrokers, folder: Path, seed: int = 0) -> "subprocess
     )
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
-def test_nothing_is_left_behind(
-    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, how: signal.Signals, code: int
+@pytest.mark.parametrize(("command", "how"), [("run", signal.SIGINT), ("conform", signal.SIGTERM)])
+def test_only_what_a_run_has_seen_so_far_stays(
+    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, command: str, how: signal.Signals
 ) -> None:
     results = tmp_path / "results"
-    harrow = started(brokers, tmp_path)
+    harrow = started(brokers, tmp_path, command=command)
     try:
         wait_until(lambda: has_clients(results))
         harrow.send_signal(how)
-        assert harrow.wait() == code
+        assert harrow.wait() == exit_code.INTERRUPTED
         wait_until(lambda: not processes_in(tmp_path))
+        (run,) = results.glob("long/*/run.json")
+        assert json.loads(run.read_text())["reasons"][-1] == "the run was given up after an interrupt"
+        assert (run.parent / "trace.jsonl").stat().st_size
     finally:
         harrow.kill()
         harrow.wait()

@@ -1,14 +1,24 @@
 """Real runs are compared with what the model comes to. Here the model plays the real cluster too."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, PERMITTED, SKIPPED, VIOLATED, Verdict
-from harrow.live_cluster.conformity import AGREED, DIFFERS, NOT_COMPARED, compared, outcome_of
+from harrow.live_cluster import conformity
+from harrow.live_cluster.conformity import (
+    AGREED,
+    DIFFERS,
+    NOT_COMPARED,
+    Comparison,
+    compared_part,
+    outcome_of,
+)
 
 LOST = """
 name: lost
@@ -36,6 +46,10 @@ workload: {duration: 2s, producers: [{rate: 20/s}]}
 def runs(text: str, seeds: range) -> list[RunResult]:
     (plan,) = load_text(text, "test.yaml").plans
     return [run_plan(plan, seed) for seed in seeds]
+
+
+def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
+    return conformity.compared(plan, real, map(compared_part, model))
 
 
 def test_it_is_counted_how_often_the_model_came_to_the_same() -> None:

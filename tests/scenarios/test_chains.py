@@ -293,6 +293,16 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("acks=all",),
     ),
+    ("isolated-from-controllers[acks-1]", "lost-write", "m1"): (
+        (
+            ("fault", None, "the fault broker_isolation struck"),
+            ("elected", 0, "was elected"),
+            ("appended", 1, "epoch 0, which had ended"),
+            ("acked", 1, "(acks=1) before any follower had it"),
+            ("truncated", 1, "asked broker 0 where epoch 0 ends, was told 1, and cut off m1"),
+        ),
+        ("acks=all",),
+    ),
     ("control-behind-data[base]", "lost-write", "m1"): (
         acked_by_former_leader("m1"),
         ("acks=all",),

@@ -102,12 +102,14 @@ class RealCoordinators:
             self._cluster = opened.enter_context(
                 LocalCluster(
                     ClusterSpec(brokers=(BrokerSpec(id=BROKER),), topics=(), voters=1, settings=settings),
+                    release=started.release,
                     java=started.java,
                     jars=started.jars,
                     folder=folder,
                     proxies=proxies,
                     seen=MetadataSeen(lambda *_: None),
                     metadata=started.metadata,
+                    shared=started.shared_classes(),
                 )
             )
             self._cluster.start()

@@ -31,10 +31,15 @@ def test_a_program_gets_its_folder_its_jars_and_its_logging(tmp_path: Path) -> N
     java.chmod(0o755)
     folder = tmp_path / "broker-0"
     folder.mkdir()
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / "kafka.jar").touch()
     with ChildProcesses() as children:
-        process = JavaPrograms(java, Path("/jars"), children).start("kafka.Kafka", ["a", Path("b")], folder)
+        process = JavaPrograms(java, jars, children).start("kafka.Kafka", ["a", Path("b")], folder)
         assert process.wait(PATIENCE_S)
     cwd, *arguments = process.log.read_text().splitlines()
     assert cwd == str(folder)
-    assert arguments[-5:] == ["-cp", f"{folder}:/jars/*", "kafka.Kafka", "a", "b"]
-    assert {"log4j.properties", "log4j2.properties"} <= {path.name for path in folder.iterdir()}
+    assert arguments[-5:] == ["-cp", f"{jars}/kafka.jar", "kafka.Kafka", "a", "b"]
+    for file in ("log4j.properties", "log4j2.properties"):
+        assert (folder / file).is_file()
+        assert any(argument.endswith(f"=file://{folder}/{file}") for argument in arguments)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harrow.cluster_model.sim.choices import SeededStream
+from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.kraft_control_plane import KRaftControlPlane
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
@@ -59,6 +60,7 @@ def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path
             topics=["t"],
             seen=MetadataSeen(lambda *_: None),
             settings={},
+            release=KafkaRelease("4.4.0"),
         )
         control.watch(lambda broker: connections[broker], lambda _: True)
         for connection in connections:

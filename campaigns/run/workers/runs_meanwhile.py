@@ -1,0 +1,64 @@
+"""Runs in a process of their own, beside something that waits most of the time."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+from harrow.campaigns.language.plan import Plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+T = TypeVar("T")
+_NICENESS: Final = 10
+"""What they are beside is in a hurry, and they are not."""
+
+
+def _give_way() -> None:
+    os.nice(_NICENESS)
+
+
+class RunsMeanwhile(Generic[T]):
+    """What *run_one* returns for each plan and seed, in this order. The process ends with this context.
+
+    Runs that have not been begun when they are asked for are made here.
+    """
+
+    def __init__(self, run_one: Callable[[Plan, int], T], runs: Sequence[tuple[Plan, int]]) -> None:
+        self._run_one = run_one
+        self._runs = runs
+        self._pool: ProcessPoolExecutor | None = None
+        self._futures: list[Future[T]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            from harrow.campaigns.run.workers.worker_pool import kill  # noqa: PLC0415 - not every command needs it
+
+            kill(self._pool)
+
+    def begin(self) -> None:
+        """Begin to run, unless it has begun."""
+        if self._pool is None:
+            from harrow.campaigns.run.workers.worker_pool import worker_pool  # noqa: PLC0415 - see above
+
+            self._pool = worker_pool(self._run_one.__module__, 1, _give_way)
+            self._futures = [self._pool.submit(self._run_one, *run) for run in self._runs]
+
+    def __iter__(self) -> Iterator[T]:
+        from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - see above
+
+        made = 0
+        try:
+            for future in self._futures:
+                yield future.result()
+                made += 1
+        except BrokenProcessPool:
+            pass  # It was killed, for want of memory perhaps.
+        for run in self._runs[made:]:
+            yield self._run_one(*run)
