@@ -259,9 +259,7 @@ class GroupWork:
         return found
 
     def _is_there(self, partition: PartitionHistory, value: Value) -> bool:
-        rows = [
-            row
-            for row in (partition.rows.get(value), *partition.sent_again.get(value, ()))
-            if row is not None
-        ]
-        return not rows or any(self.counts(partition, row) for row in rows)
+        first = partition.rows.get(value)
+        if first is None:
+            return True
+        return any(self.counts(partition, row) for row in partition.sent_again.get(value, (first,)))

@@ -36,18 +36,22 @@ def precommitted_reads(orders: VersionOrders) -> Iterator[Finding]:
     for transaction in history.transactions:
         if not transaction.reads:
             continue
+        read = {
+            (partition, pair[1]): pair
+            for partition, pairs in transaction.reads.items()
+            for pair in reversed(pairs)
+        }
         for partition, row in transaction.sends:
             value = history.records.values[row]
-            for pair in transaction.reads.get(partition, ()):
-                if pair[1] == value:
-                    yield Finding(
-                        partition=partition,
-                        offset=pair[0],
-                        value=value,
-                        chain=(
-                            sent(history, row),
-                            polled_pair(history, transaction.position, pair),
-                        ),
-                        details=(("operations", numbers(history, transaction.position)),),
-                    )
-                    break
+            first = read.get((partition, value))
+            if first is not None:
+                yield Finding(
+                    partition=partition,
+                    offset=first[0],
+                    value=value,
+                    chain=(
+                        sent(history, row),
+                        polled_pair(history, transaction.position, first),
+                    ),
+                    details=(("operations", numbers(history, transaction.position)),),
+                )

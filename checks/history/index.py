@@ -192,12 +192,15 @@ class HistoryIndex:
             completed_us=None if completed == UNKNOWN else self.times_us[completed],
         )
 
-    def sends_of(self, partition: PartitionHistory, value: Value) -> list[int]:
-        """Return the rows of the sends of a value, in the order of their invocations."""
+    def sends_of(self, partition: PartitionHistory, value: Value) -> Sequence[int]:
+        """Return the rows of the sends of a value, in the order of their invocations.
+
+        A value may have been sent very often, so nothing is copied.
+        """
         first = partition.rows.get(value)
         if first is None or self.records.outcomes[first] == NEVER_SENT:
-            return []
-        return [first, *partition.sent_again.get(value, ())]
+            return ()
+        return partition.sent_again.get(value) or (first,)
 
     def finish(self) -> None:
         """Take what nothing came back of as unknown: the recording ended before."""
@@ -314,8 +317,7 @@ class HistoryIndex:
         if row is None:
             row = partition.rows[value] = records.add(value)
         elif records.outcomes[row] != NEVER_SENT:
-            row = records.add(value)
-            partition.sent_again.setdefault(value, []).append(row)
+            row = self._invoke_again(partition, process, value, row)
         records.outcomes[row] = PENDING
         records.invoked[row] = position
         client = self._clients.get(process) or self._client(process)
@@ -324,6 +326,17 @@ class HistoryIndex:
             session = client.sessions[name] = ProducerSession(process, name)
             self.sessions.append(session)
         session.rows.append(row)
+        return row
+
+    def _invoke_again(self, partition: PartitionHistory, process: int, value: Value, first: int) -> int:
+        records = self.records
+        rows = partition.sent_again.get(value)
+        if rows is None:
+            rows = partition.sent_again[value] = [first]
+            partition.open_sends[value, self.processes[records.invoked[first]]] = [first]
+        row = records.add(value)
+        rows.append(row)
+        partition.open_sends.setdefault((value, process), []).append(row)
         return row
 
     def _complete(self, process: int, name: str, written: Any, position: int, type_: str) -> int:
@@ -338,7 +351,7 @@ class HistoryIndex:
             or self.processes[records.invoked[row]] != process
             or (partition.sent_again and value in partition.sent_again)
         ):
-            row = self._pending(partition, process, value)
+            row = self._last_open(partition, process, value)
             if row is None:
                 row = self._invoke(process, name, value, position)
         records.completed[row] = position
@@ -353,11 +366,12 @@ class HistoryIndex:
                 records.named_at[row] = offset
         return row
 
-    def _pending(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
-        """Return the last send of a value by a process that has not ended."""
-        records = self.records
-        for row in reversed(self.sends_of(partition, value)):
-            if records.outcomes[row] == PENDING and self.processes[records.invoked[row]] == process:
+    def _last_open(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
+        """Return the last send of a repeated value by a process that has not ended; a send that has is forgotten."""
+        rows = partition.open_sends.get((value, process))
+        while rows:
+            row = rows.pop()
+            if self.records.outcomes[row] == PENDING:
                 return row
         return None
 

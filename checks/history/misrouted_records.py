@@ -6,7 +6,8 @@ a batch says nothing of its topic.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
@@ -39,20 +40,24 @@ def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> It
     }
     if not strangers or (not is_complete and _values_repeat(history)):
         return
+    values = history.records.values
+    senders = first_sends(history, {values[row] for rows in strangers.values() for row in rows})
     for name, rows in strangers.items():
-        yield from _misrouted(history, name, rows)
+        yield from _misrouted(history, name, rows, senders)
 
 
-def sent_elsewhere(history: HistoryIndex, partition: str, value: Value) -> tuple[str, int] | None:
-    """Return the partition to which a value was sent and the row of the send, None if that was *partition* or nobody sent it."""
-    here = history.partitions.get(partition)
-    if here is not None and history.sends_of(here, value):
-        return None
-    for name, known in history.partitions.items():
-        rows = history.sends_of(known, value)
-        if rows:
-            return name, rows[0]
-    return None
+def first_sends(history: HistoryIndex, values: AbstractSet[Value]) -> dict[Value, tuple[str, int]]:
+    """Return the first partition to which each value was sent and the row of the send; nothing of those that nobody sent.
+
+    All values are looked up at once: of partitions as well as of values there may be very many.
+    """
+    found: dict[Value, tuple[str, int]] = {}
+    for name, partition in history.partitions.items():
+        for value in values & partition.rows.keys():
+            rows = history.sends_of(partition, value)
+            if rows:
+                found.setdefault(value, (name, rows[0]))
+    return found
 
 
 def _has_sends(history: HistoryIndex, name: str) -> bool:
@@ -82,14 +87,15 @@ def _values_repeat(history: HistoryIndex) -> bool:
     return any(count > 1 for count in sent.values())
 
 
-def _misrouted(history: HistoryIndex, name: str, rows: list[int]) -> Iterator[Finding]:
+def _misrouted(
+    history: HistoryIndex, name: str, rows: list[int], senders: Mapping[Value, tuple[str, int]]
+) -> Iterator[Finding]:
     records = history.records
     for row in rows:
         value = records.values[row]
-        elsewhere = sent_elsewhere(history, name, value)
-        if elsewhere is None:
+        if value not in senders:
             continue
-        place, send = elsewhere
+        place, send = senders[value]
         position = records.polled_by[row]
         if position == UNKNOWN:
             position = history.partitions[name].polled_in_vain[row]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import ACKED, UNKNOWN, PartitionHistory, Value
+from harrow.checks.history.records import ACKED, UNKNOWN, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
     READ_DRY,
@@ -40,10 +40,10 @@ def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) ->
 def lost_writes(orders: VersionOrders) -> Iterator[Finding]:
     """Find committed records that no poll returned, below the highest offset that was read."""
     history, records = orders.history, orders.history.records
-    for name, partition in history.partitions.items():
-        if not partition.polled:
+    for name in history.partitions:
+        highest = orders.highest(name)
+        if highest is None:
             continue
-        highest = _highest(history, partition)
         position = records.polled_by[highest]
         for row in _unread(orders, name):
             value = records.values[row]
@@ -70,7 +70,7 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
     """
     history, records = orders.history, orders.history.records
     for name, partition in history.partitions.items():
-        highest = _highest(history, partition) if partition.polled else None
+        highest = orders.highest(name)
         for row in _unread(orders, name):
             last = _last_offset(orders, name, records.values[row])
             if records.outcomes[row] != ACKED or _is_below(history, last, highest):
@@ -91,14 +91,7 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
 
 def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
     """Return whether an unread value is known to stand below others that were read: it is a lost write."""
-    known = orders.history.partitions[partition]
-    highest = _highest(orders.history, known) if known.polled else None
-    return _is_below(orders.history, _last_offset(orders, partition, value), highest)
-
-
-def _highest(history: HistoryIndex, partition: PartitionHistory) -> int:
-    """Return the row of the highest record that an ok poll returned."""
-    return max(partition.polled, key=history.records.polled_at.__getitem__)
+    return _is_below(orders.history, _last_offset(orders, partition, value), orders.highest(partition))
 
 
 def _unread(orders: VersionOrders, partition: str) -> list[int]:

@@ -1,6 +1,7 @@
 """Consumers that did not go on from one record to the next: poll-skip, nonmonotonic-poll, and within one operation."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Jump, PartitionHistory
@@ -18,7 +19,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             if jump.internal != internal or there <= here:
                 continue
             first, end = order.between(here, there)
-            if first < end and not _were_aborted(orders, order, order.offsets[first:end]):
+            if first < end and not _were_aborted(order, first, end):
                 shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
                 values = [order.values_at[offset][0] for offset in shown]
                 # What no poll returned was lost: that it was skipped says the same once more.
@@ -29,16 +30,9 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
                 yield _finding(orders, partition, jump, details)
 
 
-def _were_aborted(orders: VersionOrders, order: VersionOrder, offsets: Iterable[int]) -> bool:
-    """Return whether nothing stands there but what was aborted, which no consumer has to read.
-
-    Where transactions that only send are called sends, any send that failed is one.
-    """
-    partition = order.partition
-    failed = partition.failed if orders.history.names_transactions_sends else partition.aborted
-    return bool(failed) and all(
-        partition.rows.get(value) in failed for offset in offsets for value in order.values_at[offset]
-    )
+def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
+    """Return whether nothing stands from one index to another but what was aborted, which no consumer has to read."""
+    return bisect_left(order.kept, first) == bisect_left(order.kept, end)
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ column for each thing that is known of it. An object of a send is made only for 
 """
 
 from array import array
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -154,8 +154,9 @@ class ProducerSession:
 class PartitionHistory:
     """What a history says of one partition, in rows of `Records`.
 
-    ``rows`` has the first row of each value; ``sent_again`` the rows of its further sends, ``moved`` those of
-    further offsets at which it was polled. ``acked``, ``failed`` and ``unsure`` are sends in the order in
+    ``rows`` has the first row of each value. ``sent_again`` has the rows of all sends of a value that was sent several
+    times, the first one included, and ``open_sends`` those of each process that may still be open. ``moved`` has the
+    rows of further offsets at which a value was polled. ``acked``, ``failed`` and ``unsure`` are sends in the order in
     which they ended, ``polled`` what ok polls returned in the order in which it was first seen.
     ``polled_in_vain`` has the position of the last poll whose operation failed or whose end is unknown.
     ``jumps`` are four numbers each: the rows of two polls in a row, the positions of their operations, the
@@ -168,6 +169,7 @@ class PartitionHistory:
     name: str
     rows: dict[Value, int] = field(default_factory=dict)
     sent_again: dict[Value, list[int]] = field(default_factory=dict)
+    open_sends: dict[tuple[Value, int], list[int]] = field(default_factory=dict)
     moved: dict[Value, dict[int, int]] = field(default_factory=dict)
     acked: "array[int]" = field(default_factory=lambda: array("I"))
     failed: "array[int]" = field(default_factory=lambda: array("I"))
@@ -179,16 +181,22 @@ class PartitionHistory:
     read_dry: int = UNKNOWN
     read_dry_by: int = UNKNOWN
 
-    def rows_of(self, value: Value) -> Iterator[int]:
-        """Yield the rows of a value: the first one, those of further sends, those of further offsets."""
+    def rows_polled_of(self, value: Value) -> Iterator[int]:
+        """Yield the rows that polls may have returned for a value: the first one, and those of further offsets."""
         if value in self.rows:
             yield self.rows[value]
-            yield from self.sent_again.get(value, ())
             yield from self.moved.get(value, {}).values()
+
+    def row_polled_at(self, offset: int, value: Value, polled_at: Sequence[int]) -> int | None:
+        """Return the row of a value that polls returned at an offset, None if none did."""
+        row = self.rows.get(value)
+        if row is None or polled_at[row] == offset:
+            return row
+        return self.moved.get(value, {}).get(offset)
 
     def all_rows(self) -> Iterator[int]:
         yield from self.rows.values()
         for rows in self.sent_again.values():
-            yield from rows
+            yield from rows[1:]
         for moved in self.moved.values():
             yield from moved.values()

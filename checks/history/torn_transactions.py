@@ -79,5 +79,5 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
 def _read(history: HistoryIndex, partition: str, row: int) -> int:
     """Return the row by which a value is known to have been polled."""
     records = history.records
-    rows = history.partitions[partition].rows_of(records.values[row])
+    rows = history.partitions[partition].rows_polled_of(records.values[row])
     return next(each for each in rows if records.polled_by[each] != UNKNOWN)

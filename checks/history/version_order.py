@@ -32,6 +32,7 @@ class VersionOrders:
         self.shared: dict[str, Any] = {}
         self._orders: dict[str, VersionOrder] = {}
         self._read: dict[str, frozenset[Value]] = {}
+        self._highest: dict[str, int | None] = {}
 
     def of(self, partition: str) -> "VersionOrder":
         order = self._orders.get(partition)
@@ -50,8 +51,19 @@ class VersionOrders:
 
     def is_read(self, partition: str, value: Value) -> bool:
         """Return whether an ok poll returned a value."""
-        polled_by = self.history.records.polled_by
-        return any(polled_by[row] != UNKNOWN for row in self.history.partitions[partition].rows_of(value))
+        known = self.history.partitions[partition]
+        if value in known.moved:
+            return value in self.read(partition)
+        row = known.rows.get(value)
+        return row is not None and self.history.records.polled_by[row] != UNKNOWN
+
+    def highest(self, partition: str) -> int | None:
+        """Return the row of the record with the highest offset that an ok poll returned, None if none returned any."""
+        if partition not in self._highest:
+            rows = self.history.partitions[partition].polled
+            polled_at = self.history.records.polled_at
+            self._highest[partition] = max(rows, key=polled_at.__getitem__) if rows else None
+        return self._highest[partition]
 
     def has_committed(self, partition: str, row: int) -> bool:
         """Return whether a send is known to have committed.
@@ -85,6 +97,7 @@ class VersionOrder:
         unsure = [row for row in partition.unsure if orders.has_committed(partition.name, row)]
         self.committed = partition.acked + array("I", unsure)
         self._orders = orders
+        self._offsets_of: dict[Value, list[int]] = {}
         self._history = orders.history
         self._records = orders.history.records
 
@@ -145,6 +158,24 @@ class VersionOrder:
             found.setdefault(offset, []).append(value)
         return found
 
+    @cached_property
+    def kept(self) -> Sequence[int]:
+        """The indices of the offsets at which something stands that was not aborted, which consumers have to read.
+
+        Where transactions that only send are called sends, any send that failed was aborted.
+        """
+        partition = self.partition
+        aborted = partition.failed if self._history.names_transactions_sends else partition.aborted
+        rows = frozenset(aborted)
+        return array(
+            "Q",
+            [
+                index
+                for index, values in enumerate(self.values_at.values())
+                if not rows or any(partition.rows.get(value) not in rows for value in values)
+            ],
+        )
+
     def pairs(self) -> list[Pair]:
         """Return what stands where, by offset, numbers first."""
         values, polled_at, acked_at = self._records.values, self._records.polled_at, self._records.acked_at
@@ -156,9 +187,17 @@ class VersionOrder:
         return sorted(pairs, key=_by_offset)
 
     def offsets_of(self, value: Value) -> list[int]:
-        """Return the offsets at which a value stands."""
+        """Return the offsets at which a value stands; of a value that stands at several they are worked out once."""
+        if value in self._offsets_of:
+            return self._offsets_of[value]
+        found = self._find_offsets(value)
+        if value in self.partition.moved or value in self.partition.sent_again:
+            self._offsets_of[value] = found
+        return found
+
+    def _find_offsets(self, value: Value) -> list[int]:
         records = self._records
-        found = {records.polled_at[row] for row in self.partition.rows_of(value)}
+        found = {records.polled_at[row] for row in self.partition.rows_polled_of(value)}
         for row in self._history.sends_of(self.partition, value):
             offset = records.offset(row)
             if offset is not None and self._orders.has_committed(self.partition.name, row):

@@ -104,11 +104,11 @@ def polled(history: HistoryIndex, position: int, row: int) -> Link:
 def _reader(history: HistoryIndex, partition: PartitionHistory, pair: Pair) -> int | None:
     """Return the position of an operation that read a pair, None if none did."""
     records = history.records
-    for row in partition.rows_of(pair[1]):
-        if records.polled_at[row] == pair[0]:
-            position = records.polled_by[row]
-            return partition.polled_in_vain.get(row) if position == UNKNOWN else position
-    return None
+    row = partition.row_polled_at(*pair, records.polled_at)
+    if row is None:
+        return None
+    position = records.polled_by[row]
+    return partition.polled_in_vain.get(row) if position == UNKNOWN else position
 
 
 def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[Pair]) -> tuple[Link, ...]:

@@ -10,7 +10,7 @@ from harrow.checks.causes.requests import tell_sent
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
 from harrow.checks.history.anomalies import ANOMALIES
-from harrow.checks.history.misrouted_records import misrouted_records, sent_elsewhere, was_sent_elsewhere
+from harrow.checks.history.misrouted_records import first_sends, misrouted_records, was_sent_elsewhere
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
@@ -34,19 +34,24 @@ def find(index: Index) -> Iterator[Finding]:
     for partition in index.logs:
         known = index.history.partitions.get(partition)
         values = {} if known is None else known.rows
-        for offset, value in enumerate(index.last_log(partition)):
-            if value is not None and value not in values:
-                elsewhere = sent_elsewhere(index.history, partition, value)
-                if elsewhere is not None:
-                    yield Finding(
-                        partition=partition,
-                        offset=offset,
-                        value=value,
-                        chain=_chain(index, partition, value, elsewhere[0]),
-                        permitted_by=None,
-                        prevented_by=by_behaviour(index.evidence, _BEHAVIOURS),
-                        details=(("sent_to", elsewhere[0]),),
-                    )
+        strangers = [
+            (offset, value)
+            for offset, value in enumerate(index.last_log(partition))
+            if value is not None and value not in values
+        ]
+        senders = first_sends(index.history, {value for _, value in strangers}) if strangers else {}
+        for offset, value in strangers:
+            if value in senders:
+                sent_to = senders[value][0]
+                yield Finding(
+                    partition=partition,
+                    offset=offset,
+                    value=value,
+                    chain=_chain(index, partition, value, sent_to),
+                    permitted_by=None,
+                    prevented_by=by_behaviour(index.evidence, _BEHAVIOURS),
+                    details=(("sent_to", sent_to),),
+                )
 
 
 def _chain(index: Index, partition: str, value: Value, sent_to: str) -> tuple[Link, ...]:
