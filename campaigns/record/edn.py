@@ -1,7 +1,8 @@
 """EDN, the notation of Clojure: elements of it as the values that JSON would have.
 
 Jepsen writes its histories so (``history.edn``). Keywords and symbols become strings without their colon, and so do keys of maps;
-lists, vectors and sets become lists, and a tagged element, ``#jepsen.history.Op{...}``, what it tags.
+lists, vectors and sets become lists, and a tagged element, ``#jepsen.history.Op{...}``, what it tags. A map with a collection as
+a key becomes a list of pairs, because no JSON object has such keys.
 """
 
 import re
@@ -13,7 +14,7 @@ _TOKEN: Final = re.compile(
         (?P<discard>\#_)
       | (?P<open>\#\{|[\[({])
       | (?P<close>[\])}])
-      | "(?P<text>(?:[^"\\]|\\.)*)"
+      | "(?P<text>(?:[^"\\]++|\\.)*+)"
       | (?P<comment>;.*)
       | \#(?P<tag>[^\s,"\[\](){}]+)
       | (?P<atom>[^\s,"\[\](){}\#;][^\s,"\[\](){};]*)
@@ -27,6 +28,9 @@ _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_DIGITS_MAX: Final = 1_000
+_DEPTH_MAX: Final = 200
+"""Elements that are nested deeper are refused, as they are in JSON."""
 _BLANKS: Final = " \t\r\n,"
 _WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
 
@@ -105,6 +109,8 @@ class _Nest:
 
     def take(self, kind: str, token: str, at: int) -> None:
         if kind == "open":
+            if self.depth >= _DEPTH_MAX:
+                raise EdnError(at, f"more than {_DEPTH_MAX} elements are open")
             self._levels.append((token, []))
             self._discarded.append(0)
         elif kind == "discard":
@@ -114,7 +120,7 @@ class _Nest:
         elif kind == "text":
             self._add(_unescaped(token))
         elif kind == "atom":
-            self._add(_atom(token))
+            self._add(_atom(token, at))
 
     @property
     def depth(self) -> int:
@@ -155,18 +161,20 @@ def _closed(opened: str, elements: list[Any], at: int) -> Any:
         return elements
     if len(elements) % 2:
         raise EdnError(at, "a map with a key that has no value")
-    return {
-        key if isinstance(key, str) else str(key): value
-        for key, value in zip(elements[::2], elements[1::2], strict=True)
-    }
+    entries = zip(elements[::2], elements[1::2], strict=True)
+    if any(isinstance(key, (list, dict)) for key in elements[::2]):
+        return [list(entry) for entry in entries]
+    return {key if isinstance(key, str) else str(key): value for key, value in entries}
 
 
-def _atom(token: str) -> Any:
+def _atom(token: str, at: int) -> Any:
     if token in _WORDS:
         return _WORDS[token]
     if token[0] == ":":
         return token[1:]
     if _INTEGER.fullmatch(token):
+        if len(token) > _DIGITS_MAX:
+            raise EdnError(at, f"a number with more than {_DIGITS_MAX} digits")
         return int(token.rstrip("N"))
     if _NUMBER.fullmatch(token):
         return float(token.rstrip("M"))

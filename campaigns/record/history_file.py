@@ -17,7 +17,7 @@ from functools import partial
 from itertools import accumulate, chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from pydantic_core import from_json
 
@@ -33,13 +33,25 @@ from harrow.campaigns.record.edn import (
 from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
-LINE_MAX_BYTES: Final = 64 << 20
-"""Longer lines are refused by default: of a compressed file, a line could take all memory."""
+LINE_MAX_BYTES: Final = 16 << 20
+"""Longer lines are refused by default: parsed, a line takes up to thirty times its length."""
+
+UNPACKED_MAX_BYTES: Final = 64 << 20
+"""A compressed file may always unpack to so much, and beyond that to `_UNPACKED_RATIO` times its size.
+
+gzip packs up to 1032 to 1, so that a file of a few kilobytes could take all memory. Histories reach 10 to 30.
+"""
+
+_UNPACKED_RATIO: Final = 64
+_LINE_BYTES_MIN: Final = 32
+"""A shorter line of a compressed file counts as so many bytes, because it takes as much time."""
 
 _LINES_AT_ONCE: Final = 512
 """What is parsed of so many lines stays in the processor's cache until it is indexed: of 4096 it takes twice as long."""
 _BYTES_AT_ONCE: Final = 4 << 20
 _PROBLEMS_MAX: Final = 20
+_MALFORMED_MAX: Final = 10_000
+"""After so many malformed lines the rest is not read: it is no history, whatever it is."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _NS_PER_US: Final = 1_000
 
@@ -77,45 +89,85 @@ class HistoryError(FileError):
         self.more = more
 
 
+class UnreadableLine(Exception):
+    """The next line of a file cannot be had, nor any after it; the message says why."""
+
+
 @contextmanager
 def open_history(
-    path: Path | None, stdin: IO[bytes], *, line_max: int = LINE_MAX_BYTES
+    path: Path | None,
+    stdin: IO[bytes],
+    *,
+    line_max: int = LINE_MAX_BYTES,
+    unpacked_max: int = UNPACKED_MAX_BYTES,
 ) -> Iterator[Iterable[bytes]]:
     """Open a history for reading, from *stdin* where there is no path; compressed ones are unpacked.
 
-    Of a line that is longer than *line_max* bytes only so many and one are read.
+    The lines end with `UnreadableLine` at one that is longer than *line_max* bytes, of which no more is read, where a
+    compressed file is damaged, and where it unpacks to more than *unpacked_max* bytes (`UNPACKED_MAX_BYTES`).
 
     Raises ``OSError`` when it cannot be opened.
     """
     if path is None:
-        yield _lines(stdin, line_max)
+        yield _lines(stdin, line_max, unpacked_max)
     else:
         with path.open("rb") as stream:
-            yield _lines(stream, line_max)
+            yield _lines(stream, line_max, unpacked_max)
 
 
-def _lines(stream: IO[bytes], line_max: int) -> Iterator[bytes]:
-    return iter(partial(_unpacked(stream).readline, line_max + 1), b"")
+class _Counted:
+    """Counts the bytes that are read of a stream."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.size = 0
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(size)
+        self.size += len(content)
+        return content
 
 
-def _unpacked(stream: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
+def _lines(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[bytes]:
     peek = getattr(stream, "peek", None)
-    if peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC:
-        return gzip.open(stream, "rb")
-    return stream
+    is_packed = peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
+    return _unpacked(stream, line_max, unpacked_max) if is_packed else _short(stream, line_max)
 
 
-def read_history(lines: Iterable[bytes], name: str, *, line_max: int = LINE_MAX_BYTES) -> HistoryIndex:
+def _short(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
+    for line in iter(partial(stream.readline, line_max + 1), b""):
+        if len(line) > line_max:
+            raise UnreadableLine(f"longer than {line_max} bytes (--max-line)")
+        yield line
+
+
+def _unpacked(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[bytes]:
+    packed = _Counted(stream)
+    unpacked = 0
+    try:
+        with gzip.GzipFile(fileobj=cast("IO[bytes]", packed)) as file:
+            for line in _short(file, line_max):
+                unpacked += max(len(line), _LINE_BYTES_MIN)
+                if unpacked > max(unpacked_max, _UNPACKED_RATIO * packed.size):
+                    raise UnreadableLine(
+                        f"the compressed file unpacks to more than {unpacked_max >> 20} MiB, and to more than "
+                        f"{_UNPACKED_RATIO} times its size (--max-unpacked)"
+                    )
+                yield line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UnreadableLine(f"the compressed file is damaged: {error}") from None
+
+
+def read_history(lines: Iterable[bytes], name: str) -> HistoryIndex:
     """Read a history.
 
-    Raises ``HistoryError`` with every malformed line (the first twenty in full), or the first one of more than
-    *line_max* bytes; *name* is what its messages call the file. The garbage collector rests meanwhile: nearly
-    everything is kept.
+    Raises ``HistoryError`` with every malformed line (the first twenty in full), up to one that cannot be had;
+    *name* is what its messages call the file. The garbage collector rests meanwhile: nearly everything is kept.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
-        reader = _Reader(name, line_max)
+        reader = _Reader(name)
         reader.read(iter(lines))
         return reader.history
     finally:
@@ -143,9 +195,8 @@ def _place(lines: Sequence[bytes], starts: Sequence[int], position: int) -> tupl
 
 
 class _Reader:
-    def __init__(self, name: str, line_max: int) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._line_max = line_max
         self.history = HistoryIndex()
         self._problems: list[Problem] = []
         self._malformed = 0
@@ -187,9 +238,13 @@ class _Reader:
         except UnicodeDecodeError as error:
             self._note(*_place(pieces, _line_starts(pieces), error.start), "not UTF-8")
             return
-        note = partial(self._note_in, text, pieces, _line_starts(pieces))
+        starts = _line_starts(pieces)
+        note = partial(self._note_in, text, pieces, starts)
         try:
             for position, operation in elements_of_vector(text):
+                if self._malformed >= _MALFORMED_MAX:
+                    self._end(_place(pieces, starts, len(text[:position].encode()))[0], self._too_malformed())
+                    return
                 try:
                     _add(self.history, operation)
                 except history_line.MalformedOperation as malformed:
@@ -212,19 +267,14 @@ class _Reader:
         size = 0
         try:
             for line in islice(lines, _LINES_AT_ONCE):
-                if len(line) > self._line_max:
-                    self._note(line_number + len(chunk), 1, f"longer than {self._line_max} bytes")
-                    self._damaged = True
-                    break
                 chunk.append(line)
                 size += len(line)
                 if size > _BYTES_AT_ONCE:
                     break
             if line_number == 1 and chunk:
                 chunk[0] = chunk[0].removeprefix(codecs.BOM_UTF8)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self._note(line_number + len(chunk), 1, f"the compressed file is damaged: {error}")
-            self._damaged = True
+        except UnreadableLine as unreadable:
+            self._end(line_number + len(chunk), str(unreadable))
         return chunk
 
     def _read_chunk(self, chunk: list[bytes], line_number: int) -> None:
@@ -239,6 +289,9 @@ class _Reader:
         for number, line in enumerate(chunk, line_number):
             if line.isspace():
                 continue
+            if self._malformed >= _MALFORMED_MAX:
+                self._end(number, self._too_malformed())
+                return
             try:
                 _add(self.history, parse_edn(line.decode()) if self._is_edn else from_json(line.rstrip()))
             except EdnError as error:
@@ -250,6 +303,15 @@ class _Reader:
                 field = b":%s" if self._is_edn else b'"%s"'
                 column = line.find(field % malformed.field.encode()) + 1
                 self._note(number, max(column, 1), malformed.reason)
+
+    def _too_malformed(self) -> str:
+        return f"{self._malformed} operations before this line are malformed: no more is read"
+
+    def _end(self, line: int, message: str) -> None:
+        """Note why no more is read; of very many problems this one takes the place of the last that is listed."""
+        del self._problems[_PROBLEMS_MAX - 1 :]
+        self._note(line, 1, message)
+        self._damaged = True
 
     def _note(self, line: int, column: int, message: str) -> None:
         self._malformed += 1

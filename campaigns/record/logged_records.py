@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import counted, quoted
-from harrow.campaigns.record.history_file import HistoryError
+from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
 from harrow.campaigns.record.json_text import json_line
 
 _NOWHERE: Final = "?"
@@ -28,6 +28,10 @@ _PROBLEMS_MAX: Final = 20
 _POLLED_AT_ONCE: Final = 500
 _NS_PER_MS: Final = 1_000_000
 _COUNT_END: Final = 2**53
+_FIELDS: Final = frozenset(
+    {"key", "value", "topic", "partition", "offset", "ts", "acked", "error", "producer", "payload"}
+)
+"""The fields that are read, of what was sent and of what `kcat -J` prints."""
 
 T = TypeVar("T")
 
@@ -78,20 +82,24 @@ class _Problems:
             self.more += 1
 
     def objects(self, lines: Lines) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield the objects of a file with the numbers of their lines."""
+        """Yield the objects of a file with the numbers of their lines; of an object the fields that count here."""
         name, texts = lines
-        for number, text in enumerate(texts, 1):
-            if text.isspace():
-                continue
-            try:
-                found = from_json(text.rstrip())
-            except ValueError as error:
-                self.note(name, number, f"no JSON: {str(error).partition(' at line ')[0]}")
-                continue
-            if isinstance(found, dict):
-                yield number, found
-            else:
-                self.note(name, number, "a record is an object, as in {...}")
+        number = 0
+        try:
+            for number, text in enumerate(texts, 1):
+                if text.isspace():
+                    continue
+                try:
+                    found = from_json(text.rstrip())
+                except ValueError as error:
+                    self.note(name, number, f"no JSON: {str(error).partition(' at line ')[0]}")
+                    continue
+                if isinstance(found, dict):
+                    yield number, {field: found[field] for field in _FIELDS & found.keys()}
+                else:
+                    self.note(name, number, "a record is an object, as in {...}")
+        except UnreadableLine as unreadable:
+            self.note(name, number + 1, str(unreadable))
 
 
 def history_lines(

@@ -48,7 +48,7 @@ def session(request: CheckRequest) -> int:
         try:
             with ExitStack() as opened:
                 lines = _lines(request, files, opened)
-                history = read_history(lines, name, line_max=request.line_max_mib << 20)
+                history = read_history(lines, name)
         except HistoryError as error:
             refuse_files(request, error.problems)
             if error.more:
@@ -99,10 +99,9 @@ def _name(path: Path | None) -> str:
 
 def _lines(request: CheckRequest, files: Sequence[Path | None], opened: ExitStack) -> Iterable[bytes]:
     """Return the lines of the history, or those that the files of producers and consumers amount to."""
-    line_max = request.line_max_mib << 20
+    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
     named = [
-        (_name(file), opened.enter_context(open_history(file, sys.stdin.buffer, line_max=line_max)))
-        for file in files
+        (_name(file), opened.enter_context(open_history(file, sys.stdin.buffer, **limits))) for file in files
     ]
     if request.sent is None:
         return named[0][1]

@@ -51,6 +51,15 @@ class CheckRequest(WrittenRequest):
     ] = None
     line_max_mib: Annotated[
         int, typer.Option("--max-line", metavar="MIB", min=1, help="Refuse a history with a longer line.")
+    ] = 16
+    unpacked_max_mib: Annotated[
+        int,
+        typer.Option(
+            "--max-unpacked",
+            metavar="MIB",
+            min=1,
+            help="Refuse a compressed history that unpacks to more, and to more than 64 times its size.",
+        ),
     ] = 64
     settings: Annotated[
         list[str] | None,

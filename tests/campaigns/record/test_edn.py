@@ -1,6 +1,7 @@
 """Histories in EDN, as Jepsen writes them, are read as the same lines of JSON are."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -159,3 +160,33 @@ def test_what_jepsen_prints_for_people_is_refused_in_one_line() -> None:
     assert (line, column) == (1, 1)
     assert message.startswith("this is the history.txt of a Jepsen test")
     assert message.endswith("give the history.edn that is beside it")
+
+
+def test_a_long_string_takes_no_memory_beside_its_text() -> None:
+    text = '{:value "' + "x" * 1_000_000 + '"}'
+    tracemalloc.start()
+    parse_edn(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        ("[1 " + "9" * 1_001 + "]", 3, "a number with more than 1000 digits"),
+        ("[" * 201 + "]" * 201, 200, "more than 200 elements are open"),
+    ],
+)
+def test_what_no_reader_could_hold_is_refused_where_it_begins(text: str, place: int, reason: str) -> None:
+    with pytest.raises(EdnError) as caught:
+        parse_edn(text)
+    assert (caught.value.position, caught.value.reason) == (place, reason)
+
+
+def test_a_collection_as_a_key_makes_a_list_of_pairs_and_not_a_text() -> None:
+    nested = "1"
+    for _ in range(100):
+        nested = "{" + nested + " 1}"
+    assert parse_edn("{[0 1] 2 :a 3}") == [[[0, 1], 2], ["a", 3]]
+    assert len(str(parse_edn(nested))) < 1_000

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from harrow.campaigns.record import history_file
-from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
+from harrow.campaigns.record.history_file import HistoryError, UnreadableLine, open_history, read_history
 from harrow.checks.history.judge import judge_history
 
 LINE = b'{"index":%d,"process":0,"type":"invoke","f":"send","value":[["send","t-0","m%d"]],"time":0}\n'
@@ -20,15 +20,44 @@ def test_a_line_that_is_too_long_is_refused_before_all_of_it_is_read(tmp_path: P
     text = LINE % (0, 0) + b" " * 5_000 + LINE % (1, 1) + LINE % (2, 2)
     path = tmp_path / "history.jsonl"
     path.write_bytes(gzip.compress(text) if packed else text)
-    with open_history(path, io.BytesIO(), line_max=1_000) as lines:
-        assert [len(line) for line in lines][1] == 1_001
     with (
         open_history(path, io.BytesIO(), line_max=1_000) as lines,
         pytest.raises(HistoryError) as caught,
     ):
-        read_history(lines, "history", line_max=1_000)
+        read_history(lines, "history")
     (problem,) = caught.value.problems
-    assert (problem.line, problem.message) == (2, "longer than 1000 bytes")
+    assert (problem.line, problem.message) == (2, "longer than 1000 bytes (--max-line)")
+
+
+def test_a_compressed_history_ends_where_it_has_unpacked_to_more_than_it_may(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl.gz"
+    path.write_bytes(gzip.compress(b"%031d\n" % 0 * 50_000))
+    read: list[bytes] = []
+    with (
+        open_history(path, io.BytesIO(), unpacked_max=1 << 20) as lines,
+        pytest.raises(UnreadableLine, match="unpacks to more than 1 MiB, and to more than 64 times its size"),
+    ):
+        read.extend(lines)
+    assert len(b"".join(read)) == 1 << 20
+
+
+def test_a_compressed_history_of_the_usual_ratio_may_be_of_any_size(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl.gz"
+    text = b"".join(LINE % (number, number * 7919 % 10_007) for number in range(2_000))
+    path.write_bytes(gzip.compress(text))
+    with open_history(path, io.BytesIO(), unpacked_max=1) as lines:
+        assert len(read_history(lines, "history").processes) == 2_000
+
+
+def test_after_ten_thousand_malformed_operations_no_more_is_read() -> None:
+    for lines in ([b"{}\n"] * 30_000, [b"[\n", *[b"{:a 1}\n"] * 30_000, b"]\n"]):
+        remaining = iter(lines)
+        with pytest.raises(HistoryError) as caught:
+            read_history(remaining, "history")
+        *_, last = caught.value.problems
+        assert last.message == "10000 operations before this line are malformed: no more is read"
+        assert len(caught.value.problems) + caught.value.more == 10_001
+        assert last.line in (10_001, 10_002)
 
 
 def test_long_lines_are_not_kept_together_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,117 @@
+"""Judging a history takes work in proportion to it, whatever it has many of."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+import pytest
+
+from harrow.compilation import COMPILED, compilation
+from tests.checks.history.history_builder import Operation, fail, info, invoked, judge, ok, poll, send
+
+FEW: Final = 60
+MANY: Final = 240
+GROWTH_MAX: Final = 1.5
+"""How much more work a record may make among four times as many: sorting and looking up take a little more."""
+
+
+def equal_sends_of_one_operation(count: int) -> list[Operation]:
+    return [ok(0, *[send("t", "a")] * count)]
+
+
+def equal_sends_of_many_processes(count: int) -> list[Operation]:
+    sends = [send("t", "a", offset) for offset in range(count)]
+    begun = [
+        {"process": process, "type": "invoke", "f": "send", "value": [invoked(each)]}
+        for process, each in enumerate(sends)
+    ]
+    ended = [
+        {"process": process, "type": "ok", "f": "send", "value": [each]} for process, each in enumerate(sends)
+    ]
+    return [begun, ended]
+
+
+def equal_sends_that_never_end(count: int) -> list[Operation]:
+    return [[{"process": 0, "type": "invoke", "f": "send", "value": [send("t", "a")]}] for _ in range(count)]
+
+
+def unknown_equal_sends_of_a_value_at_many_offsets(count: int) -> list[Operation]:
+    many = poll("t", *[(2 * offset, "a") for offset in range(count)])
+    return [info(0, *[send("t", "a")] * count, many), ok(1, poll("t", (2 * count, "b")))]
+
+
+def a_value_at_many_offsets_beside_transactions(count: int) -> list[Operation]:
+    many = poll("t", *[(2 * offset, "a") for offset in range(count)])
+    return [ok(0, send("t", "a"), poll("t")), ok(1, many, send("t", "b"))]
+
+
+def two_values_at_each_of_many_offsets(count: int) -> list[Operation]:
+    return [ok(0, poll("t", *[(place // 2, f"{place % 2}") for place in range(count)]))]
+
+
+def an_operation_that_polls_and_sends_much(count: int) -> list[Operation]:
+    sent = [send("t", f"a{number}") for number in range(count)]
+    return [ok(0, *sent, poll("t", *[(number, f"b{number}") for number in range(count)]))]
+
+
+def jumps_over_aborted_records(count: int) -> list[Operation]:
+    sent = [send("t", f"a{number}") for number in range(count)]
+    seen = poll("t", *[(number + 1, f"a{number}") for number in range(count)])
+    return [
+        fail(0, *sent),
+        fail(1, seen, send("t", "z")),
+        ok(2, poll("t", *[(0, "x"), (count + 9, "y")] * count)),
+    ]
+
+
+def strangers_among_many_partitions(count: int) -> list[Operation]:
+    sent = [ok(0, send(f"t{number}", f"a{number}", 0)) for number in range(count)]
+    read = poll("x", *[(number, f"a{number}") for number in range(count)])
+    return [*sent, ok(0, send("x", "z", count)), ok(1, read)]
+
+
+def records_of_a_torn_transaction(count: int) -> list[Operation]:
+    sent = [send("t", f"a{number}") for number in range(2 * count)]
+    read = poll("t", *[(number, f"a{number}") for number in range(count)])
+    return [info(0, *sent), ok(1, read), ok(1, ["poll", {}])]
+
+
+SHAPES: Final[list[Callable[[int], list[Operation]]]] = [
+    equal_sends_of_one_operation,
+    equal_sends_of_many_processes,
+    equal_sends_that_never_end,
+    unknown_equal_sends_of_a_value_at_many_offsets,
+    a_value_at_many_offsets_beside_transactions,
+    two_values_at_each_of_many_offsets,
+    an_operation_that_polls_and_sends_much,
+    jumps_over_aborted_records,
+    strangers_among_many_partitions,
+    records_of_a_torn_transaction,
+]
+
+
+def lines_run(operations: list[Operation]) -> int:
+    """Return how many lines of Python judging runs."""
+    lines = 0
+
+    def count(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        judge(*operations)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.mark.skipif(compilation()[0] == COMPILED, reason="compiled code has no lines to count")
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_four_times_the_history_takes_four_times_the_work(shape: Callable[[int], list[Operation]]) -> None:
+    lines_run(shape(2))
+    few, many = lines_run(shape(FEW)), lines_run(shape(MANY))
+    assert many <= GROWTH_MAX * few * MANY / FEW
