@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Iterable
 from io import StringIO
-from typing import Final, TextIO
+from typing import IO, Any, Final, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.text import Text
+from rich.text import Text as RichText  # noqa: TID251 - the console of Text itself
 
 from harrow.campaigns.language.spelling import printable
+from harrow.cli.output_stream import OutputStream, guarded
+from harrow.cli.text import Text
 
 _ENDLESS: Final = 100_000
 """The width of what is not a terminal: no line is broken, nothing cut off."""
@@ -23,9 +25,12 @@ _ENDLESS: Final = 100_000
 class _SafeConsole(Console):
     """A console on which no text moves the cursor, changes colours or breaks a line, wherever it is from.
 
-    Control codes are made here, of styles. Names and values from files, and messages that have such in them,
-    are escaped by `printable` where a layout counts their width; this is for what was overlooked.
+    Control codes are made here, of styles. What comes as `Text` has no others already, and strings become such.
     """
+
+    def render_str(self, text: str, **options: Any) -> RichText:
+        """Escape a string before its width is counted; a newline in it is data (`harrow.cli.text.lines`)."""
+        return super().render_str(printable(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of something to print, with nothing in their texts that a terminal obeys."""
@@ -39,7 +44,7 @@ class _SafeConsole(Console):
 
 def data_console(*, no_color: bool = False, file: TextIO | None = None) -> Console:
     """Return the console for data: stdout, or a file."""
-    return _console(sys.stdout if file is None else file, no_color=no_color)
+    return _console(sys.stdout if file is None else guarded(file), no_color=no_color)
 
 
 def message_console(*, no_color: bool = False) -> Console:
@@ -81,7 +86,7 @@ def _print(console: Console, renderables: Iterable[RenderableType]) -> None:
 def plain_text(*renderables: RenderableType) -> str:
     """Return what would be printed, as plain lines of any length, whatever the environment says of terminals."""
     file = StringIO()
-    console = Console(
+    console = _SafeConsole(
         file=file,
         width=_ENDLESS,
         force_terminal=False,
@@ -92,6 +97,11 @@ def plain_text(*renderables: RenderableType) -> str:
     )
     show(console, *renderables)
     return file.getvalue()
+
+
+def commands(file: IO[str], texts: Iterable[str]) -> None:
+    """Write commands to a CI system, which an `OutputStream` allows nowhere else."""
+    (file.commands if isinstance(file, OutputStream) else file.writelines)(texts)
 
 
 def say(console: Console, message: str, *, style: str = "") -> None:

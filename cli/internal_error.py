@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harrow.campaigns.version import version
 from harrow.cli.console import message_console, say
+from harrow.cli.text import Text
 from harrow.compilation import compilation
 
 
@@ -21,7 +22,8 @@ def report(error: Exception) -> None:
         say(console, note)
     details = "".join(traceback.format_exception(error))
     if os.environ.get("HARROW_DEBUG"):
-        console.print(details, soft_wrap=True)
+        for line in details.splitlines():
+            console.print(Text(line), soft_wrap=True)
         say(console, "this is a bug in harrow; please report it with the traceback above")
     else:
         say(console, f"this is a bug in harrow; please report it with {_write_down(details)}")

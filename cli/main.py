@@ -14,6 +14,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
 from harrow.cli.command_help import epilog, grouped
+from harrow.cli.output_stream import guarded
 from harrow.cli.requests import COMMANDS, request_of
 from harrow.cli.requests.request import Request
 from harrow.cli.usage_errors import with_a_way_out
@@ -139,6 +140,7 @@ def main() -> None:
         # A terminal that cannot show a character shows its code, not a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
     sys.exit(_flushed(_exit_code()))
 
 

@@ -14,10 +14,11 @@ from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.json_text import json_document
 from harrow.cli import exit_code
-from harrow.cli.console import data_console, message_console, say
+from harrow.cli.console import commands, data_console, message_console, say, show
 from harrow.cli.extras import advice_on
 from harrow.cli.render.problem import show_problems
 from harrow.cli.requests.request import Request
+from harrow.cli.text import Text
 
 if TYPE_CHECKING:
     from harrow.cli.ci.suite import Suite
@@ -30,7 +31,11 @@ CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
 
 
 class Refusal(Exception):
-    """A request that cannot be met; the message says why."""
+    """A request that cannot be met; the message says why, and *below* are lines that go on after it."""
+
+    def __init__(self, message: str, *below: str) -> None:
+        super().__init__(message)
+        self.below = below
 
 
 def exit_code_of(command: str, request: Request) -> int:
@@ -52,6 +57,8 @@ def exit_code_of(command: str, request: Request) -> int:
         refuse_files(request, error.problems)
     except Refusal as error:
         say(messages, str(error), style="red")
+        for line in error.below:
+            messages.print(Text(line, "red"), soft_wrap=True)
     except KeyboardInterrupt:
         say(messages, "interrupted: there is no result")
         return exit_code.INTERRUPTED
@@ -158,7 +165,8 @@ def write_suites(
         from harrow.cli.ci.suite import in_total
 
         total = in_total(suites, noun) if total is None else total
-        console.file.writelines(f"{line}\n" for line in (*github.annotations(suites), total))
+        commands(console.file, (f"{line}\n" for line in github.annotations(suites)))
+        show(console, Text(total))
         try:
             github.append_step_summary(github.step_summary(suites, noun, total))
         except OSError as error:

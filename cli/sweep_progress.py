@@ -8,12 +8,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.sweep.sweep import Progress
 from harrow.cli.console import say
+from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _LINE_EVERY_S: Final = 10.0

@@ -35,10 +35,11 @@ def _cases(verdict: Verdict, reproduce: tuple[str, str]) -> Iterator[Case]:
         values = ", ".join(subject(finding) for finding in shown[:_FINDINGS_SHOWN])
         if len(shown) > _FINDINGS_SHOWN:
             values += f" and {len(shown) - _FINDINGS_SHOWN} more"
-        status, message, details = Status.PASSED, "", ""
+        status, message = Status.PASSED, ""
+        details: tuple[str, ...] = ()
         if judged.status == VIOLATED:
             status, message = Status.FAILED, f"{values}: {rule} despite {judged.promise}"
-            details = "\n".join(line for finding in broken[:_FINDINGS_SHOWN] for line in story(finding))
+            details = tuple(line for finding in broken[:_FINDINGS_SHOWN] for line in story(finding))
         elif judged.status == INCONCLUSIVE or (verdict.status == INCONCLUSIVE and judged.status != PERMITTED):
             status, message = Status.SKIPPED, "inconclusive"
         elif judged.findings:

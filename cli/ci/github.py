@@ -97,11 +97,11 @@ def _annotation(suite: Suite) -> str:
     properties["title"] = _cut(f"{suite.name}: {title}", _TITLE_MAX)
     lines = [_line(case) for case in wrong[:_CASES_SHOWN]]
     if wrong and not suite.total:
-        lines[0] = wrong[0].details or wrong[0].message
+        lines[:1] = wrong[0].details or [wrong[0].message]
     if rest := wrong[_CASES_SHOWN:]:
         lines.append(f"and {len(rest)} more: {', '.join(case.name for case in rest)}")
     if suite.total and wrong[0].details:
-        lines.append(wrong[0].details)
+        lines += wrong[0].details
     message = _cut("\n".join(lines), _MESSAGE_MAX)
     if again := suite.again():
         message += f"\n{again}"

@@ -47,15 +47,16 @@ def _case(suite: Suite, case: Case) -> ET.Element:
             attributes["line"] = str(case.line)
     element = ET.Element("testcase", {name: _clean(value) for name, value in attributes.items()})
     _add_properties(element, case.properties)
+    details = "\n".join(case.details)
     if case.status is Status.PASSED:
-        if text := case.details or case.message:
+        if text := details or case.message:
             ET.SubElement(element, "system-out").text = _clean(text)
         return element
     result = ET.SubElement(element, _ELEMENTS[case.status], {"message": _clean(case.message)})
     if case.status is not Status.SKIPPED:
         result.set("type", _clean(case.name))
-    if case.details:
-        result.text = _clean(case.details)
+    if details:
+        result.text = _clean(details)
     return element
 
 

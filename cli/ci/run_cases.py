@@ -50,7 +50,7 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
             expectations,
             status=Status.FAILED,
             message=missed[0].message if missed else report.in_short(result) or "not as expected",
-            details="\n".join(f"{run.file}:{each.line or line or 1}: {each.message}" for each in missed),
+            details=tuple(f"{run.file}:{each.line or line or 1}: {each.message}" for each in missed),
             line=next((each.line for each in missed if each.line), line),
         )
     elif run.outcome == report.NOT_RUN:
@@ -73,14 +73,15 @@ def _case_of_rule(result: RunResult, rule: str, judged: RuleResult, *, undecided
     violated = judged.status == VIOLATED
     # What a campaign says of another release accuses nobody.
     accuses = result.plan.written_for is None or report.outcome(result) == report.UNEXPECTED
-    status, message, details = Status.PASSED, found, ""
+    status, message = Status.PASSED, found
+    details: tuple[str, ...] = ()
     if accuses and violated and unexpected and not _is_foreseen(result.plan.expect, rule):
-        status, message, details = Status.FAILED, found or "violated", f"{found}\n{_first_story(judged)}"
+        status, message, details = Status.FAILED, found or "violated", (found, *_first_story(judged))
     elif undecided_because is not None and not violated:
         status, message = Status.SKIPPED, f"inconclusive: {undecided_because}"
     elif accuses and expected is not None and expected != judged.status:
         status, message = Status.FAILED, f"{rule} is {judged.status}, expected {expected}"
-        details = f"{message}\n{_first_story(judged)}".strip()
+        details = (message, *_first_story(judged))
     elif judged.status == INCONCLUSIVE and expected is None:
         status, message = Status.SKIPPED, "inconclusive"
     elif violated and found:
@@ -93,7 +94,7 @@ def _is_foreseen(expect: Expectation, rule: str) -> bool:
     return dict(expect.rules).get(rule, expect.verdict) == VIOLATED
 
 
-def _first_story(judged: RuleResult) -> str:
+def _first_story(judged: RuleResult) -> list[str]:
     lines: list[str] = []
     for first in incidents(judged.findings)[:1]:
         lines += story(first.first)
@@ -101,7 +102,7 @@ def _first_story(judged: RuleResult) -> str:
         lines += [f"and {alike} more by the same cause"] if alike else []
         rest = len(judged.findings) - len(first.findings)
         lines += [f"and {rest} more"] if rest else []
-    return "\n".join(lines)
+    return lines
 
 
 def story(finding: Finding) -> Iterator[str]:

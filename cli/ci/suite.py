@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.spelling import printable
 
 EXPECTATIONS: Final = "expectations"
 """The case of a suite that says whether all went as the campaign expects."""
@@ -41,20 +42,24 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are several; ``line`` and ``column`` 0 are unknown.
+    """A test case. ``message`` is one line, ``details`` are lines; ``line`` and ``column`` 0 are unknown.
 
-    ``seeds`` is how many seeds came out so, where it is about several.
+    ``seeds`` is how many seeds came out so, where it is about several. All texts are printable.
     """
 
     name: str
     status: Status = Status.PASSED
     message: str = ""
-    details: str = ""
+    details: tuple[str, ...] = ()
     line: int = 0
     column: int = 0
     time_s: float = 0.0
     seeds: int = 0
     properties: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _escape(self, "name", "message")
+        object.__setattr__(self, "details", tuple(map(printable, self.details)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,9 @@ class Suite:
     reproduce: str = ""
     properties: tuple[tuple[str, str], ...] = ()
     apart: bool = False
+
+    def __post_init__(self) -> None:
+        _escape(self, "name", "file", "summary", "total", "reproduce")
 
     @property
     def status(self) -> Status:
@@ -99,6 +107,14 @@ class Suite:
         """Return the cases that did not pass, the worst first, and of those what most seeds met."""
         cases = [case for case in self.cases if case.status is not Status.PASSED]
         return sorted(cases, key=lambda case: (_WORST_FIRST.index(case.status), -case.seeds))
+
+
+def _escape(item: Case | Suite, *names: str) -> None:
+    """Make texts of data printable, and one line each, whatever reports make of them."""
+    for name in names:
+        object.__setattr__(item, name, printable(getattr(item, name)))
+    properties = tuple((name, printable(value)) for name, value in item.properties)
+    object.__setattr__(item, "properties", properties)
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
@@ -127,7 +143,7 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
                     name=f"line {problem.line}, column {problem.column}" if problem.line else "file",
                     status=Status.ERROR,
                     message=problem.message,
-                    details=str(problem),
+                    details=(str(problem),),
                     line=problem.line,
                     column=problem.column,
                 )

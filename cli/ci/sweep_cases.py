@@ -74,7 +74,8 @@ def _rules(rates: Sequence[FailureRate], groups: Sequence[FailureGroup], cell: C
 
 
 def _expectations(report: SweepReport, cell: CellCount, summary: str, groups: Sequence[FailureGroup]) -> Case:
-    status, message, details = Status.PASSED, f"{grouped(cell.runs)} runs", ""
+    status, message = Status.PASSED, f"{grouped(cell.runs)} runs"
+    details: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     undecided = cell.outcomes.get(OUTCOMES[UNDECIDED], 0)
     required = [text for text in report.required if text.startswith(f"{cell.campaign}, {cell.cell}: ")]
@@ -82,7 +83,7 @@ def _expectations(report: SweepReport, cell: CellCount, summary: str, groups: Se
         status, details = Status.ERROR, _details(groups)
         message = f"{grouped(errors)} of {grouped(cell.runs)} runs ended in an error of harrow's own"
     elif summary:
-        status, message, details = Status.FAILED, summary, f"{summary}\n{_details(groups)}".strip()
+        status, message, details = Status.FAILED, summary, (summary, *_details(groups))
         missed = [group for group in groups if group.rule == EXPECTATION] or groups
         properties = _properties(missed[0]) if missed else ()
     elif undecided or required:
@@ -91,8 +92,8 @@ def _expectations(report: SweepReport, cell: CellCount, summary: str, groups: Se
     return Case(name=EXPECTATIONS, status=status, message=message, details=details, properties=properties)
 
 
-def _details(groups: Sequence[FailureGroup]) -> str:
-    return "\n".join(line for group in groups for line in _kind(group))
+def _details(groups: Sequence[FailureGroup]) -> tuple[str, ...]:
+    return tuple(line for group in groups for line in _kind(group))
 
 
 def _kind(group: FailureGroup) -> Iterator[str]:

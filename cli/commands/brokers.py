@@ -100,10 +100,10 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
 
     missing = missing_consent(brokers, plans)
     if missing:
-        would = "".join(f"\n  {words}" for words in words_of(brokers.file, missing))
         raise Refusal(
-            f"nothing was done: {target} does not allow what this would do there:{would}\n"
-            f"give --yes, or `allow: [{', '.join(missing)}]` in {target}"
+            f"nothing was done: {target} does not allow what this would do there:",
+            *(f"  {words}" for words in words_of(brokers.file, missing)),
+            f"give --yes, or `allow: [{', '.join(missing)}]` in {target}",
         )
 
 

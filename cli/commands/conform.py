@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted
@@ -30,6 +29,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
 from harrow.cli.session import data, need_writable, write_json
+from harrow.cli.text import Text
 from harrow.live_cluster.conformity import (
     AGREED,
     DIFFERS,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.markdown import table, text
@@ -22,6 +21,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
 from harrow.cli.session import data, write_json
+from harrow.cli.text import Text
 from harrow.live_cluster.conformity import AGREED, DIFFERS
 from harrow.live_cluster.errors import LiveError
 

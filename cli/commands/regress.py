@@ -6,7 +6,6 @@ from typing import Final
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.campaigns.language.spelling import printable, run_name
@@ -21,6 +20,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.regress import RegressRequest
 from harrow.cli.session import CI_FORMATS, data, write_json, write_new, write_suites
+from harrow.cli.text import Text
 
 _STYLES: Final = {
     corpus.STILL_FAILING: "yellow",

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.recorded_run import RecordedEvent, find_run, read_run
@@ -17,6 +16,7 @@ from harrow.cli.console import plain_text, show, unbroken
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.replay import ReplayRequest
 from harrow.cli.session import publish
+from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _SIDE_WIDTH: Final = 10
@@ -53,7 +53,7 @@ def _suite(found: Replay) -> Suite:
         name="trace",
         status=Status.PASSED if found.is_same() else Status.FAILED,
         message=message,
-        details=plain_text(*_lines(found)).strip(),
+        details=tuple(plain_text(*_lines(found)).strip().splitlines()),
         properties=(
             ("seed", str(recorded.seed)),
             (REPRODUCE, reproduce),

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import typer
 from rich.console import Console, RenderableType
-from rich.text import Text
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
@@ -34,6 +33,7 @@ from harrow.cli.render.layout import FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, need_writable, refuse_files, write_json, write_suites
+from harrow.cli.text import Text
 
 _DEFAULT_EXAMPLES: Final = 100
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.library_index import library_names
 from harrow.campaigns.language.problem import CampaignError, Problem
@@ -18,6 +17,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.layout import DIM, columns, indented
 from harrow.cli.requests.target import TargetRequest
 from harrow.cli.session import Refusal, write_json
+from harrow.cli.text import Text
 
 if TYPE_CHECKING:
     from harrow.live_cluster.user_cluster.cluster_file import ClusterFile

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.literals import LiteralError, time_of_run
 from harrow.campaigns.language.spelling import counted, listed, nearest, printable, quoted
@@ -20,6 +19,7 @@ from harrow.cli.console import message_console, say, show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.trace import TraceRequest
 from harrow.cli.session import Refusal, data
+from harrow.cli.text import Text
 
 _FINDINGS_NAMED: Final = 8
 

@@ -6,11 +6,11 @@ from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from harrow.cli.console import unbroken
 from harrow.cli.render.catalogue import TRY, CatalogueEntry
 from harrow.cli.render.layout import DIM, columns, indented, terms
+from harrow.cli.text import Text, lines
 
 _WIDTH_MIN: Final = 40
 """The least width in which a text is readable beside other columns."""
@@ -44,8 +44,8 @@ def _table(entries: Sequence[CatalogueEntry]) -> Table:
 
 
 def _in_list(entry: CatalogueEntry) -> Text:
-    below = (f"\n{entry.listed}", DIM) if entry.listed else ""
-    return Text.assemble(_first_sentence(entry.summary), below)
+    first = _first_sentence(entry.summary)
+    return lines([first, Text(entry.listed, DIM)]) if entry.listed else Text(first)
 
 
 def _first_sentence(text: str) -> str:
@@ -58,7 +58,7 @@ def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
     yield indented(entry.summary, 2)
     if entry.about:
         yield Text()
-        yield indented(entry.about, 2)
+        yield indented(lines(entry.about.split("\n")), 2)
     for heading, part in entry.parts.items():
         yield Text()
         yield indented(heading, 2, DIM)
@@ -72,6 +72,6 @@ def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
             continue
         table = terms(style="bold")
         for term, meaning in part.items():
-            table.add_row(term, meaning)
+            table.add_row(term, lines(meaning.split("\n")))
         yield indented(table, 4)
     yield Text()

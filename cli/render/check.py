@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from rich.console import Console, RenderableType
-from rich.text import Text
 
 from harrow.campaigns.record.check_report import HistorySize
 from harrow.campaigns.record.report import place, subject
@@ -13,6 +12,7 @@ from harrow.checks.stated_settings import StatedSettings
 from harrow.cli.console import show
 from harrow.cli.render.layout import DIM, STYLES, UNDECIDED, indented, marks
 from harrow.cli.render.story import story_of
+from harrow.cli.text import Text
 
 _FINDINGS_SHOWN: Final = 3
 _FINDINGS_SHOWN_VERBOSE: Final = 50

@@ -7,7 +7,6 @@ from typing import Final
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, printable, shortlist
 from harrow.campaigns.language.units import fields_text
@@ -25,6 +24,7 @@ from harrow.cli.console import is_unicode, show, unbroken
 from harrow.cli.render import diff_rows
 from harrow.cli.render.layout import DIM, STYLES, columns, indented, terms
 from harrow.cli.render.story import chain_table
+from harrow.cli.text import Text, lines
 from harrow.cluster_model.events import POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.topology import node_text
@@ -146,7 +146,8 @@ def _stages(diff: PartitionDiff, found: RunDiff) -> Iterator[RenderableType]:
         yield indented(when, 2)
         for text in stage.texts:
             yield indented(text, 4)
-        table = columns("", *(f"broker {broker}\n{_ends_role(ends)}" for broker, ends in stage.ends.items()))
+        heads = ((f"broker {broker}", _ends_role(ends)) for broker, ends in stage.ends.items())
+        table = columns("", *map(lines, heads))
         for label, field in (("LEO", "leo"), ("remote LEO", "remote_leo"), ("HW", "hw")):
             cells = [
                 _moved(getattr(before.get(broker), field, None), getattr(ends, field), is_first=not before)
@@ -228,8 +229,8 @@ def _table(
     replicas = dict(sorted(partition.replicas.items()))
     for broker, replica in replicas.items():
         role = role_text(replica, state)
-        head = f"  broker {broker}\n  {role}" if layout.whole_cells else short_head(broker, role)
-        table.add_column(Text(head), no_wrap=not fold, overflow="fold")
+        head = (f"  broker {broker}", f"  {role}") if layout.whole_cells else short_head(broker, role)
+        table.add_column(lines(head), no_wrap=not fold, overflow="fold")
     table.add_column("acked", no_wrap=not fold, overflow="fold")
     table.add_column(
         "read by" if layout.names else "read",
@@ -291,14 +292,14 @@ def role_text(replica: ReplicaState, state: RunState) -> str:
     return f"{paused}{replica.role} e{replica.leader_epoch}" if replica.role else f"{paused}no role"
 
 
-def short_head(broker: int, role: str) -> str:
+def short_head(broker: int, role: str) -> tuple[str, str]:
     """Return a head of two short lines: the broker and its role, if it is no follower, then the leader epoch."""
     if role.startswith("paused "):
-        return f"{broker} paused\n{role.removeprefix('paused ')}"
+        return f"{broker} paused", role.removeprefix("paused ")
     what, _, epoch = role.rpartition(" e")
     if not what:
-        return f"{broker} {role}\n"
-    return f"{broker}\ne{epoch}" if what == FOLLOWER else f"{broker} {what}\ne{epoch}"
+        return f"{broker} {role}", ""
+    return (f"{broker}" if what == FOLLOWER else f"{broker} {what}"), f"e{epoch}"
 
 
 def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
@@ -354,7 +355,8 @@ def _coordination(state: RunState) -> Iterator[RenderableType]:
     """Yield what coordinators have of transactional ids and groups, and who reads what."""
     known = state.coordination
     if known.transactional_ids:
-        yield Text("\ntransactional ids", "bold")
+        yield Text()
+        yield Text("transactional ids", "bold")
         table = terms()
         for name, each in known.transactional_ids.items():
             within = f" in {', '.join(map(printable, each.partitions))}" if each.partitions else ""
@@ -367,7 +369,8 @@ def _coordination(state: RunState) -> Iterator[RenderableType]:
             )
         yield indented(table, 2)
     for name, group in known.groups.items():
-        yield Text.assemble(("\ngroup ", "bold"), (printable(name), "bold"), f"  {_group_text(group)}")
+        yield Text()
+        yield Text.assemble(("group ", "bold"), (printable(name), "bold"), f"  {_group_text(group)}")
         table = terms()
         for member, names in group.assignments.items():
             table.add_row(

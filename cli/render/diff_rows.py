@@ -6,8 +6,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from rich.text import Text
-
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.story import replica_diff
 from harrow.checks.causes.story import seconds
@@ -25,6 +23,7 @@ from harrow.checks.replay.partition_state import (
     UNKNOWN,
     LogEntry,
 )
+from harrow.cli.text import Text, lines
 
 FOLDED_MIN: Final = 4
 """So many alike rows are shown as one."""
@@ -220,18 +219,17 @@ def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: 
 
 def acked_text(rows: FoldedRows, *, times: bool) -> Text:
     """Return what the producers of a row's records were told."""
-    lines = Text()
     if rows.first.is_again:
         return Text("as above")
-    for number, fate in enumerate(rows.first.fates):
-        if number:
-            lines.append("\n")
-        if len(rows.first.fates) > 1:
-            lines.append(f"{printable(fate.entry.value)}: ")
-        lines.append(_acked(fate, with_time=times and rows.count == 1))
-        if fate.is_lost:
-            lines.append(f" {LOST}", "bold red")
-    return lines
+    several = len(rows.first.fates) > 1
+    return lines(
+        Text.assemble(
+            f"{fate.entry.value}: " if several else "",
+            _acked(fate, with_time=times and rows.count == 1),
+            (f" {LOST}", "bold red") if fate.is_lost else "",
+        )
+        for fate in rows.first.fates
+    )
 
 
 def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
@@ -252,13 +250,11 @@ def readers_text(rows: FoldedRows, *, names: bool) -> Text:
     if rows.first.is_again:
         return Text()
     if not names:
-        return Text("\n".join(str(len(fate.readers) or "-") for fate in rows.first.fates))
+        return lines(str(len(fate.readers) or "-") for fate in rows.first.fates)
     several = len(rows.first.fates) > 1
-    lines = [
-        f"{printable(fate.entry.value)}: {_names(fate)}" if several else _names(fate)
-        for fate in rows.first.fates
-    ]
-    return Text("\n".join(lines))
+    return lines(
+        f"{fate.entry.value}: {_names(fate)}" if several else _names(fate) for fate in rows.first.fates
+    )
 
 
 def _names(fate: replica_diff.RecordFate) -> str:

@@ -6,10 +6,10 @@ from typing import Final, Literal
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
+from harrow.cli.text import Text
 
 DIM: Final = "dim"
 FAILED: Final = "bold red"
@@ -53,7 +53,7 @@ def indented(renderable: RenderableType | str, left: int = INDENT, style: str = 
     return Padding(shown, (0, 0, 0, left), expand=False)
 
 
-def columns(*heads: str, header_style: str = DIM) -> Table:
+def columns(*heads: str | Text, header_style: str = DIM) -> Table:
     """Return a table without lines, and without a header where no column has a head."""
     table = Table(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)

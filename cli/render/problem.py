@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.problem import Problem
 from harrow.cli.console import show, unbroken
+from harrow.cli.text import Text
 
 _EXCERPT_MAX = 100
 

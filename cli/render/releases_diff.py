@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from harrow.cli.render.catalogue import changed_behaviours, default_text, release_changes
 from harrow.cli.render.layout import DIM, indented, terms
+from harrow.cli.text import Text, lines
 from harrow.cluster_model.release import ReleaseProfile, switch_docs
 from harrow.cluster_model.settings import SETTINGS, Setting
 
@@ -56,7 +56,7 @@ def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[Re
             yield indented(heading, 2, DIM)
             table = terms(style="bold")
             for term, meaning in part.items():
-                table.add_row(term, meaning)
+                table.add_row(term, lines(meaning.split("\n")))
             yield indented(table, 4)
     if not explained and not defaults:
         yield indented("Nothing that is modelled differs.", 2)

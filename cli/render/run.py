@@ -8,7 +8,6 @@ from typing import Final
 
 from rich.cells import set_cell_size
 from rich.console import Console
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, shortlist
 from harrow.campaigns.language.units import rough_duration_text
@@ -34,6 +33,7 @@ from harrow.cli.memory import peak_memory_mib
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story, whole_story
+from harrow.cli.text import Text
 
 _VERDICT_WIDTH: Final = 14
 _OUTCOME_WIDTH: Final = 11

@@ -6,7 +6,6 @@ from typing import Final
 
 from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable, shortlist
 from harrow.campaigns.language.units import fields_text
@@ -20,6 +19,7 @@ from harrow.checks.replay.partition_state import ACKED, LogEntry
 from harrow.cli.console import show
 from harrow.cli.render.diff_rows import FOLDED_MIN, LOST
 from harrow.cli.render.layout import DIM, STYLES, columns, indented
+from harrow.cli.text import Text
 
 _SIDES: Final = ("A", "B")
 _STYLES: Final = ("red", "green")

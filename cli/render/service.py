@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.language.units import rough_duration_text
@@ -18,6 +17,7 @@ from harrow.campaigns.record.service_report import (
 from harrow.checks.service.levels import ServiceLevels, percentile
 from harrow.cli.console import is_unicode
 from harrow.cli.render.layout import DIM, columns, terms
+from harrow.cli.text import Text
 
 OUTAGES_SHOWN: Final = 5
 _BARS: Final = "▁▂▃▄▅▆▇█"

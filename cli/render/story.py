@@ -6,7 +6,6 @@ from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import duration_text, fields_text
@@ -30,6 +29,7 @@ from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, FAILED, INDENT, UNDECIDED, columns, indented, terms
 from harrow.cli.render.service import service_lines
+from harrow.cli.text import Text
 
 _FINDINGS_SHOWN: Final = 3
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console, RenderableType
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, printable, shortlist
 from harrow.campaigns.language.units import rough_duration_text
@@ -18,6 +17,7 @@ from harrow.cli.console import show, unbroken
 from harrow.cli.render.figures import grouped
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented
 from harrow.cli.render.sweep_matrix import Matrix
+from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _US_PER_MS: Final = 1_000

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import rough_duration_text
@@ -23,6 +22,7 @@ from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.cli.console import unbroken
 from harrow.cli.render.figures import grouped, interval, percent
 from harrow.cli.render.layout import DIM, FAILED, STYLES
+from harrow.cli.text import Text
 
 _GAP: Final = 2
 _INDENT: Final = 2
@@ -143,7 +143,7 @@ def _band_lines(groups: Sequence[_ColumnGroup], rows: int) -> Iterator[Text]:
                 )
                 for column in group.columns
             ]
-            parts.append(_padded(Text(gap).join(texts), group.width()))
+            parts.append(_padded(Text.assemble(Text(gap).join(texts)), group.width()))
         line = Text(gap).join(parts)
         line.rstrip()
         yield unbroken(Text.assemble(" " * _INDENT, line))

@@ -6,7 +6,6 @@ from typing import Final
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, RenderableType
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.numbered_findings import NumberedFinding
@@ -19,6 +18,7 @@ from harrow.checks.causes.story import seconds
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, EVENT_STYLES, indented, terms
 from harrow.cli.render.trace_lanes import LaneStates
+from harrow.cli.text import Text
 
 _MARKED: Final = "bold reverse"
 _LANE_WIDTH_MIN: Final = 20

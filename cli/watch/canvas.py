@@ -5,10 +5,10 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.text import Text
 
 from harrow.cli.console import is_unicode
 from harrow.cli.render.layout import DIM
+from harrow.cli.text import Text
 
 BAD: Final = "bold red"
 WARNED: Final = "yellow"

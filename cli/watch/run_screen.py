@@ -5,7 +5,6 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.record.report import FindingGroup
@@ -17,6 +16,7 @@ from harrow.checks.replay.cluster_state import BrokerState
 from harrow.cli.render.diff import high_watermark_text, role_text
 from harrow.cli.render.diff_rows import CellSigns
 from harrow.cli.render.layout import DIM, EVENT_STYLES
+from harrow.cli.text import Text
 from harrow.cli.watch.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.events import NO_CONTROLLER, POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
@@ -135,12 +135,12 @@ def _broker(broker: BrokerState, scene: Scene) -> Text:
     text = _life(broker, str(broker.broker))
     if broker.is_live and not broker.is_registered:
         text.append(" no session", WARNED)
-    return text.append_text(_office(broker, scene, "controller"))
+    return text.append(_office(broker, scene, "controller"))
 
 
 def _server(server: BrokerState, number: str, scene: Scene) -> Text:
     office = _office(server, scene, "leads") if server.is_live else Text()
-    return _life(server, number).append_text(office)
+    return _life(server, number).append(office)
 
 
 def _life(process: BrokerState, name: str) -> Text:

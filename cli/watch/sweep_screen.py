@@ -5,7 +5,6 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group
-from rich.text import Text
 
 from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.language.units import rough_duration_text
@@ -18,6 +17,7 @@ from harrow.cli.render.figures import grouped, percent
 from harrow.cli.render.layout import DIM, STYLES
 from harrow.cli.render.sweep import cell_labels
 from harrow.cli.sweep_progress import speed_text
+from harrow.cli.text import Text
 from harrow.cli.watch.canvas import BAD, HEADING, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 

@@ -17,7 +17,9 @@ ODD = "50% of a,b: c\r\n::error::<&>\x00\x1b[31m\ud800|`x`"
 
 
 def odd_suite() -> Suite:
-    case = Case(name=ODD, status=Status.FAILED, message=ODD, details=ODD, properties=(("reproduce", ODD),))
+    case = Case(
+        name=ODD, status=Status.FAILED, message=ODD, details=(ODD, ODD), properties=(("reproduce", ODD),)
+    )
     return Suite(name=ODD, cases=(case,), summary=ODD)
 
 
@@ -30,10 +32,10 @@ def test_xml_that_a_parser_reads_whatever_a_record_is_called() -> None:
 
 def test_a_message_begins_no_command_of_its_own() -> None:
     (line,) = annotations([odd_suite()])
-    assert line.startswith("::error title=50%25 of a%2Cb%3A c%0A%3A%3Aerror%3A%3A<&>")
+    assert line.startswith("::error title=50%25 of a%2Cb%3A c\\r\\n%3A%3Aerror%3A%3A<&>")
     assert line.count("\n") == line.count("\r") == 0
     assert "\x1b" not in line
-    assert "50%25 of a,b: c%0A::error::" in line.partition("::50")[1] + line.partition("::50")[2]
+    assert "50%25 of a,b: c\\r\\n::error::" in line.partition("::50")[1] + line.partition("::50")[2]
 
 
 def test_a_row_stays_a_row() -> None:
