@@ -194,8 +194,6 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     if len(plan.cluster.initial_brokers()) < len(plan.cluster.brokers):
         yield NO_BROKERS_ADDED
     yield from _obstacles_of_settings(plan)
-    if plan.core is not None:
-        yield "a core of the brokers cannot be healed alone"
     for switch, value in plan.behaviours.items():
         if not _is_later(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"

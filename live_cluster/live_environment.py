@@ -1,6 +1,6 @@
 """What faults act on, on real brokers: processes, links, sessions."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from harrow.campaigns.run.clients.client import Client
 from harrow.campaigns.run.clients.clients import Clients
@@ -317,13 +317,24 @@ class LiveEnvironment:
     def heal(self) -> None:
         """End every fault, kill what hangs, and start what is down."""
         self._cluster.links.restore_all()
-        for broker in self._nodes:
-            if broker in self._hanging:
-                self.crash_broker(broker, power_loss=False)
-            if self.is_paused(broker):
-                self.resume_broker(broker)
-            if self.is_stopping(broker) or not self.is_running(broker):
-                self.start_broker(broker)
+        for node in self._nodes:
+            self._revive(node)
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        """Do so for some brokers and for all controllers; the other brokers stay down, paused or cut off, and none of them is started."""
+        self._cluster.links.restore_all_but([broker for broker in self.broker_ids() if broker not in brokers])
+        nodes = (*self._cluster.control.controllers, *brokers)
+        self._to_start = {node: since_us for node, since_us in self._to_start.items() if node in nodes}
+        for node in nodes:
+            self._revive(node)
+
+    def _revive(self, node: int) -> None:
+        if node in self._hanging:
+            self.crash_broker(node, power_loss=False)
+        if self.is_paused(node):
+            self.resume_broker(node)
+        if self.is_stopping(node) or not self.is_running(node):
+            self.start_broker(node)
 
     def _start(self, broker: int) -> None:
         if broker in self._cluster.control.controllers:

@@ -13,7 +13,7 @@ from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import CannotDoError, CommittedCopies, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
-from harrow.cluster_model.events import ControllerResigned, Healed
+from harrow.cluster_model.events import ControllerResigned, CoreHealed, Healed
 from harrow.cluster_model.release import HANGS, RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
@@ -281,7 +281,10 @@ class LiveTarget:
         self.clients.resume()
 
     def heal_core(self, brokers: Collection[int]) -> None:
-        raise CannotDoError("to heal a core of the brokers alone")
+        self._timers.clear()
+        self.trace.emit(CoreHealed, tuple(brokers))
+        self.environment.heal_core(brokers)
+        self.clients.resume()
 
     def broker_config(self, broker: int) -> BrokerConfig:
         return self._configs[broker]

@@ -1,6 +1,6 @@
 """What a campaign needs of a cluster of real brokers, started by harrow or not."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,9 @@ class Links(Protocol):
 
     def restore_all(self) -> None:
         """Undo every cut, and end every rule."""
+
+    def restore_all_but(self, outside: Collection[int]) -> None:
+        """Do so, but for what stands against the brokers *outside* a core; nothing stands between two others any more."""
 
     def add(self, rule: MessageRule) -> None:
         """Put a rule for single messages in force."""

@@ -14,7 +14,7 @@ from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
-from harrow.live_cluster.broker_logs.broker_log import BrokerLog
+from harrow.live_cluster.broker_logs.broker_log import BrokerLog, LoggedPartition
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.feasible import voters_of
@@ -104,6 +104,11 @@ class StartedCluster:
             log = self._controller_logs.get(active)
             return "" if log is None else log.election_reason(partition)
 
+        def logged() -> Mapping[str, LoggedPartition]:
+            controller = self.seen.controller() or active
+            log = self._controller_logs.get(controller) if metadata == KRAFT else None
+            return {} if log is None else log.partitions()
+
         self._requests = RequestsSeen(report)
         given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
 
@@ -119,7 +124,7 @@ class StartedCluster:
                 jars=jars,
                 folder=given.folder,
                 proxies=proxies,
-                seen=MetadataSeen(report, election_reason, has_znodes=metadata != KRAFT),
+                seen=MetadataSeen(report, election_reason, logged, has_znodes=metadata != KRAFT),
                 metadata=metadata,
                 translates_small_segments=refuses_small_segments(given.plan.kafka),
                 shared=shared,

@@ -1,6 +1,7 @@
 """The log of a broker or a controller, followed while that writes it."""
 
 import threading
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -11,12 +12,23 @@ from harrow.live_cluster.broker_logs.log_lines import (
     CauseLine,
     EpochLine,
     LogReader,
+    PartitionLine,
     RefusalLine,
     TruncationLine,
 )
 
 _READ_BYTES: Final = 1 << 20
 """How much is read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedPartition:
+    """A partition as a controller has it: who leads, the ISR, and who may lead although it is outside (KIP-966)."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    eligible: tuple[int, ...]
 
 
 class BrokerLog:
@@ -35,6 +47,7 @@ class BrokerLog:
         self._truncations: dict[str, TruncationLine] = {}
         self._refusals: list[RefusalLine] = []
         self._leader_epochs: dict[str, int] = {}
+        self._partitions: dict[str, LoggedPartition] = {}
         # With their numbers: a cause is older than another.
         self._causes: list[tuple[int, CauseLine]] = []
         self._numbers = count(1)
@@ -61,6 +74,12 @@ class BrokerLog:
         with self._lock:
             self._look()
             return self._leader_epochs.get(partition, -1)
+
+    def partitions(self) -> dict[str, LoggedPartition]:
+        """Return the partitions as a controller of KRaft has them."""
+        with self._lock:
+            self._look()
+            return dict(self._partitions)
 
     def resignations(self) -> list[int]:
         """Return the controller epochs from which a broker has resigned since this was asked last."""
@@ -103,8 +122,19 @@ class BrokerLog:
             self._refusals.append(told)
         elif isinstance(told, EpochLine):
             self._leader_epochs[told.partition] = told.leader_epoch
+        elif isinstance(told, PartitionLine):
+            self._change(told)
         elif told is not None:
             if told.reason == CONTROLLER_FAILOVER:
                 # What it did when it was controller before is over.
                 self._causes.clear()
             self._causes.append((next(self._numbers), told))
+
+    def _change(self, line: PartitionLine) -> None:
+        known = self._partitions.get(line.partition, LoggedPartition(-1, -1, (), ()))
+        self._partitions[line.partition] = LoggedPartition(
+            leader=known.leader if line.leader is None else line.leader,
+            leader_epoch=known.leader_epoch if line.leader_epoch is None else line.leader_epoch,
+            isr=known.isr if line.isr is None else line.isr,
+            eligible=known.eligible if line.eligible is None else line.eligible,
+        )

@@ -54,6 +54,17 @@ class CauseLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionLine:
+    """A controller of KRaft has changed a partition, and what of it; None is what stays."""
+
+    partition: str
+    leader: int | None
+    leader_epoch: int | None
+    isr: tuple[int, ...] | None
+    eligible: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class EpochLine:
     """A broker has begun to lead, or to follow, in a leader epoch."""
 
@@ -61,7 +72,7 @@ class EpochLine:
     leader_epoch: int
 
 
-LogLine = TruncationLine | RefusalLine | CauseLine | EpochLine
+LogLine = TruncationLine | RefusalLine | CauseLine | EpochLine | PartitionLine
 
 _PARTITION: Final = r"(?P<partition>[a-zA-Z0-9._-]+-\d+)"
 
@@ -142,6 +153,16 @@ _KRAFT_CAUSES: Final = tuple(
 )
 
 
+# PartitionRegistration.maybeLogPartitionChange names what has changed, ReplicationControlManager.replay the whole of what is new.
+_CHANGED: Final = re.compile(r"partition change for (?P<partition>\S+) with topic ID \S+ (?P<values>.*) \(")
+_CREATED: Final = re.compile(
+    r"Replayed PartitionRecord for new partition (?P<partition>\S+) .*PartitionRegistration\((?P<values>.*)\)\. \("
+)
+_VALUE: Final = re.compile(
+    r"\b(?P<name>isr|elr|leader|leaderEpoch)(?:=|: \S+ -> |: \[[^\]]*\] -> )(?P<value>\[[^\]]*\]|-?\d+)"
+)
+
+
 class LogReader:
     """Makes sense of the lines of one log, in their order.
 
@@ -160,6 +181,8 @@ class LogReader:
             return self._epoch(line)
         if "runcat" in line or "fetch offset" in line or "unknown offset" in line:
             return self._truncation(line)
+        if "partition change for" in line or "PartitionRegistration(" in line:
+            return _partition(line)
         return _cause(line)
 
     def _epoch(self, line: str) -> EpochLine | None:
@@ -204,6 +227,23 @@ def _cause(line: str) -> CauseLine | None:
     if (preferred := _PREFERRED.search(line)) is not None:
         return CauseLine(PREFERRED_LEADER, _named(preferred))
     return None
+
+
+def _partition(line: str) -> PartitionLine | None:
+    told = _CHANGED.search(line) or _CREATED.search(line)
+    if told is None:
+        return None
+    values = {found["name"]: found["value"] for found in _VALUE.finditer(told["values"])}
+
+    def number(name: str) -> int | None:
+        return int(values[name]) if name in values else None
+
+    def brokers(name: str) -> tuple[int, ...] | None:
+        return tuple(map(int, re.findall(r"\d+", values[name]))) if name in values else None
+
+    return PartitionLine(
+        told["partition"], number("leader"), number("leaderEpoch"), brokers("isr"), brokers("elr")
+    )
 
 
 def _named(line: re.Match[str]) -> frozenset[str]:

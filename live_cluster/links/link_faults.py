@@ -27,6 +27,9 @@ class LinkFaults:
         self._qualities = LinkQualities()
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
+        # With a healed core, the processes outside it: nothing stands against what passes between two others.
+        self._outside: frozenset[str] = frozenset()
+        self._is_core_healed = False
         self._changed = asyncio.Event()
 
     def cut(self, sender: str, receiver: str) -> None:
@@ -55,11 +58,25 @@ class LinkFaults:
 
     def restore_all(self) -> None:
         """Undo every cut, and end every rule: what is held goes on its way."""
+        self._is_core_healed = False
         self._cuts.clear()
         self._qualities.clear()
         self._rules.clear()
         self._holding.clear()
         self._wake()
+
+    def restore_all_but(self, outside: frozenset[str]) -> None:
+        """Do so, but for what stands against the processes *outside* a core."""
+        self._outside, self._is_core_healed = outside, True
+        self._qualities.keep(outside)
+        self._cuts = Counter({link: cuts for link, cuts in self._cuts.items() if self._is_met(*link)})
+        self._rules = [rule for rule in self._rules if rule.stands_against(outside)]
+        self._holding = [rule for rule in self._holding if rule.stands_against(outside)]
+        self._wake()
+
+    def _is_met(self, sender: str, receiver: str) -> bool:
+        """Return whether anything may stand against what passes between two processes."""
+        return not self._is_core_healed or not self._outside.isdisjoint((sender, receiver))
 
     def add(self, rule: MessageRule) -> None:
         self._rules.append(rule)
@@ -88,7 +105,7 @@ class LinkFaults:
 
     def rule_for(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> MessageRule | None:
         """Return the first rule that acts on a message, and count it."""
-        for rule in self._rules:
+        for rule in self._rules if self._is_met(sender, receiver) else ():
             if not rule.is_about_api(api, kind, sender, receiver, listener):
                 continue
             rule.matched += 1
@@ -103,9 +120,9 @@ class LinkFaults:
             return rule
         return None
 
-    async def while_held(self, rule: MessageRule) -> None:
-        """Wait until a rule holds nothing any more."""
-        while rule in self.rules():
+    async def while_held(self, rule: MessageRule, sender: str, receiver: str) -> None:
+        """Wait until a rule holds nothing any more between two processes."""
+        while rule in self.rules() and self._is_met(sender, receiver):
             await self._change()
 
     async def while_cut(self, *links: tuple[str, str]) -> None:

@@ -1,6 +1,6 @@
 """Links that go through proxies: they are cut, and single messages held, dropped and repeated, on their way."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
@@ -39,6 +39,10 @@ class ProxiedLinks:
 
     def restore_all(self) -> None:
         self._in_loop(LinkFaults.restore_all)
+
+    def restore_all_but(self, outside: Collection[int]) -> None:
+        names = frozenset(map(process_name, outside))
+        self._in_loop(lambda faults: faults.restore_all_but(names))
 
     def add(self, rule: MessageRule) -> None:
         self._in_loop(lambda faults: faults.add(rule))

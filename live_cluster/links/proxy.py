@@ -342,7 +342,7 @@ class _KafkaPassage:
             if rule.action == message_rule.RESET:
                 raise _Reset
             if rule.action == message_rule.HOLD:
-                await self._faults.while_held(rule)
+                await self._faults.while_held(rule, sender, receiver)
             elif rule.action == message_rule.DELAY:
                 await asyncio.sleep(rule.delay_us / US_PER_SECOND)
         await self._faults.while_cut((sender, receiver))

@@ -1,7 +1,7 @@
 """Brokers and links of a user's cluster: what is done to them is done by the user's commands, and is in the journal before."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -167,8 +167,12 @@ class UserLinks:
         raise CannotBeDoneError(f"no command breaks the connections between {one} and {other}")
 
     def restore_all(self) -> None:
+        self.restore_all_but(())
+
+    def restore_all_but(self, outside: Collection[int]) -> None:
         for link in [link for link, cuts in self._cuts.items() if cuts]:
-            self._restore(link)
+            if not set(link).intersection(outside):
+                self._restore(link)
 
     def add(self, rule: MessageRule) -> None:
         raise CannotBeDoneError(

@@ -1,7 +1,7 @@
 """What the control plane of a real cluster says, and what follows from each change of it."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from harrow.cluster_model.events import (
@@ -18,6 +18,7 @@ from harrow.cluster_model.events import (
     SessionExpired,
 )
 from harrow.cluster_model.zookeeper.protocol import BROKER_IDS
+from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
 from harrow.live_cluster.links.requests_seen import Report
 
 NO_BROKER: Final = -1
@@ -38,17 +39,20 @@ def _no_reason(_controller: int, _partition: str) -> str:
 class MetadataSeen:
     """The newest that is known of controller, registrations and partitions. The watches say what is so now.
 
-    *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now.
+    *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now, *logged* what the
+    controller has of partitions in its log.
     """
 
     def __init__(
         self,
         report: Report,
         election_reason: Callable[[int, str], str] = _no_reason,
+        logged: Callable[[], Mapping[str, LoggedPartition]] = dict,
         *,
         has_znodes: bool = True,
     ) -> None:
         self._report = report
+        self._logged = logged
         self._has_znodes = has_znodes
         self._election_reason = election_reason
         self._lock = threading.Lock()
@@ -97,6 +101,16 @@ class MetadataSeen:
                 self._report(kind, broker, (f"{BROKER_IDS}/{broker}" if self._has_znodes else REGISTRATION,))
             for broker in sorted(self._registered - before):
                 self._report(BrokerRegistered, broker, epochs.get(broker, -1))
+
+    def take_logged(self) -> None:
+        """Take over what the controller has logged: where no broker is there to tell, nobody else knows."""
+        for partition, told in self._logged().items():
+            known = self._partitions.get(partition)
+            # Topics that are not the campaign's are not known.
+            if known is not None and told.leader_epoch >= known.leader_epoch:
+                self.set_partition(
+                    partition, SeenPartition(told.leader, told.leader_epoch, told.isr), told.eligible
+                )
 
     def set_partition(self, partition: str, state: SeenPartition, eligible: tuple[int, ...] = ()) -> None:
         """A broker writes an ISR within a leader epoch; with a new one a controller has elected, or taken somebody out.

@@ -15,7 +15,8 @@ UNKNOWN_EPOCH = -1
 class MetadataWatch:
     """Puts what brokers tell of some topics into what was *seen*, from 2.1 on.
 
-    Of what they tell the newest leader epoch counts, and within one what the leader tells, whose ISR it is. With
+    Of what they tell the newest leader epoch counts, and within one what the leader tells, whose ISR it is. While none is there, the log of
+    the controller tells. With
     *tells_controller* a broker that takes itself for the controller is it, as in clusters with ZooKeeper.
     """
 
@@ -51,7 +52,10 @@ class MetadataWatch:
                 told[broker] = broker_metadata(self._connections[broker], self._topics, self._names)
             except ConnectionLostError:
                 continue
-        self._take(told, self._eligible_leaders(told))
+        if told:
+            self._take(told, self._eligible_leaders(told))
+        else:
+            self._seen.take_logged()
 
     def _eligible_leaders(self, told: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
         """Ask for what Metadata has not: who may lead although it is outside the ISR (KIP-966).
@@ -68,8 +72,6 @@ class MetadataWatch:
         return {}
 
     def _take(self, told: Mapping[int, BrokerMetadata], eligible: Mapping[str, tuple[int, ...]]) -> None:
-        if not told:
-            return
         claims = [broker for broker, metadata in told.items() if metadata.controller == broker]
         # Of two that take themselves for the controller one has not heard yet that it is none any more.
         if self._tells_controller and len(claims) < 2:

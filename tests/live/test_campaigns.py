@@ -49,6 +49,7 @@ script:
   - after: 1s
     do: {{send: m1}}
   - when: {{acked: m1}}
+core: {{}}
 """
 
 
@@ -108,6 +109,12 @@ def test_another_voter_leads_when_the_active_controller_is_killed_and_when_it_is
     assert (BrokerStopped.name, first, KILLED) in events
     assert later
     assert later[0] != first
+    # A core is healed first, which is without the broker that was killed: another can do what it did.
+    killed = {event[1] for event in events if event[0] == BrokerStopped.name} - {first}
+    core = result.evidence.core
+    assert core is not None
+    assert core.brokers
+    assert killed.isdisjoint(core.brokers)
 
 
 def test_the_controller_of_a_quorum_fails_over_and_no_record_is_lost(

@@ -30,11 +30,11 @@ script:
   - when: {{acked: m0}}
     do: {{broker_isolation: {{broker: 1, from: zookeeper, duration: 25s}}}}
   - note: the others have elected broker 0, and broker 1 does not hear of it
-    when: {{leader: {{t-0: 0}}, replicas: {{t-0: {{0: {{role: leader, leader_epoch: 1}}}}}}}}
+    when: {{leader: {{t-0: 0}}, event: {{leader: {{broker: 0}}}}}}
   - after: 4s
     do: {{expect: {{replicas: {{t-0: {{1: {{role: leader, leader_epoch: 0}}}}}}}}}}
   - note: the cut is over
-    when: {{replicas: {{t-0: {{1: {{role: follower, leader_epoch: 1}}}}}}}}
+    when: {{event: {{follower: {{broker: 1, leader: 0}}}}}}
     do:
       - link_slow: {{between: [0], and: [zookeeper], latency: 200ms, duration: 3s}}
       - broker_isolation: {{broker: 2, duration: 3s}}

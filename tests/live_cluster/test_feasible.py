@@ -54,7 +54,6 @@ def test_a_plain_campaign_has_none() -> None:
             CLUSTER + action("reassign_partition: {partition: t-0, replicas: [0, 1]}"),
             "partitions are not reassigned on real brokers",
         ),
-        ("core: {}", "a core of the brokers cannot be healed alone"),
         (
             "behaviours: {controller_epoch_fencing: false}",
             "no setting of a broker makes controller_epoch_fencing false",

@@ -44,6 +44,7 @@ class Cluster:
         self,
         *,
         hangs: bool = False,
+        keeps_registrations: bool = False,
         controllers: tuple[int, ...] = (),
         settings: Mapping[str, PartitionSettings] | None = None,
     ) -> None:
@@ -56,6 +57,8 @@ class Cluster:
         self.expired: list[int] = []
         self.cuts: list[tuple[int | str, int | str]] = []
         self.rules: list[MessageRule] = []
+        self.outside: list[int] = []
+        self.is_registered = True
         self.seen: Any = None
         disk = SimpleNamespace(look=lambda *_: None, open=lambda: None, leo=lambda _: 5)
         observer: Any = SimpleNamespace(
@@ -65,11 +68,12 @@ class Cluster:
             replicas_of=lambda _: (0, 1),
             replica=lambda *_: self.seen,
             electable=lambda _: (0, 1),
+            is_registered=lambda _: self.is_registered,
         )
         cluster: Any = SimpleNamespace(
             brokers={0: self.broker},
             control=SimpleNamespace(
-                keeps_registrations=False,
+                keeps_registrations=keeps_registrations,
                 controllers=self.controllers,
                 process_names=tuple(map(process_name, controllers)) or ("zookeeper",),
                 expire_session=self.expired.append,
@@ -77,6 +81,7 @@ class Cluster:
             seen=SimpleNamespace(stopping=self.stopping),
             links=SimpleNamespace(
                 restore_all=self.cuts.clear,
+                restore_all_but=lambda outside: setattr(self, "outside", outside),
                 forget=lambda _: None,
                 cut=lambda *link: self.cuts.append(link),
                 restore=lambda *link: self.cuts.remove(link),
@@ -123,6 +128,29 @@ def test_one_that_hangs_is_killed_and_started_again_when_all_is_healed() -> None
     cluster.environment.heal()
     assert cluster.events("broker_stopped") == [(0, KILLED)]
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
+
+
+def test_with_a_core_the_others_stay_as_they_are() -> None:
+    cluster = Cluster(controllers=(3_000,))
+    environment = cluster.environment
+    environment.pause_broker(0)
+    environment.crash_broker(3_000, power_loss=False)
+    environment.heal_core([])
+    assert (cluster.outside, environment.is_paused(0), cluster.controllers[3_000].starts) == ([0], True, 1)
+    environment.heal_core([0])
+    assert (cluster.outside, environment.is_paused(0)) == ([], False)
+
+
+def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> None:
+    cluster = Cluster(keeps_registrations=True)
+    cluster.environment.crash_broker(0, power_loss=False)
+    cluster.environment.start_broker(0)
+    cluster.environment.heal_core([])
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert cluster.broker.starts == 0
+    cluster.environment.heal()
+    assert cluster.broker.starts == 1
 
 
 def test_it_refuses_more_than_one_truncation_and_stops_once() -> None:

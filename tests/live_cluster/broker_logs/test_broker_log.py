@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
-from harrow.live_cluster.broker_logs.broker_log import BrokerLog
+from harrow.live_cluster.broker_logs.broker_log import BrokerLog, LoggedPartition
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 
 CUT = "Truncating log t-0 to offset {}."
@@ -27,6 +27,15 @@ class Written:
 
     def changed(self, why: str, partitions: str) -> None:
         self.write(f"[QuorumController id=3000] {why}: changing partition(s): {partitions} (x)")
+
+
+CONTROLLER = "[2026-11-27 01:53:00,000] DEBUG [QuorumController id=3000] {} (org.apache.kafka.controller.ReplicationControlManager)"
+CREATED = CONTROLLER.format(
+    "Replayed PartitionRecord for new partition t-0 with topic ID phAVQm4mRO2bzLCrs3ix4Q and PartitionRegistration("
+    "replicas=[0, 1, 2], directories=[izd1-NsoSoqzPlvuv7KPHQ], isr=[0, 1, 2], removingReplicas=[], addingReplicas=[], elr=[], "
+    "lastKnownElr=[], leader=0, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)."
+)
+CHANGED = CONTROLLER.format("partition change for t-0 with topic ID phAVQm4mRO2bzLCrs3ix4Q: {}")
 
 
 @pytest.fixture
@@ -150,3 +159,20 @@ def test_a_process_that_starts_takes_part_in_none(written: Written) -> None:
     assert written.log.leader_epoch("t-0") == 3
     written.write("INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)")
     assert written.log.leader_epoch("t-0") == -1
+
+
+def test_a_controller_of_kraft_tells_a_partition_with_who_is_eligible_to_lead_it(written: Written) -> None:
+    """KIP-966. What a change leaves out stays as it was."""
+    written.write(CREATED)
+    assert written.log.partitions() == {"t-0": LoggedPartition(0, 0, (0, 1, 2), ())}
+    written.write(
+        CHANGED.format(
+            "isr: [0, 1, 2] -> [2], leader: 0 -> 2, leaderEpoch: 0 -> 1, elr: [] -> [1, 0], partitionEpoch: 4 -> 5"
+        )
+    )
+    assert written.log.partitions() == {"t-0": LoggedPartition(2, 1, (2,), (1, 0))}
+    written.write(CHANGED.format("elr: [1, 0] -> [1], partitionEpoch: 5 -> 6"))
+    written.write(
+        CHANGED.format("isr: [2] -> [], leader: 2 -> -1, leaderEpoch: 1 -> 2, partitionEpoch: 6 -> 7")
+    )
+    assert written.log.partitions() == {"t-0": LoggedPartition(-1, 2, (), (1,))}

@@ -233,7 +233,7 @@ def test_who_is_held_goes_on_when_the_rule_is_removed(faults: LinkFaults, count:
         faults.add(rule := hold(count=count))
         faults.add(other := hold(api="Fetch"))
         assert produced(faults) is rule
-        waiting = [asyncio.create_task(faults.while_held(rule)) for _ in range(2)]
+        waiting = [asyncio.create_task(faults.while_held(rule, *LINK)) for _ in range(2)]
         assert not await is_done(waiting[0])
         faults.remove(other)
         assert not await is_done(waiting[0])
@@ -250,10 +250,45 @@ def test_everyone_goes_on_when_all_is_restored(faults: LinkFaults) -> None:
         produced(faults)
         waiting = [
             asyncio.create_task(faults.while_cut(LINK)),
-            asyncio.create_task(faults.while_held(rule)),
+            asyncio.create_task(faults.while_held(rule, *LINK)),
         ]
         assert [await is_done(task) for task in waiting] == [False, False]
         faults.restore_all()
         await asyncio.gather(*waiting)
 
     in_loop(test())
+
+
+def test_nothing_stands_against_a_healed_core_any_more_and_everything_against_the_others() -> None:
+    faults = LinkFaults(Draws(), nobody_is_told)
+    within, outside = ("p1", "broker-1"), ("broker-2", "broker-1")
+
+    async def test() -> None:
+        for link in (within, outside):
+            faults.cut(*link)
+        faults.add(rule := hold(api="Produce"))
+        faults.add(drop(api="Fetch", receivers=frozenset({"broker-1"})))
+        assert produced(faults) is rule
+        held = asyncio.create_task(faults.while_held(rule, *within))
+        stays = asyncio.create_task(faults.while_held(rule, *outside))
+        assert not await is_done(held)
+        faults.restore_all_but(frozenset({"broker-2"}))
+        await held
+        assert not await is_done(stays)
+        assert (faults.is_cut(*within), faults.is_cut(*outside)) == (False, True)
+        # A rule about no process in particular goes on where one is outside; one about the core alone is over.
+        assert produced(faults) is None
+        assert faults.rule_for("Produce", REQUEST, *outside, CLIENTS) is rule
+        assert faults.rule_for("Fetch", REQUEST, *outside, REPLICATION) is None
+        faults.restore_all()
+        await stays
+        assert not faults.is_cut(*outside)
+
+    in_loop(test())
+
+
+def test_what_is_added_after_a_core_was_healed_and_then_all_is_in_force_again(faults: LinkFaults) -> None:
+    faults.restore_all_but(frozenset({"broker-2"}))
+    faults.restore_all()
+    faults.add(rule := hold(api="Produce"))
+    assert produced(faults) is rule

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.watches import metadata_watch
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.metadata import BrokerMetadata
@@ -58,3 +59,29 @@ def test_who_may_lead_from_outside_the_isr_is_asked_for_by_the_names_of_the_clus
     watch.close()
     assert asked == [(["t"], NAMES)]
     assert ("election", -1, "t-0", 1, 6, (1, 0), False, "") in told
+
+
+def test_while_no_broker_is_there_the_log_of_the_controller_tells() -> None:
+    told: list[tuple[Any, ...]] = []
+    was_asked = threading.Event()
+
+    def logged() -> Mapping[str, LoggedPartition]:
+        if ("isr_reduced", -1, "t-0", -1, 3, ()) in told:
+            was_asked.set()
+        return {"t-0": LoggedPartition(-1, 3, (), (1,)), "other-0": LoggedPartition(0, 0, (0,), ())}
+
+    seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)), logged=logged)
+    seen.set_partition("t-0", SeenPartition(0, 2, (0,)))
+    watch = MetadataWatch(seen, ["t"])
+    watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: False)
+    assert was_asked.wait(60)
+    watch.close()
+    assert (seen.partition_state("t-0"), seen.electable("t-0")) == (SeenPartition(-1, 3, ()), (1,))
+    assert seen.partition_state("other-0") is None
+
+
+def test_what_the_controller_has_logged_does_not_undo_what_is_newer() -> None:
+    seen = MetadataSeen(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
+    seen.set_partition("t-0", SeenPartition(0, 4, (0,)))
+    seen.take_logged()
+    assert seen.partition_state("t-0") == SeenPartition(0, 4, (0,))
