@@ -22,6 +22,8 @@ _LIST_OFFSETS: Final = 1
 _LIST_OFFSETS_OF_EPOCH: Final = 4
 """From 2.1 on a request may say which leader epoch its sender knows, and is refused where that is not the broker's (KIP-320)."""
 _NO_EPOCH: Final = -1
+_OF_OTHER_EPOCH: Final = frozenset({74, 75})
+"""FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
 _ANSWERED_BY_LEADER: Final = frozenset({0, 5, 78})
 """What a leader answers a consumer. One whose high watermark is below the start of its epoch tells no end of its log
 (KIP-207, ``Partition.fetchOffsetForTimestamp``): LEADER_NOT_AVAILABLE, from version 5 on OFFSET_NOT_AVAILABLE. Others are no leaders.
@@ -65,11 +67,16 @@ def replica_offsets(
 def _offsets_there(
     connection: BrokerConnection, names: Sequence[str], epochs: Mapping[str, int]
 ) -> dict[str, ReplicaOffsets]:
-    ends = _ends(connection, names)
+    if epochs and not connection.speaks(ListOffsetsRequest, _LIST_OFFSETS_OF_EPOCH):
+        epochs = {}
+    answers = _list_offsets(connection, names, _DEBUGGING, epochs)
+    # Replicas in another epoch are asked for again; most of the time there are none.
+    others = [name for name, (error, _) in answers.items() if error in _OF_OTHER_EPOCH]
+    agreed = epochs.keys() - others
+    if others:
+        answers |= _list_offsets(connection, others, _DEBUGGING, {})
+    ends = {name: offset for name, (error, offset) in answers.items() if error == 0}
     led = _led(connection, names)
-    agreed: Mapping[str, int] = {}
-    if epochs and connection.speaks(ListOffsetsRequest, _LIST_OFFSETS_OF_EPOCH):
-        agreed = _ends(connection, [name for name in names if name in epochs], epochs)
     version = connection.version_of(FetchRequest, *_FETCH)
     topic_type = FetchRequest.FetchTopic
     topics = [
@@ -98,26 +105,16 @@ def _offsets_there(
     return found
 
 
-def _ends(
-    connection: BrokerConnection,
-    partitions: Iterable[str],
-    epochs: Mapping[str, int] = MappingProxyType({}),
-) -> dict[str, int]:
-    """Return the ends of logs; with *epochs* of those alone whose broker has the same leader epoch."""
-    told = _list_offsets(connection, partitions, _DEBUGGING, epochs)
-    return {name: offset for name, (error, offset) in told.items() if error == 0}
-
-
 def _led(connection: BrokerConnection, partitions: Iterable[str]) -> frozenset[str]:
     """Return the partitions that a broker takes itself for the leader of."""
-    told = _list_offsets(connection, partitions, _CONSUMER, MappingProxyType({}))
+    told = _list_offsets(connection, partitions, _CONSUMER, {})
     return frozenset(name for name, (error, _) in told.items() if error in _ANSWERED_BY_LEADER)
 
 
 def _list_offsets(
     connection: BrokerConnection, partitions: Iterable[str], replica: int, epochs: Mapping[str, int]
 ) -> dict[str, tuple[int, int]]:
-    """Return what a broker tells a *replica* of the end of each log: an error, and an offset."""
+    """Return what a broker tells a *replica* of the end of each log: an error, and an offset; an error where it has another of the *epochs*."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     version = _LIST_OFFSETS_OF_EPOCH if epochs else _LIST_OFFSETS
     request = ListOffsetsRequest[version](

@@ -8,25 +8,33 @@ import pytest
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.replicas import replica_offsets
 
-NOT_LEADER, LEADER_NOT_AVAILABLE, OFFSET_NOT_AVAILABLE = 6, 5, 78
+NOT_LEADER, LEADER_NOT_AVAILABLE, OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH = 6, 5, 78, 75
 
 
 class OneReplica(BrokerConnection):
     """A connection to a broker that has t-0, of 3 records, 2 of them committed, and answers a consumer with an error."""
 
-    def __init__(self, error: int) -> None:
+    def __init__(self, error: int, leader_epoch: int = 3) -> None:
         super().__init__(("127.0.0.1", 1))
         self._error = error
+        self._leader_epoch = leader_epoch
+        self.asked = 0
+
+    def speaks(self, kind: Any, version: int) -> bool:
+        return True
 
     def version_of(self, kind: Any, *wanted: int) -> int:
         return wanted[-1]
 
     def ask(self, request: Any) -> Any:
+        self.asked += 1
         if type(request).__name__.startswith("Fetch"):
             told = SimpleNamespace(partition_index=0, error_code=0, high_watermark=2)
             return SimpleNamespace(responses=[SimpleNamespace(topic="t", partitions=[told])])
-        is_consumer = request.replica_id == -1
-        told = SimpleNamespace(partition_index=0, error_code=self._error if is_consumer else 0, offset=3)
+        wanted = request.topics[0].partitions[0].current_leader_epoch or -1
+        is_other = UNKNOWN_LEADER_EPOCH if wanted not in (-1, self._leader_epoch) else 0
+        error = self._error if request.replica_id == -1 else is_other
+        told = SimpleNamespace(partition_index=0, error_code=error, offset=-1 if error else 3)
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[told])])
 
 
@@ -39,3 +47,12 @@ def test_a_leader_is_one_also_while_its_high_watermark_is_below_the_start_of_its
 ) -> None:
     found = replica_offsets(OneReplica(error), ["t-0"])["t-0"]
     assert (found.leo, found.hw, found.leads) == (3, 2, leads)
+
+
+@pytest.mark.parametrize(("wanted", "agreed", "requests"), [(3, 3, 3), (4, None, 4)])
+def test_a_replica_in_another_epoch_is_told_of_as_one_in_the_epoch_that_was_asked_about(
+    wanted: int, agreed: int | None, requests: int
+) -> None:
+    connection = OneReplica(NOT_LEADER)
+    found = replica_offsets(connection, ["t-0"], {"t-0": wanted})["t-0"]
+    assert (found.leo, found.hw, found.leader_epoch, connection.asked) == (3, 2, agreed, requests)
