@@ -6,6 +6,7 @@ from typing import Final
 
 from rich.console import Console
 
+from harrow.campaigns.language.spelling import printable
 from harrow.cli.console import is_unicode, say
 
 _APPEARS_S: Final = 1.0
@@ -41,8 +42,8 @@ class ProgressLine:
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
             return
-        if callable(doing):
-            doing = doing()
+        # What a run waits for may have in it what records say.
+        doing = printable(doing() if callable(doing) else doing)
         if not self._redrawn:
             self._next_s = now_s + _PLAIN_EVERY_S
             say(self._console, f"{done} finished{f' of {self._total}' if self._total else ''}, now: {doing}")

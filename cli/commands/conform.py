@@ -136,7 +136,7 @@ def _comparison(
 
         def tell(what: Callable[[], str]) -> None:
             model.begin()
-            progress.update(finished, lambda: f"{name}: {what()}")
+            progress.update(finished, lambda: f"{what()} ({name})")
 
         real: list[RunResult] = []
         for seed in range(request.times):

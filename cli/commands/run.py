@@ -202,7 +202,7 @@ class _RunSession:
 
     def _tell(self, what: Callable[[], str]) -> None:
         """Say what a run waits for that has not finished."""
-        self._progress.update(self._tally.finished, lambda: f"{self._doing}: {what()}")
+        self._progress.update(self._tally.finished, lambda: f"{what()} ({self._doing})")
 
     def _must_stop(self) -> bool:
         failures_max, time_max_s = self._request.failures_max, self._request.time_max_s

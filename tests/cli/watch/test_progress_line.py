@@ -1,6 +1,7 @@
 """The line that says how far something long is."""
 
 import time
+from collections.abc import Callable
 from io import StringIO
 
 import pytest
@@ -15,20 +16,30 @@ class Watched:
     """A line on a terminal, and a clock that is set by hand."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *, total: int | None = 20, terminal: bool = True
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        total: int | None = 20,
+        terminal: bool = True,
+        kept: bool = False,
     ) -> None:
         self.now_s = 100.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         self.file = StringIO()
         console = Console(file=self.file, width=40, force_terminal=terminal, _environ={})
-        self.line = ProgressLine(console, total=total)
+        self.line = ProgressLine(console, total=total, kept=kept)
 
-    def at(self, after_s: float, done: int) -> str:
+    def at(
+        self,
+        after_s: float,
+        done: int,
+        doing: str | Callable[[], str] = "harrow run swarm --seed 12345678",
+    ) -> str:
         """Return what is written when so many are done after so many seconds."""
         self.now_s = 100 + after_s
         self.file.seek(0)
         self.file.truncate()
-        self.line.update(done, "harrow run swarm --seed 12345678")
+        self.line.update(done, doing)
         return self.file.getvalue()
 
 
@@ -59,3 +70,25 @@ def test_what_is_no_terminal_gets_a_line_now_and_then(monkeypatch: pytest.Monkey
     assert watched.at(31.0, 9) == "harrow: 9 finished of 20, now: harrow run swarm --seed 12345678\n"
     assert watched.at(60.0, 12) == ""
     assert watched.at(61.5, 13).startswith("harrow: 13 finished of 20")
+
+
+def test_lines_that_are_kept_are_plain_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch, kept=True)
+    assert watched.at(5.0, 0) == ""
+    assert watched.at(31.0, 0, "ISR of t-0").endswith("0 finished of 20, now: ISR of t-0\n")
+    watched.line.clear()
+    assert ERASE_LINE not in watched.file.getvalue()
+
+
+def test_what_is_done_is_looked_up_only_when_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    asked: list[int] = []
+
+    def doing() -> str:
+        asked.append(1)
+        return "m0\x1b[2J"
+
+    assert watched.at(0.5, 0, doing) == ""
+    assert asked == []
+    assert watched.at(1.5, 0, doing).count("\x1b") == ERASE_LINE.count("\x1b")
+    assert asked == [1]
