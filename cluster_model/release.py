@@ -799,13 +799,14 @@ class Behaviours:
     )
     unknown_producer_begins_at_zero: bool = _switch(
         "In a log that has records of others, and of which nothing has been deleted, the first batch of a producer has to begin at sequence 0. "
-        "No release does that where the producer may begin anywhere: there a batch overtakes the producer's first one also where it could "
-        "not in an empty log (`empty_log_begins_at_zero`).",
+        "Up to 2.4 every first batch has to. From 2.5 on none has to (KIP-360), and no later release asks for it: there a batch overtakes the "
+        "producer's first one also where it could not in an empty log (`empty_log_begins_at_zero`).",
         "KAFKA-14359, ProducerAppendInfo.checkSequence",
         of=UNKNOWN_PRODUCERS,
         meaning="the first batch of a producer in a log begins at sequence 0, also behind those of others (KAFKA-14359)",
         latest=False,
         safe=True,
+        before=(("2.5", True),),
         is_met=False,
     )
     producer_bumps_epoch: bool = _switch(
@@ -1604,6 +1605,6 @@ NEWEST_RELEASE: Final = list(RELEASES)[-1]
 REPAIRED_SINCE: Final[dict[str, Any]] = {
     name: switch["latest"]
     for name, switch in switch_docs().items()
-    if switch["is_repair"] and value_in(DEFAULT_RELEASE, name) != switch["latest"]
+    if switch["is_repair"] and value_in(DEFAULT_RELEASE, name) != switch["latest"] == switch["safe"]
 }
 """What has been repaired since the default release: the flaws that it has, as they are in the newest one."""

@@ -195,7 +195,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
         yield NO_BROKERS_ADDED
     yield from _obstacles_of_settings(plan)
     for switch, value in plan.behaviours.items():
-        if not _is_later(switch, value, reach.release):
+        if not _is_no_worse(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
     yield from _obstacles_of_actions(plan)
     yield from _obstacles_of_clients(plan)
@@ -219,29 +219,62 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
         yield from _obstacles_of_power_loss(plan)
 
 
-def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A switch that a campaign sets and real brokers leave as it is, with what the campaign would have had by it.
+
+    ``is_mended`` says whether some release of Kafka does what the campaign asks for. Where none does, the brokers have a flaw that
+    the campaign was written without.
+    """
+
+    switch: str
+    meaning: str
+    is_mended: bool
+
+    def __str__(self) -> str:
+        """Return it in words, with what may happen that the campaign does not reckon with."""
+        if self.is_mended:
+            return f"brokers are as they are: {self.switch} is not set"
+        return (
+            f"brokers are as they are: {self.switch} is not set, which no release of Kafka does. "
+            f"A finding may come of that where a campaign says: {self.meaning}"
+        )
+
+
+def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]:
     """Return a plan with the behaviours that brokers of a release have, and which others it asks for: they are as they are.
 
     What came after the release of the model that the plan names is switched on where the brokers have it. Transactions v2 (KIP-890) take a
-    client that speaks them, which no library here is: newer brokers serve it as older ones did.
+    client that speaks them, which no library here is: newer brokers serve it as older ones did. A flaw that the plan mends and no
+    release of Kafka does stays named among the behaviours, so that findings propose to mend it.
     """
     modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
-    later = {
+    left_out = tuple(
+        Unset(switch, switch_docs()[switch]["meaning"], _is_in_a_later_release(switch, value, release))
+        for switch, value in plan.behaviours.items()
+        if value != getattr(has, switch)
+    )
+    unmended = {unset.switch for unset in left_out if not unset.is_mended}
+    stated = {
         switch: getattr(has, switch)
         for switch in switch_docs()
-        if getattr(has, switch) != getattr(modelled, switch)
+        if getattr(has, switch) != getattr(modelled, switch) or switch in unmended
     }
     writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
     if has.transactions_v2 and any(writer.transactional_id for writer in writers):
-        later[_TRANSACTIONS_V2] = False
-    return replace(plan, behaviours=later), tuple(
-        switch for switch, value in plan.behaviours.items() if value != getattr(has, switch)
+        stated[_TRANSACTIONS_V2] = False
+    return replace(plan, behaviours=stated), left_out
+
+
+def _is_no_worse(switch: str, value: object, release: KafkaRelease) -> bool:
+    """Return whether brokers without a switch may do worse than a campaign asks for, or the same: nothing makes them worse."""
+    return value in (value_in(release.name, switch), switch_docs()[switch]["safe"]) or _is_in_a_later_release(
+        switch, value, release
     )
 
 
-def _is_later(switch: str, value: object, release: KafkaRelease) -> bool:
-    """Return whether a release does so, or some later one has done so first: nothing makes brokers worse than they are."""
-    return value == value_in(release.name, switch) or any(
+def _is_in_a_later_release(switch: str, value: object, release: KafkaRelease) -> bool:
+    return any(
         known == value
         for first, known in history_of(switch)
         if first and version_of(first) > version_of(release.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.record.report import run_name_of
+from harrow.campaigns.record.report import mended_flaws, run_name_of
 from harrow.campaigns.record.results_folder import CLUSTER
 from harrow.campaigns.run.run_result import MissedExpectation, RealTarget, RunResult
 from harrow.campaigns.run.runner import Run, RunStopped
@@ -172,13 +172,11 @@ def live_run(
             result = Run(real, seed, choices, cluster, check=check, tell=tell).result()
     except LiveError as error:
         return _without(plan, seed, INCONCLUSIVE, (str(error),), target)
-    unseen = [
-        MissedExpectation(line=0, message=f"brokers are as they are: {name} is not set") for name in left_out
-    ]
+    unseen = [MissedExpectation(line=0, message=str(unset)) for unset in left_out]
     if result.probes_missed:
         message = f"not reached, or not to be seen: {', '.join(result.probes_missed)}"
         unseen.append(MissedExpectation(line=0, message=message))
-    return replace(
+    result = replace(
         result,
         plan=made.plan,
         given=None if made.plan is plan else plan,
@@ -188,6 +186,10 @@ def live_run(
         target=target,
         wall_ms=round((time.monotonic() - began_s) * 1_000),
     )
+    if switches := mended_flaws(result):
+        written_for = f"brokers with {', '.join(switches)}"
+        return replace(result, plan=replace(made.plan, written_for=written_for))
+    return result
 
 
 @contextmanager

@@ -178,7 +178,26 @@ def _breaks_more(result: RunResult) -> bool:
     expect = result.plan.expect
     foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
     broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
-    return expect.verdict != VIOLATED and not broken <= foreseen
+    return expect.verdict != VIOLATED and not broken <= foreseen and not mended_flaws(result)
+
+
+def mended_flaws(result: RunResult) -> tuple[str, ...]:
+    """Return the flaws by which real brokers broke all promises that they broke, if a campaign has these flaws mended.
+
+    They are switches of the plan that the brokers do not have. Each broken promise has to propose one of them as a remedy.
+    """
+    if result.target is None:
+        return ()
+    release = result.target.release
+    mended = {name for name, value in result.plan.behaviours.items() if value != value_in(release, name)}
+    broken = [
+        mended.intersection(name for way in finding.prevented_by for name, _ in way.remedy.switches)
+        for judged in result.verdict.rules.values()
+        if judged.status == VIOLATED
+        for finding in judged.findings
+        if finding.permitted_by is None
+    ]
+    return tuple(sorted(set[str]().union(*broken))) if all(broken) else ()
 
 
 def reason(result: RunResult) -> str:

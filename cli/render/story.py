@@ -127,6 +127,10 @@ def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"
         yield indented(Text.assemble(("hurried ", DIM), f"{where} {waited}"))
+    # Of brokers that are looked at now and then not everything can be said.
+    for unseen in result.unseen:
+        place = f"{run.file}:{unseen.line}: " if unseen.line else ""
+        yield indented(Text.assemble(("unseen ", DIM), f"{place}{unseen.message}"))
     skipped = result.verdict.status == SKIPPED
     label = ("skipped ", DIM) if skipped else ("undecided ", UNDECIDED)
     for cause in result.verdict.reasons:

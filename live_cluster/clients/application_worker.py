@@ -146,7 +146,7 @@ class ApplicationLoop(ABC):
                 if self._is_closing and not records:
                     self._close()
                     return None
-                error = self._handle(records)
+                error = self._handle(records) or self._producer_error()
                 if error is not None:
                     return error
         except MembershipError:
@@ -236,6 +236,10 @@ class ApplicationLoop(ABC):
         partition = self._partitions[self._written % len(self._partitions)]
         self._written += 1
         self._sender.send(partition, effect_of(self._name, number, value))
+
+    def _producer_error(self) -> str | None:
+        """Return the error after which its producer can do nothing any more: it has to begin again with another one."""
+        return None if self._sender is None else self._sender.fatal_error()
 
     def _flush(self) -> bool:
         """Wait until all that was written has been acknowledged, or some of it not; return whether all was."""

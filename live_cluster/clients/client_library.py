@@ -24,6 +24,9 @@ class LibraryProducer(Protocol):
     def poll(self, timeout_s: float) -> None:
         """Let the library work, for so long at the most."""
 
+    def fatal_error(self) -> str | None:
+        """Return the error after which it can do nothing any more, None while there is none."""
+
 
 class TransactionCallError(Exception):
     """A call to a producer with transactions has failed; ``name`` is the error as Kafka calls it, as far as the library tells."""
@@ -55,9 +58,6 @@ class LibraryTransactions(LibraryProducer, Protocol):
 
     def abort_transaction(self) -> None:
         """Abort."""
-
-    def fatal_error(self) -> str | None:
-        """Return the error after which it can do nothing any more, None while there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,11 @@ class ConfluentProducer:
     """A producer whose records end while it is polled."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._producer = Producer(settings)
+        self._fatal: str | None = None
+        self._producer = Producer({**settings, "error_cb": self._failed})
+
+    def fatal_error(self) -> str | None:
+        return self._fatal
 
     def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
         def delivered(error: KafkaError | None, message: Any) -> None:
@@ -62,25 +66,19 @@ class ConfluentProducer:
             ended(FAIL, None, _name_of(error))
 
     def poll(self, timeout_s: float) -> None:
-        self._producer.poll(timeout_s)
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as raised:  # After a fatal error it does nothing but say so again.
+            self._failed(raised.args[0])
+            time.sleep(timeout_s)
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = _kafka_name(error)
 
 
 class ConfluentTransactions(ConfluentProducer):
     """A producer with transactions."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self._fatal: str | None = None
-        super().__init__({**settings, "error_cb": self._failed})
-
-    def fatal_error(self) -> str | None:
-        return self._fatal
-
-    def poll(self, timeout_s: float) -> None:
-        try:
-            super().poll(timeout_s)
-        except KafkaException as raised:  # After a fatal error it does nothing but say so again.
-            self._failed(raised.args[0])
-            time.sleep(timeout_s)
 
     def init_transactions(self) -> None:
         self._call(self._producer.init_transactions, _CALL_S)
@@ -96,10 +94,6 @@ class ConfluentTransactions(ConfluentProducer):
 
     def abort_transaction(self) -> None:
         self._call(self._producer.abort_transaction, _CALL_S)
-
-    def _failed(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._fatal = _kafka_name(error)
 
     def _call(self, call: Callable[..., None], *arguments: Any) -> None:
         try:

@@ -20,6 +20,8 @@ class KafkaPythonProducer:
     """A producer whose records end in a thread of the library's."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        # Without transactions it begins again with another producer id by itself.
+        self._fatal: str | None = None
         self._has_offsets = settings.get("acks") != 0
         self._producer = KafkaProducer(
             bootstrap_timeout_ms=_BOOTSTRAP_MS, allow_auto_create_topics=False, **settings
@@ -44,16 +46,12 @@ class KafkaPythonProducer:
     def poll(self, timeout_s: float) -> None:
         time.sleep(timeout_s)
 
+    def fatal_error(self) -> str | None:
+        return self._fatal
+
 
 class KafkaPythonTransactions(KafkaPythonProducer):
     """A producer with transactions."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__(settings)
-        self._fatal: str | None = None
-
-    def fatal_error(self) -> str | None:
-        return self._fatal
 
     def init_transactions(self) -> None:
         self._call(self._producer.init_transactions)

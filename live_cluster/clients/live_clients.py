@@ -1,6 +1,7 @@
 """Clients of a campaign on real brokers: their processes, one after the other."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
@@ -67,8 +68,10 @@ class LiveProducer(LiveClient, Sender):
         self.spec = spec
         self._sessions: list[LiveProducerSession] = []
         self._generated = 0
+        self._has_failed = False
 
     def start(self) -> None:
+        self._host.supervised.append(self._supervise)
         interval_us = self.spec.interval_us
         self._begin(
             self.spec.start_us + between(self._host.draw, 0, interval_us) if interval_us is not None else 0
@@ -84,6 +87,7 @@ class LiveProducer(LiveClient, Sender):
             else LiveProducerSession(host, number)
         )
         self._sessions.append(session)
+        self._has_failed = False
         # Gaps between half and one and a half times the mean.
         gaps_us = (
             []
@@ -109,8 +113,20 @@ class LiveProducer(LiveClient, Sender):
                     **host.connection_settings(self.spec.library, self.spec.name),
                 },
             },
-            session.take,
+            partial(self._take, session),
         )
+
+    def _take(self, session: LiveProducerSession, report: Mapping[str, Any]) -> None:
+        if "fatal" in report:
+            self._has_failed = True
+        else:
+            session.take(report)
+
+    def _supervise(self) -> None:
+        """Begin again with another producer where librdkafka's can do nothing any more, as its users have to."""
+        if self._has_failed and self._process is not None:
+            self._host.report(ClientStopped, self.spec.name)
+            self.restart()
 
     def send(
         self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False

@@ -43,6 +43,10 @@ class LibrarySender:
         """Let the library work, for so long at the most."""
         self._producer.poll(timeout_s)
 
+    def fatal_error(self) -> str | None:
+        """Return the error after which nothing can be sent any more, once the outcome of all that was handed over is known."""
+        return None if self._first_outstanding() is not None else self._producer.fatal_error()
+
     def send(self, partition: str, value: str) -> None:
         topic, _, number = partition.rpartition("-")
         self._report(type=INVOKE, partition=partition, value=value)
@@ -111,6 +115,9 @@ class TransactionalSender(LibrarySender):
         self.has_failed = False
         # What the transaction has sent, with offsets as far as they were told.
         self._writes: dict[tuple[str, str], int | None] = {}
+
+    def fatal_error(self) -> str | None:
+        return self.failure if self.has_failed else None
 
     @property
     def sent(self) -> int:

@@ -67,12 +67,19 @@ class _ProducerWorker:
         )
 
     def work(self, orders: list[dict[str, Any]]) -> None:
-        while True:
+        while (fatal := self._fatal_error()) is None:
             for order in orders:
                 self._obey(order)
             self._generate()
             self._sender.poll(_POLL_S)
             orders = self._channel.orders(0)
+        self._channel.report_now(fatal=fatal)
+        while True:
+            self._channel.orders(None)
+
+    def _fatal_error(self) -> str | None:
+        """Return the error after which the application has to begin again with another producer."""
+        return self._sender.fatal_error()
 
     def _obey(self, order: dict[str, Any]) -> None:
         self._send(order["value"], order["partition"])
@@ -121,6 +128,10 @@ class _TransactionsWorker(_ProducerWorker):
     def work(self, orders: list[dict[str, Any]]) -> None:
         self._sender.init_transactions()
         super().work(orders)
+
+    def _fatal_error(self) -> str | None:
+        """Return None: one that has been fenced does not come back by itself."""
+        return None
 
     def _obey(self, order: dict[str, Any]) -> None:
         if order.get("call") is None:

@@ -57,6 +57,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "reelection_counts_as_fetch": {"0.10.2": True, "3.6": False},  # 3.3
     "producer_bumps_epoch": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
     "empty_log_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5, until KAFKA-15591, 4.5
+    "unknown_producer_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5 (KAFKA-14359)
     "kraft_elects_uncleanly": {"0.10.2": False, "3.9": True},  # KAFKA-12670, 3.9
     "log_dir_failure_reported": {"0.10.2": False, "3.9": True},  # KIP-858, 3.7
     "hw_waits_for_min_isr": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
@@ -126,7 +127,6 @@ IN_NO_RELEASE = [
     "isr_change_survives_known_state",
     "reverted_epochs_recovered",
     "transactions_loaded_once_committed",
-    "unknown_producer_begins_at_zero",
 ]
 
 

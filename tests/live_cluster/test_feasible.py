@@ -1,16 +1,26 @@
 """What real brokers cannot do or show of a campaign."""
 
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.cluster_model.release import switch_docs
 from harrow.cluster_model.topology import KAFKA_PYTHON
 from harrow.live_cluster import feasible
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.feasible import as_real, obstacles_within, started_reach, voters_of
-from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, release_of
+from harrow.live_cluster.getting.kafka_release import (
+    KRAFT,
+    ZOOKEEPER,
+    KafkaRelease,
+    pinned_releases,
+    release_of,
+)
 
 R241 = release_of("2.4.1")
 
@@ -152,7 +162,11 @@ def test_what_brokers_have_learned_cannot_be_taken_from_them() -> None:
 def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
     given = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
     real, without = as_real(given, R241)
-    assert without == ("epoch_cache_cut_at_log_end", "maximal_isr")
+    assert [unset.switch for unset in without] == ["epoch_cache_cut_at_log_end", "maximal_isr"]
+    assert [str(unset) for unset in without] == [
+        "brokers are as they are: epoch_cache_cut_at_log_end is not set",
+        "brokers are as they are: maximal_isr is not set",
+    ]
     assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", given.cluster)
     assert as_real(real, R241) == (real, ())
 
@@ -258,7 +272,42 @@ def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None
         "transactional_commits_fenced": True,
         "truncation_on_fetch": True,
         "unknown_producer_begins_anywhere": True,
+        "unknown_producer_begins_at_zero": False,
     }
+
+
+NO_RELEASE_DOES: Final = "behaviours: {given_up_batch_unresolved: true, reverted_epochs_recovered: true}"
+
+
+@pytest.mark.parametrize("release", pinned_releases(), ids=lambda release: release.name)
+def test_a_campaign_that_mends_what_no_release_has_mended_runs_on_brokers(release: KafkaRelease) -> None:
+    given = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
+    assert list(obstacles_within(given, started_reach(release, release.modes[0]))) == []
+    real, without = as_real(given, release)
+    # Named, so that findings propose to mend it.
+    assert {name: real.behaviours[name] for name in given.behaviours} == dict.fromkeys(
+        given.behaviours, False
+    )
+    assert [unset.is_mended for unset in without] == [False, False]
+    assert str(without[0]) == (
+        "brokers are as they are: given_up_batch_unresolved is not set, which no release of Kafka does. A finding may come of that where a "
+        f"campaign says: {switch_docs()['given_up_batch_unresolved']['meaning']}"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["standard", "standard-eos", "swarm", "swarm-kraft", "swarm-eos", "swarm-disks"]
+)
+def test_no_switch_keeps_a_random_campaign_of_the_library_from_brokers(name: str) -> None:
+    (path,) = resolve(name)
+    for given in load_campaign(path).plans:
+        made = draw_for_seed(given, 0).plan
+        for release in pinned_releases():
+            if release.model_release == made.kafka:
+                reach = started_reach(release, made.metadata)
+                assert [
+                    text for text in obstacles_within(made, reach) if "no setting of a broker" in text
+                ] == []
 
 
 def test_what_came_and_went_again_is_no_repair() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,13 +20,14 @@ from harrow.campaigns.record.report import (
     document,
     in_short,
     in_short_by,
+    mended_flaws,
     outcome,
     reason,
     reproduce_command,
     run_as_mapping,
     run_id,
 )
-from harrow.campaigns.run.run_result import MissedExpectation, ReleaseDifference
+from harrow.campaigns.run.run_result import MissedExpectation, RealTarget, ReleaseDifference
 from harrow.campaigns.version import short_model_digest, version
 from harrow.checks.finding import (
     HELD,
@@ -38,7 +40,7 @@ from harrow.checks.finding import (
     Verdict,
     worst,
 )
-from harrow.checks.prevention import KIP_101, KIP_320
+from harrow.checks.prevention import BEHAVIOUR, KIP_101, KIP_320, Prevention, Remedy
 from harrow.checks.rules.catalogue import RULES
 from harrow.cli.commands.run_tally import exit_code_of
 from tests.campaigns.record.run_results import TEXTS, failed_run, lost, plan, run_result, verdict
@@ -295,6 +297,33 @@ def test_a_promise_that_another_release_breaks_is_a_failure() -> None:
     assert outcome(failed_run(plan=OF_ANOTHER_RELEASE, verdict=broken)) == UNEXPECTED
     foreseen = plan(expect=Expectation(rules=(("lost-write", VIOLATED),), lost=()), written_for="Kafka 2.4")
     assert outcome(failed_run(plan=foreseen, verdict=broken)) == OTHERWISE
+
+
+MENDED = plan(behaviours={"unknown_producer_begins_at_zero": True}, written_for="brokers with that")
+BROKERS = RealTarget(kind="kafka", release="4.4.0", metadata="kraft", began="")
+
+
+@pytest.mark.parametrize(
+    ("proposed", "switches", "expected"),
+    [
+        (("unknown_producer_begins_at_zero",), ("unknown_producer_begins_at_zero",), OTHERWISE),
+        (("ack_waits_for_hw",), (), UNEXPECTED),
+        ((), (), UNEXPECTED),
+    ],
+)
+def test_a_promise_that_brokers_break_by_a_flaw_that_the_campaign_mends_accuses_nobody(
+    proposed: tuple[str, ...], switches: tuple[str, ...], expected: str
+) -> None:
+    ways = tuple(
+        Prevention(BEHAVIOUR, name, True, name, Remedy(switches=((name, True),))) for name in proposed
+    )
+    broken = verdict(replace(lost("m1"), prevented_by=ways))
+    result = failed_run(plan=MENDED, verdict=broken, target=BROKERS)
+    assert mended_flaws(result) == switches
+    assert outcome(result) == expected
+    other = verdict(replace(lost("m1"), prevented_by=ways), lost("m2"))
+    assert mended_flaws(failed_run(plan=MENDED, verdict=other, target=BROKERS)) == ()
+    assert mended_flaws(failed_run(plan=MENDED, verdict=broken)) == ()
 
 
 @pytest.mark.parametrize(

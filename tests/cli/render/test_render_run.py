@@ -9,7 +9,7 @@ from rich.console import Console
 from harrow.campaigns.language.loader import Campaign
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record.report import reproduce_command, run_as_mapping
-from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.run_result import MissedExpectation, RunResult
 from harrow.checks.finding import HELD, INCONCLUSIVE
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, Tally
@@ -55,6 +55,17 @@ def test_variants_stand_under_their_campaign() -> None:
         "  ✓ held          as expected  0.11",
     ]
     assert "2 runs of 1 campaign: 1 held, 1 violated; all as expected" in shown
+
+
+def test_a_whole_story_has_what_could_not_be_seen_on_brokers() -> None:
+    unseen = (
+        MissedExpectation(line=0, message="brokers are as they are: maximal_isr is not set"),
+        MissedExpectation(line=42, message="LEO is 1, expected 2"),
+    )
+    shown = rendered(run_result(lost("m1"), unseen=unseen), verbose=True)
+    assert "unseen brokers are as they are: maximal_isr is not set\n" in shown
+    assert "unseen loss.yaml:42: LEO is 1, expected 2\n" in shown
+    assert "unseen" not in rendered(run_result(lost("m1"), unseen=unseen))
 
 
 def test_what_was_found_can_be_looked_at() -> None:

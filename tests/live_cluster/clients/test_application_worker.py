@@ -206,10 +206,12 @@ def running(
     committed: int = -1,
     orders: tuple[dict[str, Any], ...] = (),
     keeps: bool = False,
+    fatal: str | None = None,
     **client: Any,
 ) -> Iterator[Harrow]:
     """Have an application run, in a thread; *keeps* says that records are sent when the test says so."""
     library = FakeLibrary(list(polls), failures or {}, committed, keeps=keeps)
+    library.fatal = fatal
     given = {
         "delivery": delivery,
         "name": "app",
@@ -351,6 +353,12 @@ def test_a_producer_that_is_fenced_ends_it() -> None:
         assert "abort" not in harrow.library.calls
         # Nobody knows whether it counts.
         assert harrow.of_consumer("outcome", "error") == [("info", "PRODUCER_FENCED")]
+
+
+def test_a_producer_that_has_failed_for_good_ends_one_without_transactions() -> None:
+    with running(AT_LEAST_ONCE, THREE, fatal="OUT_OF_ORDER_SEQUENCE_NUMBER") as harrow:
+        harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
+        assert harrow.reports[-1]["ended"] == "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
 def test_one_that_cannot_begin_ends() -> None:

@@ -232,6 +232,26 @@ def test_one_that_is_restarted_is_another_process_and_goes_on_counting(
     assert host.reports.process_names == {0: "p", 1: "p", 2: "p"}
 
 
+def test_an_application_begins_again_with_another_producer_when_one_has_failed_for_good(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host, interval_us=100)
+    made[0].report("invoke", "p:0")
+    made[0].report("info", "p:0")
+    (supervise,) = host.supervised
+    supervise()
+    assert len(made) == 1
+    made[0].tell(fatal="OUT_OF_ORDER_SEQUENCE_NUMBER")
+    supervise()
+    supervise()
+    assert [process.is_running for process in made] == [False, True]
+    assert made[1].client["first"] == 1
+    client.crash()
+    made[1].tell(fatal="OUT_OF_ORDER_SEQUENCE_NUMBER")
+    supervise()
+    assert len(made) == 2
+
+
 @pytest.mark.parametrize(
     ("settings", "acks", "idempotence"),
     [({"acks": "all"}, "all", False), ({"acks": 1}, "1", False), ({"enable.idempotence": True}, "all", True)],

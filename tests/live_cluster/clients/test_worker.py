@@ -30,6 +30,7 @@ class FakeLibrary:
         self.failures: dict[str, list[TransactionCallError]] = {}
         self.over_after = ""
         self.fatal: str | None = None
+        self.fatal_when_sending: str | None = None
         self.polls: list[dict[str, list[tuple[int, str]]]] = []
         self.commit_error: str | None = None
 
@@ -81,14 +82,23 @@ class FakeLibrary:
         self._over()
 
     def make_producer(self, _: dict[str, Any]) -> Any:
-        return SimpleNamespace(send=self.send, poll=lambda _: None)
+        def fatal_error() -> str | None:
+            if self.fatal is not None:
+                self._over()
+            return self.fatal
+
+        return SimpleNamespace(send=self.send, poll=lambda _: None, fatal_error=fatal_error)
 
     def make_consumer(self, _: dict[str, Any]) -> Any:
         return SimpleNamespace(assign=self.assigned.extend, poll=self.poll)
 
     def send(self, topic: str, partition: int, _value: bytes, _key: bytes | None, ended: Ended) -> None:
         self.sent.append((topic, partition))
-        ended("ok", 3, None)
+        self.fatal = self.fatal_when_sending
+        if self.fatal is None:
+            ended("ok", 3, None)
+        else:
+            ended("info", None, self.fatal)
         if not self.over_after:
             self._over()
 
@@ -258,6 +268,20 @@ def test_after_a_fatal_error_nothing_is_sent_any_more(monkeypatch: pytest.Monkey
             ("PRODUCER_FENCED", True),
             ("info", ["a"], "PRODUCER_FENCED"),
         ]
+
+
+def test_a_producer_that_has_failed_for_good_reports_that_after_the_outcome_of_its_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = {**APPLICATION, "role": "producer"}
+    error = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    first, second = {"value": "a", "partition": "t-0"}, {"value": "b", "partition": "t-0"}
+    with worked(monkeypatch, client, first, second, over_after="failure", fatal_when_sending=error) as (
+        _,
+        reports,
+    ):
+        assert told(reports)[:2] == [("invoke", "a", None), ("info", "a", error)]
+        assert reports[-1]["fatal"] == error
 
 
 def test_what_cannot_be_committed_may_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
