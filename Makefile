@@ -1,5 +1,5 @@
 # Everything a newcomer or a CI job needs. Each target sets up .venv by itself, once, and again when
-# pyproject.toml has changed. PYTHON=... names the interpreter to make it with.
+# pyproject.toml or requirements/ have changed. PYTHON=... names the interpreter to make it with.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ SOAK_SECONDS ?= inf
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak live regress check format docs snapshots bench compare compiled pure clean
+.PHONY: help demo test soak live regress check format docs snapshots bench compare compiled pure lock sbom clean
 
 help:
 	@echo 'make demo      run every campaign that ships with harrow'
@@ -26,6 +26,8 @@ help:
 	@echo 'make compare   what runs cost beside a commit: make compare COMMIT=HEAD~5'
 	@echo 'make compiled  compile the core with mypyc: needs a C compiler, minutes'
 	@echo 'make pure      go back to the plain Python of it'
+	@echo 'make lock      choose the newest versions of all libraries that pyproject.toml allows'
+	@echo 'make sbom      write build/sbom.json, the libraries that `make demo` installs, in CycloneDX'
 	@echo 'make clean     remove $(VENV) and caches (results/ stays)'
 
 demo: $(VENV)/installed
@@ -93,15 +95,42 @@ clean: pure
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/installed: pyproject.toml | $(BIN)/python
+# Exactly the versions of requirements/, each with its hash, and none that a build would fetch by itself: what builds comes first.
+LOCKED := install --require-hashes --no-deps --no-build-isolation --requirement
+HERE := install --no-deps --no-build-isolation --editable .
+
+$(VENV)/installed: pyproject.toml requirements/build.txt requirements/run.txt | $(BIN)/python
 	@echo 'Installing harrow into $(VENV) ...'
-	@$(PIP) install --editable .
+	@$(PIP) $(LOCKED) requirements/build.txt
+	@$(PIP) $(LOCKED) requirements/run.txt
+	@$(PIP) $(HERE)
 	@touch $@
 
-$(VENV)/installed-for-tests: pyproject.toml | $(BIN)/python
+$(VENV)/installed-for-tests: pyproject.toml requirements/build.txt requirements/tests.txt | $(BIN)/python
 	@echo 'Installing harrow and what its tests need into $(VENV) ...'
-	@$(PIP) install --editable '.[test]'
+	@$(PIP) $(LOCKED) requirements/build.txt
+	@$(PIP) $(LOCKED) requirements/tests.txt
+	@$(PIP) $(HERE)
 	@touch $@ $(VENV)/installed
+
+# The tools have an environment of their own: what they need is no part of what they look at.
+TOOLS := build/tools
+$(TOOLS)/installed: requirements/tools.txt | $(BIN)/python
+	@$(BIN)/python -m venv --clear $(TOOLS)
+	@$(TOOLS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps \
+		--requirement requirements/tools.txt
+	@touch $@
+
+# For all platforms and every Python that harrow runs on. The same versions everywhere, so tests.txt comes first.
+RESOLVE := $(TOOLS)/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11
+lock: $(TOOLS)/installed
+	$(RESOLVE) pyproject.toml --extra test --group build --output-file requirements/tests.txt
+	$(RESOLVE) pyproject.toml --constraint requirements/tests.txt --output-file requirements/run.txt
+	$(RESOLVE) --group build --constraint requirements/tests.txt --output-file requirements/build.txt
+	$(RESOLVE) --group tools --output-file requirements/tools.txt
+
+sbom: $(TOOLS)/installed
+	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements/run.txt
 
 # An interpreter counts when it is recent enough and can make a virtual environment: some systems
 # ship python3 without ensurepip.
