@@ -18,6 +18,7 @@ from harrow.cluster_model.settings import (
     Setting,
     Value,
     reconciled,
+    shared_with,
 )
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
@@ -59,7 +60,7 @@ def settings(
     picked = st.lists(
         st.sampled_from(list(known.values())), unique_by=attrgetter("name"), max_size=SETTINGS_MAX
     )
-    found = {setting.name: draw(_values(setting)) for setting in draw(picked)}
+    found = {setting.name: draw(values_of(setting)) for setting in draw(picked)}
     return reconciled(kafka, found, behaviours, replicas=replicas)
 
 
@@ -67,7 +68,8 @@ def _of_option(values: Sequence[Value] | st.SearchStrategy[Value]) -> st.SearchS
     return values if isinstance(values, st.SearchStrategy) else st.sampled_from(values)
 
 
-def _values(setting: Setting) -> st.SearchStrategy[Value]:
+def values_of(setting: Setting) -> st.SearchStrategy[Value]:
+    """Return values that a setting takes, the usual ones first."""
     if setting.kind == "bool":
         return st.booleans()
     if setting.kind == "choice":
@@ -121,15 +123,18 @@ def clusters(
     shared = (
         st.just({}) if broker_settings is None else settings(BROKER, kafka=kafka, options=broker_settings)
     )
+    fewest = min(topic.replication_factor for topic in made)
+    of_brokers = reconciled(kafka, draw(shared), behaviours, replicas=fewest)
+    # In a campaign's `settings` a name such as `request.timeout.ms` is meant for clients, so each broker has it by itself.
+    common = shared_with(BROKER, kafka, of_brokers)
+    apart = {name: value for name, value in of_brokers.items() if name not in common}
     return ClusterSpec(
         brokers=tuple(
-            BrokerSpec(id=number, rack=f"rack-{number % rack_count}" if rack_count else None)
+            BrokerSpec(id=number, rack=f"rack-{number % rack_count}" if rack_count else None, settings=apart)
             for number in range(count)
         ),
         topics=tuple(made),
-        settings=reconciled(
-            kafka, draw(shared), behaviours, replicas=min(topic.replication_factor for topic in made)
-        ),
+        settings=common,
         **{name: drawn_part(draw, part) for name, part in parts.items()},
     )
 

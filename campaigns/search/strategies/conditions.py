@@ -13,6 +13,7 @@ from harrow.cluster_model.fields import FieldOptions, fields_of
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
+from harrow.faults.control_plane.features import CONTROLLER_FIELDS
 
 SAYS_MAX: Final = 2
 """How much a condition says at the most: one that says more hardly ever comes true."""
@@ -45,6 +46,7 @@ class _Names:
         values: Sequence[str],
         replicas: Mapping[str, Sequence[int]] | None,
         events: Sequence[str],
+        controllers: Sequence[int],
     ) -> None:
         self._brokers = list(brokers)
         self._replicas = dict.fromkeys(partitions, self._brokers) | {
@@ -54,7 +56,8 @@ class _Names:
         self._usual: Values = {
             **USUAL,
             kinds.PartitionMarker: st.sampled_from(list(partitions)),
-            kinds.EventMarker: _patterns(list(events), about),
+            kinds.EventMarker: _patterns(list(events), about, st.sampled_from(list(controllers))),
+            kinds.ControllerIdMarker: st.sampled_from(list(controllers)),
             kinds.EpochStartsMarker: _EPOCHS.map(lambda epoch: ((epoch, 0),)),
             kinds.SkipMarker: _FEW,
             str: st.sampled_from(list(values)),
@@ -82,12 +85,14 @@ def conditions(
     replicas: Mapping[str, Sequence[int]] | None = None,
     says: Sequence[str] | None = None,
     events: Sequence[str] = COMMON_EVENTS,
+    controllers: Sequence[int] | None = None,
 ) -> st.SearchStrategy[Condition]:
     """Return conditions that can come true, about a few things at once.
 
     *values* are those of records, *replicas* the brokers that have a partition (all of them, where
     it is not said). *says* are the keys of a condition that are drawn, all of them by default, and
-    *events* names of the trace.
+    *events* names of the trace. *controllers* can be elected as controller: the voters in KRaft, and by
+    default the brokers, as with ZooKeeper.
     """
     order = sorted(FACTS, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
     for name in says or ():
@@ -96,7 +101,9 @@ def conditions(
     for event in events:
         if event not in EVENTS:
             raise ValueError(f"there is no event `{event}` in traces")
-    names = _Names(brokers, partitions, values, replicas, events)
+    names = _Names(
+        brokers, partitions, values, replicas, events, brokers if controllers is None else controllers
+    )
     kinds_of_facts = [FACTS[name] for name in (order if says is None else says)]
     chosen = st.lists(st.sampled_from(kinds_of_facts), min_size=1, max_size=SAYS_MAX, unique=True)
     return chosen.flatmap(lambda facts: st.tuples(*(_fact(fact, names) for fact in facts))).map(Condition)
@@ -127,9 +134,14 @@ def _fact(draw: st.DrawFn, kind: type[Fact], names: _Names) -> Fact:
 
 @st.composite
 def _patterns(
-    draw: st.DrawFn, events: Sequence[str], about: Mapping[str, st.SearchStrategy[Any]]
+    draw: st.DrawFn,
+    events: Sequence[str],
+    about: Mapping[str, st.SearchStrategy[Any]],
+    controller: st.SearchStrategy[int],
 ) -> EventPattern:
     event = draw(st.sampled_from(events))
+    if event in CONTROLLER_FIELDS:
+        about = {**about, CONTROLLER_FIELDS[event]: controller}
     known = [name for name in event_fields(event) if name in about]
     said = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
     return EventPattern(event=event, fields=tuple((name, draw(about[name])) for name in said))

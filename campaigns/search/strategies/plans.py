@@ -11,9 +11,9 @@ from harrow.campaigns.search.strategies.conditions import conditions
 from harrow.campaigns.search.strategies.faults import faults
 from harrow.campaigns.search.strategies.scripts import scripts, values
 from harrow.campaigns.search.strategies.workloads import DURATION_US, Workload, workloads
-from harrow.cluster_model.release import DEFAULT_RELEASE, REPAIRED_SINCE
+from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, REPAIRED_SINCE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import ClusterSpec
+from harrow.cluster_model.topology import KRAFT, ClusterSpec
 from harrow.faults.condition import Condition
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection, When
@@ -131,6 +131,7 @@ def faults_of(plan: Plan, kinds: Any = None) -> st.SearchStrategy[Fault]:
 
 def conditions_of(plan: Plan) -> st.SearchStrategy[Condition]:
     """Return conditions on a plan's cluster, and on the first records that its clients send."""
+    metadata = plan.cluster.metadata or RELEASES[plan.kafka].metadata
     generated = [producer.name for producer in plan.producers if producer.interval_us is not None]
     return conditions(
         brokers=[broker.id for broker in plan.cluster.brokers],
@@ -141,6 +142,7 @@ def conditions_of(plan: Plan) -> st.SearchStrategy[Condition]:
             for topic in plan.cluster.topics
             for number, replicas in enumerate(topic.assignment)
         },
+        controllers=plan.cluster.controller_ids() if metadata == KRAFT else None,
     )
 
 
