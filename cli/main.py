@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, Final, NoReturn
@@ -20,6 +20,8 @@ from harrow.cli.requests.request import Request
 from harrow.cli.usage_errors import with_a_way_out
 from harrow.compilation import compilation
 
+_USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
+"""Click's, or that of Typer's copy of Click, which has no public name."""
 _SHARED: Final = frozenset(option.name for option in fields(Request))
 
 
@@ -49,14 +51,16 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _printable_mistakes():
+                return super().invoke(ctx)
         except BrokenPipeError:
             _leave_quietly()
         except OSError as error:
             raise typer.Exit(_cannot_go_on(error)) from error
-        except typer.BadParameter as error:
-            error.message = with_a_way_out(error.message)
-            raise
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _printable_mistakes():
+            return super().make_context(*arguments, **options)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -71,6 +75,18 @@ class Commands(TyperGroup):
                 formatter.write_dl(
                     [(f"{name:{width}}", commands[name].get_short_help_str(limit)) for name in names]
                 )
+
+
+@contextmanager
+def _printable_mistakes() -> Iterator[None]:
+    """Have what was typed wrong stand on one line of the message, with the nearest right word."""
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        from harrow.campaigns.language.spelling import printable
+
+        error.message = printable(with_a_way_out(error.message))
+        raise
 
 
 class _CommandsByName(Mapping[str, TyperCommand]):

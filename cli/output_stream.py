@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, TextIO, cast
 
-_COMMAND: Final = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^([^\S\n]*:):", re.MULTILINE)
 """What a runner of GitHub Actions obeys, blanks before it included."""
+_MAY_BECOME_ONE: Final = re.compile(r"[^\S\n]*:?")
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -23,7 +24,7 @@ class OutputStream:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._is_within_line = False
+        self._line = ""
         self._has_colours = bool(os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE"))
 
     def __getattr__(self, name: str) -> Any:
@@ -31,12 +32,12 @@ class OutputStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        # A line that is written in parts has begun with the part before.
-        head = "\0" if self._is_within_line else ""
-        shown = _COMMAND.sub(r"\1\\x3a:", head + text)[len(head) :]
+        # A line may be written in parts; what has been written of it stays as it is.
+        shown = _COMMAND.sub(r"\1\\x3a", self._line + text)[len(self._line) :]
         if _CONTROL.search(shown):
             shown = self._without_controls(shown)
-        self._is_within_line = not text.endswith("\n") if text else self._is_within_line
+        line = (self._line + text).rpartition("\n")[2]
+        self._line = line if _MAY_BECOME_ONE.fullmatch(line) else "\0"
         self._stream.write(shown)
         return len(text)
 

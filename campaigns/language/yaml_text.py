@@ -171,15 +171,21 @@ def _prose_lines(head: str, text: str, indent: int) -> list[str]:
     """Return text as a block: folded, or as it stands where it has lines of its own."""
     pad = " " * indent
     folded = textwrap.wrap(text, WIDTH - indent, break_long_words=False, break_on_hyphens=False)
-    if text.isprintable() and " ".join(folded) == text:
+    if text.isprintable() and " ".join(folded) == text and not any(map(_is_command, folded)):
         return [f"{head} >-", *(pad + line for line in folded)]
     lines = text.split("\n")
     # The first line tells how far the block is indented; lines of nothing but spaces, and a
     # break at the end, would not survive.
     is_plain = all(line.isprintable() and (not line or line.strip()) for line in lines)
+    is_plain = is_plain and not any(map(_is_command, lines))
     if is_plain and lines[0][:1].strip() and lines[-1]:
         return [f"{head} |-", *(pad + line if line else "" for line in lines)]
     return [f"{head} {_quoted(text)}"]
+
+
+def _is_command(line: str) -> bool:
+    """Return whether GitHub would obey a line, if a log has it."""
+    return line.lstrip().startswith("::")
 
 
 def _scalar(value: Any, *, in_flow: bool = False) -> str:

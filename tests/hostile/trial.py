@@ -1,0 +1,152 @@
+"""A command in a process of its own: what it prints and writes, and what it costs."""
+
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.hostile.texts import BROKEN_OUT
+
+CPU_MAX_S: Final = 20.0
+RSS_MAX_KIB: Final = 1 << 20
+_WALL_MAX_S: Final = 1_200
+_LOOK_S: Final = 0.01
+_GOOD: Final = frozenset(range(4))
+_ANNOTATION: Final = re.compile(r"::(error|warning|notice) (file|title)=")
+_COMMAND: Final = re.compile(r"^[^\S\n]*::.*", re.MULTILINE)
+_BROKEN_OUT: Final = re.compile(rf"^[^\S\n]*(?:::|:\\x3a{BROKEN_OUT[2:]}).*", re.MULTILINE)
+"""A command to GitHub, or one behind an end of line that only `harrow.cli.output_stream` has noticed."""
+_CONTROL: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_EXCERPT: Final = 120
+_STREAMS: Final = ("stdout", "stderr")
+_INPUTS: Final = frozenset({".jsonl", ".parquet", ".gz", ".edn", ".lock", ".yaml"})
+"""Files that programs read, and campaigns as they were written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a command ended, and what is wrong with that."""
+
+    words: tuple[str, ...]
+    code: int
+    cpu_s: float
+    rss_kib: int
+    faults: tuple[str, ...]
+
+    @property
+    def is_costly(self) -> bool:
+        return self.cpu_s > CPU_MAX_S or self.rss_kib > RSS_MAX_KIB
+
+
+def tried(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Outcome:
+    """Run a command in a folder, forked from this process, which has harrow imported."""
+    before = {path: path.stat().st_mtime_ns for path in _files(folder)}
+    streams = folder.parent / f"{folder.name}.streams"
+    streams.mkdir(exist_ok=True)
+    pid = os.fork()
+    if not pid:
+        _become(words, folder, streams, environment)
+    status, usage = _ended(pid)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    code = os.waitstatus_to_exitcode(status)
+    is_github = "github" in words
+    # Where lines are wrapped, one may begin with what was within a line.
+    command = _COMMAND if "COLUMNS" in environment else _BROKEN_OUT
+    faults = [] if code in _GOOD else [f"exit code {code}"]
+    for name in _STREAMS:
+        shown = (streams / name).read_bytes()
+        faults += (
+            f"{name}: {fault}"
+            for fault in _faults(shown, command, allows_commands=is_github and name == "stdout")
+        )
+    for path in _files(folder):
+        is_new = before.get(path) != path.stat().st_mtime_ns
+        if is_new and path.suffix not in _INPUTS:
+            faults += (
+                f"{path.name}: {fault}"
+                for fault in _faults(path.read_bytes(), command, allows_commands=is_github)
+            )
+    if (folder / "planted").exists():
+        faults.append("a command from data was run")
+    return Outcome(words=tuple(words), code=code, cpu_s=cpu_s, rss_kib=usage.ru_maxrss, faults=tuple(faults))
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+def _faults(data: bytes, commands: re.Pattern[str], *, allows_commands: bool) -> Iterator[str]:
+    try:
+        shown = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        yield f"no UTF-8: {error.reason}"
+        return
+    if control := _CONTROL.search(shown):
+        around = shown[max(0, control.start() - _EXCERPT) : control.end() + _EXCERPT]
+        yield f"raw {control[0]!a} in {around!a}"
+    for command in commands.finditer(shown):
+        if not (allows_commands and _ANNOTATION.match(command[0])):
+            yield f"a command: {command[0][:_EXCERPT]!a} after {shown[max(0, command.start() - _EXCERPT) : command.start()]!a}"
+            break
+    if "Traceback (most recent call last)" in shown or "internal error" in shown:
+        yield f"traceback: {shown[-600:]!a}"
+
+
+def _become(words: Sequence[str], folder: Path, streams: Path, environment: Mapping[str, str]) -> None:
+    """Become the command in a forked process, and never come back."""
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, name in enumerate(_STREAMS, 1):
+            os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process lives
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115 - the same
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = ["harrow", *words]
+        from harrow.cli.__main__ import main
+
+        main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+    except BaseException:  # noqa: BLE001 - what Python itself would print
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _ended(pid: int) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
+    until_s = time.monotonic() + _WALL_MAX_S
+    while True:
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended:
+            return status, usage
+        if time.monotonic() > until_s or _cpu_s(pid) > 2 * CPU_MAX_S:
+            os.kill(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
+            return status, usage
+        time.sleep(_LOOK_S)
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        fields = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
