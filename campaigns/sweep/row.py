@@ -104,8 +104,6 @@ def _key(cell: Cell, seed: int) -> Row:
 
 
 def _row(cell: Cell, result: RunResult) -> Row:
-    if result.given_up is not None:
-        return error_row(cell, result.seed, result.given_up, "given up")
     verdict = result.verdict
     how = outcome(result)
     return {

@@ -81,7 +81,7 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     ),
     "promise": (pa.string(), "what that rule promised, in settings"),
     "chain": (pa.string(), "the kinds of events that led to the failure, in order"),
-    "error": (pa.string(), "the traceback when harrow itself failed, or why the run was given up"),
+    "error": (pa.string(), "the traceback when harrow itself failed"),
 }
 """The columns of a sweep's files, in order, with their types and what they mean."""
 

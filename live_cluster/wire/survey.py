@@ -101,7 +101,10 @@ def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]
         SurveyError: it does not tell.
 
     """
-    return _described(connection, _BROKER, [str(broker)])[str(broker)]
+    described = _described(connection, _BROKER, [str(broker)])
+    if str(broker) not in described:
+        raise SurveyError(f"broker {broker} does not describe its settings")
+    return described[str(broker)]
 
 
 def topic_settings(connection: BrokerConnection, topics: Iterable[str]) -> dict[str, dict[str, str]]:

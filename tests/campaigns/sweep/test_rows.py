@@ -134,11 +134,11 @@ def test_an_error_in_what_is_said_of_a_run_is_a_row_too(monkeypatch: pytest.Monk
     assert as_batch([row]).num_rows == 1
 
 
-def test_a_run_over_its_step_limit_is_a_row_that_says_so() -> None:
+def test_a_run_over_its_step_limit_is_undecided_as_harrow_run_has_it() -> None:
     cell = cell_of(replace(definition(1).cells[0].plan, events_limit=100))
     row = run_row(cell, 0)
-    assert row["verdict"] == ERROR
-    assert row["error"] == "the run was given up after more than 100 events"
+    assert (row["verdict"], row["outcome"]) == ("inconclusive", "undecided")
+    assert row["reasons"][0] == "the run was given up after more than 100 events"
 
 
 def test_rows_keep_the_columns_that_are_documented() -> None:

@@ -1,9 +1,13 @@
 """What a cluster is that somebody else has started."""
 
+from typing import Any, cast
+
 import pytest
+from kafka.protocol.admin import DescribeConfigsResponse
 
 from harrow.cluster_model.release import NEWEST_RELEASE
-from harrow.live_cluster.wire.survey import release_that_speaks
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.survey import SurveyError, broker_settings, release_that_speaks
 
 LIST_OFFSETS, TXN_OFFSET_COMMIT, DESCRIBE_LOG_DIRS = 2, 28, 35
 
@@ -20,3 +24,17 @@ def test_a_cluster_has_the_newest_release_whose_requests_its_brokers_speak(
     newest: dict[int, int], release: str
 ) -> None:
     assert release_that_speaks({api: (0, version) for api, version in newest.items()}).name == release
+
+
+def test_a_broker_that_describes_another_one_is_a_reason_and_no_error_of_harrow() -> None:
+    class Connection:
+        def version_of(self, _request: Any, *_known: int) -> int:
+            return 1
+
+        def ask(self, _request: Any) -> Any:
+            result = DescribeConfigsResponse[1].DescribeConfigsResult
+            other = result(error_code=0, error_message=None, resource_type=4, resource_name="2", configs=[])
+            return DescribeConfigsResponse[1](throttle_time_ms=0, results=[other])
+
+    with pytest.raises(SurveyError, match="broker 1 does not describe its settings"):
+        broker_settings(cast("BrokerConnection", Connection()), 1)
