@@ -8,7 +8,8 @@ where they are shown (`harrow.campaigns.record.phrases`).
 The law of chains: each link after the first is a fault, or an earlier link made it possible. A link
 decides if the next one could not have happened without it. A kind declares both sides as data:
 ``needs`` is what must hold before such a link, ``makes`` is what holds after it. Each is a `ChainCondition`:
-a `ChainFact`, its subject, and whether the fact holds. An election needs the former leader to be gone; a
+a `ChainFact`, its subject, and whether the fact holds. No kind may leave its side of the law out: one that
+needs nothing is a fault, or says in ``free_because`` why it may stand without an earlier link. An election needs the former leader to be gone; a
 crash, an expired session or a shutdown make it so. A broker that comes back needs to have been down.
 An acknowledgement by the ISR needs the copies that it claims, so a link that cut one off contradicts it.
 `unmet` walks a chain and reports every need that no earlier link has made. Stories look such a need up
@@ -44,6 +45,17 @@ KINDS: Final[dict[str, "LinkKind[...]"]] = {}
 """Every kind of link by its name; `link` and `cause` enter them."""
 
 
+# Why a kind of link may stand without an earlier one
+
+OWN_DEED: Final = "a client or an application does this by itself"
+IN_HISTORY: Final = "it is an operation of the history, which may be all that there is"
+NOTHING_HAPPENED: Final = "it says that something did not happen"
+FORBIDDEN: Final = "it is what the rule forbids, so nothing lawful leads to it"
+FROM_LOGS: Final = "it compares what logs or the history have at the end"
+BY_SETTING: Final = "a setting permits it whenever what stands before it happens"
+FROM_TRACE: Final = "what it rests on was looked up in the trace of other partitions or of the whole cluster"
+
+
 ACTOR: Final = "actor"
 """Names who acts as the subject of a condition."""
 
@@ -63,7 +75,7 @@ class ChainFact:
         *subject: str,
         then: str | bool | None = True,
         where: tuple[str, Any] | None = None,
-        unless: str = "",
+        unless: tuple[str, ...] = (),
     ) -> "ChainCondition":
         """Return the condition that it holds of a subject; *subject* names operands, or `ACTOR`."""
         return ChainCondition(self, subject, then, where, unless)
@@ -74,14 +86,14 @@ class ChainCondition(NamedTuple):
 
     ``subject`` names operands, or `ACTOR`: of an operand with several brokers it is each of them. ``then`` is whether the fact holds
     of it, the name of the operand that has its value, or None where nothing is known after such a link. It applies only
-    ``where`` an operand has a value, and not where the operand ``unless`` is true.
+    ``where`` an operand has a value, and not where one of the operands ``unless`` is true.
     """
 
     fact: ChainFact
     subject: tuple[str, ...]
     then: str | bool | None
     where: tuple[str, Any] | None
-    unless: str
+    unless: tuple[str, ...]
 
 
 class Standing(NamedTuple):
@@ -101,8 +113,9 @@ class LinkKind(Generic[P]):
     names the events that such a link may be about; ``event`` is what
     it is called in a chain of events, for programs. Where it tells of another broker than the one that
     acts, ``about`` is the operand with that broker's id. A ``is_cause`` kind says why an anomaly came about.
-    ``needs`` and ``makes`` are the two sides of the law of chains; a ``is_fault`` kind comes from outside. ``is_turn``: an election,
-    a truncation or a change of an ISR, which is never folded away.
+    ``needs`` and ``makes`` are the two sides of the law of chains. A kind without needs ``is_fault``, which comes from outside,
+    or ``free_because`` says why such a link needs no earlier one. ``is_turn``: an election, a truncation or a change of an ISR,
+    which is never folded away.
     """
 
     name: str
@@ -117,6 +130,13 @@ class LinkKind(Generic[P]):
     is_turn: bool = False
     needs: tuple[ChainCondition, ...] = ()
     makes: tuple[ChainCondition, ...] = ()
+    free_because: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.is_fault, bool(self.needs), bool(self.free_because)).count(True) != 1:
+            raise ValueError(
+                f"the kind of link {self.name} is a fault, or has needs, or says in free_because why it has none"
+            )
 
     def __call__(self, at_us: int | None, actor: Actor, /, *_: P.args, **operands: P.kwargs) -> "Link":
         return self._link(at_us, actor, operands)
@@ -195,11 +215,12 @@ def link(
     is_turn: bool = False,
     needs: tuple[ChainCondition, ...] = (),
     makes: tuple[ChainCondition, ...] = (),
+    free_because: str = "",
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a kind of link by the function that makes its words.
 
     Raises:
-        ValueError: another kind of link has this name.
+        ValueError: another kind of link has this name, or this one does not say from what it follows.
 
     """
 
@@ -217,6 +238,7 @@ def link(
             is_turn=is_turn,
             needs=needs,
             makes=makes,
+            free_because=free_because,
         )
         if KINDS.setdefault(name, kind) is not kind:
             raise ValueError(f"two kinds of link are called {name}")
@@ -227,12 +249,16 @@ def link(
 
 def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says what is wrong, and not why."""
-    return link(name, event=CONCLUSION, impersonal=True)
+    return link(name, event=CONCLUSION, impersonal=True, free_because="it says what the chain has to explain")
 
 
-def cause(name: str, *, needs: tuple[ChainCondition, ...] = ()) -> Callable[[Callable[P, str]], LinkKind[P]]:
+def cause(
+    name: str, *, needs: tuple[ChainCondition, ...] = (), free_because: str = ""
+) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says why an anomaly came about."""
-    return link(name, event=CONCLUSION, impersonal=True, is_cause=True, needs=needs)
+    return link(
+        name, event=CONCLUSION, impersonal=True, is_cause=True, needs=needs, free_because=free_because
+    )
 
 
 # The law of chains
@@ -264,7 +290,7 @@ def standing(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Stand
     for fact, names, then, where, unless in conditions:
         if where is not None and link.operand(where[0]) != where[1]:
             continue
-        if unless and link.operand(unless):
+        if any(link.operand(name) for name in unless):
             continue
         value: Any = then
         if isinstance(then, str):
@@ -328,7 +354,7 @@ def cause_key(link: Link) -> tuple[str | bool, ...]:
 _NO_NAMES: Final = frozenset({FieldKind.FLAG, FieldKind.TEXT})
 
 
-@link("recorded", impersonal=True)
+@link("recorded", impersonal=True, free_because="another release of harrow recorded it, in words only")
 def recorded(*, text: Text) -> str:
     """A link of a kind that is not known here, in the words in which it was recorded."""
     return text

@@ -62,6 +62,12 @@ def former_leader(story: Story, line: int) -> int | None:
     return None
 
 
+def former_controller(story: Story, line: int) -> int | None:
+    """Return which broker was controller before an election, None for the first one."""
+    known = story.last(events.ControllerElected, before=line)
+    return None if known is None else known.event.broker
+
+
 def _leaderships(story: Story) -> Sequence[TraceLine[Leadership]]:
     return story.events(events.LeaderElected, events.BecameLeader)
 
@@ -79,11 +85,28 @@ def _tell_election(story: Story, line: float, gap: Gap) -> None:
         return
     led = story.last(events.BecameLeader, before=line, broker=gap.need.value)
     if led is not None:
-        number, event = led
-        began = links.became_leader(
-            event.at_us, event.broker, leader_epoch=event.leader_epoch, offset=event.start_offset
-        )
-        story.tell(number, began)
+        tell_led(story, *led)
+
+
+def is_shared_epoch(story: Story, leader: int, epoch: int, *, before: float = END) -> bool:
+    """Return whether another broker led in the epoch of a leader, which no correct cluster lets happen."""
+    return any(
+        number < before and led.leader_epoch == epoch and led.broker != leader
+        for number, led in story.events(events.BecameLeader)
+    )
+
+
+def tell_led(story: Story, number: int, led: events.BecameLeader, *, decides: bool = False) -> None:
+    """Tell that a broker began to lead, and whether another one had led in the same epoch."""
+    is_second = is_shared_epoch(story, led.broker, led.leader_epoch, before=number)
+    began = links.became_leader(
+        led.at_us,
+        led.broker,
+        leader_epoch=led.leader_epoch,
+        offset=led.start_offset,
+        is_second=is_second,
+    )
+    story.tell(number, began, decides=decides or is_second)
 
 
 def tell_election(
@@ -336,10 +359,13 @@ def _names_control(event: events.FaultStruck) -> bool:
     )
 
 
-def tell_fault(story: Story, number: int, event: events.FaultStruck, **operands: Any) -> None:
+def tell_fault(
+    story: Story, number: int, event: events.FaultStruck, *, decides: bool = False, **operands: Any
+) -> None:
     """Tell that a fault struck."""
     details = tuple((name, value) for name, value in event.details if value is not None)
-    story.tell(number, links.fault_struck(event.at_us, None, fault=event.fault, details=details, **operands))
+    struck = links.fault_struck(event.at_us, None, fault=event.fault, details=details, **operands)
+    story.tell(number, struck, decides=decides)
 
 
 def _tell_message(
@@ -348,6 +374,8 @@ def _tell_message(
     event: events.MessageRuleApplied,
     struck: tuple[int, ...] = (),
     hindered: tuple[int, ...] = (),
+    *,
+    decides: bool = False,
 ) -> None:
     """Tell what a fault did to a message, and which brokers that kept from the control plane or from answering."""
     held = links.request_held(
@@ -362,7 +390,37 @@ def _tell_message(
         struck=struck,
         hindered=hindered,
     )
-    story.tell(number, held)
+    story.tell(number, held, decides=decides)
+
+
+@source(facts.EPOCH)
+def _tell_begin_of_epoch(story: Story, line: float, gap: Gap) -> None:
+    """Tell the election with which a leader epoch began."""
+    known = story.last(events.LeaderElected, before=line, leader_epoch=gap.need.subject[0])
+    if known is not None:
+        tell_election(story, known)
+
+
+@source(facts.UNCLEAN)
+def _tell_unclean_election(story: Story, line: float, gap: Gap) -> None:
+    """Tell the last unclean election of a broker."""
+    (leader,) = gap.need.subject
+    for known in reversed(story.elections):
+        if known.number < line and known.event.unclean and known.event.leader == leader:
+            tell_election(story, known)
+            return
+
+
+@source(facts.UNASSIGNED)
+def _tell_reassignment(story: Story, line: float, gap: Gap) -> None:
+    """Tell the assignment after which a broker is no replica of the partition."""
+    (broker,) = gap.need.subject
+    for number, event in reversed(story.events(events.ReplicasAssigned)):
+        if number < line and broker not in event.replicas:
+            story.tell(
+                number, links.replicas_assigned(event.at_us, None, replicas=event.replicas, left=(broker,))
+            )
+            return
 
 
 @source(facts.ISR)
@@ -378,30 +436,42 @@ def _tell_isr(story: Story, line: float, gap: Gap) -> None:
             continue
         if isinstance(event, events.LeaderElected):
             if event.leader >= 0:
+                if _left(story, number, event):
+                    tell_election(story, TraceLine(number, event))
                 break
             if _left(story, number, event):
-                alone = links.left_leaderless(event.at_us, event.controller, isr=event.isr)
+                alone = links.left_leaderless(
+                    event.at_us,
+                    event.controller,
+                    before=written_isr(story, number),
+                    isr=event.isr,
+                    former=former_leader(story, number),
+                )
                 story.tell(number, alone)
         elif isinstance(event, events.IsrReduced):
             gone = _left(story, number, event)
             if gone:
-                reduced = links.isr_reduced(event.at_us, event.controller, isr=event.isr, gone=gone)
+                before = written_isr(story, number)
+                reduced = links.isr_reduced(
+                    event.at_us, event.controller, before=before, isr=event.isr, gone=gone
+                )
                 story.tell(number, reduced)
         else:
             tell_written(story, number, event)
             break
 
 
-def tell_written(story: Story, number: int, written: events.IsrWritten) -> None:
+def tell_written(story: Story, number: int, written: events.IsrWritten, *, decides: bool = False) -> None:
     """Tell that an ISR of its leader's making was written: a smaller one, or one for which the leader had asked."""
-    if _left(story, number, written):
+    left = _left(story, number, written)
+    if left:
         before = written_isr(story, number) or ()
-        shrunk = links.isr_shrank(written.at_us, written.broker, before=before, isr=written.isr)
-        story.tell(number, shrunk)
+        shrunk = links.isr_shrank(written.at_us, written.broker, before=before, isr=written.isr, left=left)
+        story.tell(number, shrunk, decides=decides)
         return
     asked = tell_change_asked(story, number, written)
     change = links.isr_written(written.at_us, written.broker, isr=written.isr, was_asked=asked)
-    story.tell(number, change)
+    story.tell(number, change, decides=decides)
 
 
 def tell_refused_isr(story: Story, number: int, refused: events.IsrRefused) -> None:
@@ -426,7 +496,9 @@ def tell_change_asked(story: Story, number: int, written: events.IsrWritten) -> 
     asked = story.last(events.IsrPending, before=number, broker=written.broker)
     if asked is None or set(asked.event.isr) != set(written.isr):
         return False
-    story.tell(asked.number, links.isr_asked(asked.event.at_us, written.broker, isr=asked.event.isr))
+    is_shared = is_shared_epoch(story, written.broker, asked.event.leader_epoch)
+    told = links.isr_asked(asked.event.at_us, written.broker, isr=asked.event.isr, is_shared=is_shared)
+    story.tell(asked.number, told)
     return True
 
 
@@ -443,10 +515,28 @@ def _tell_retry(story: Story, line: float, gap: Gap) -> None:
             return
 
 
+@source(facts.DISTURBED)
+def _tell_lag(story: Story, line: float, gap: Gap) -> None:
+    """Tell what kept a replica from fetching until it left the ISR: the last thing that was in force while it fell behind."""
+    (follower,) = gap.need.subject
+    leader = gap.link.actor
+    if not isinstance(leader, int) or leader == follower:
+        return
+    begin = story.start(max(0, (gap.link.at_us or 0) - _LAG_US))
+    in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, begin)]
+    found = _of_followers(in_force, leader, (follower,))
+    if found is not None:
+        _tell_hindrance(story, found[0], leader, follower)
+
+
+_LAG_US: Final = 40 * US_PER_SECOND
+"""How long ago what made a replica fall behind may have ended."""
+
+
 @source(facts.TURNED_AWAY)
 def _tell_failure(story: Story, line: float, gap: Gap) -> None:
     """Tell why a record had to be sent again."""
-    value = gap.link.operand("value")
+    (value,) = gap.need.subject
     for number, failure in reversed(story.events(events.SendFailed)):
         if number < line and value in failure.values:
             tell_failure(story, number, failure, value)
@@ -458,31 +548,44 @@ def tell_failure(story: Story, number: int, failure: events.SendFailed, value: V
     leader, error = failure.leader, failure.error
     if error == NO_ANSWER:
         hindered = _tell_disturbance(story, number, failure, value)
-        told = links.no_answer(failure.at_us, failure.client, leader=leader, error=error, hindered=hindered)
+        told = links.no_answer(
+            failure.at_us,
+            failure.client,
+            values=failure.values,
+            leader=leader,
+            error=error,
+            hindered=hindered,
+        )
         story.tell(number, told)
         return
     isr = story.isr_at(leader, number) if error in _ISR_TOO_SMALL else None
-    story.tell(number, links.refused(failure.at_us, leader, value=value, error=error, isr=isr or ()))
+    story.tell(
+        number, links.refused(failure.at_us, leader, value=value, values=failure.values, error=error, isr=isr)
+    )
 
 
 def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value: Value) -> tuple[int, ...]:
-    """Tell what kept a request or its answer from arriving, and return the broker that it hindered.
+    """Tell what kept a request or its answer from arriving, and return the broker that it hindered, the leader if nothing is found.
 
-    Only what was in force between the sending and the failure counts, the surest first: a message that was met, a stop
+    What was in force between the sending and the failure counts, else what was over shortly before, the surest first: a message that was met, a stop
     or a pause of the leader, a quota, a fault on the way. Where an answer waits for the ISR, so does what hindered a
     follower. Where the trace has nothing of the kind, nothing is told.
     """
     begin = _sent_at(story, line, failure, value)
-    in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, begin)]
     client, leader = failure.client, failure.leader
-    found = _of_link(in_force, client, leader)
-    if found is None and _waits_for_isr(story, client):
-        found = _of_followers(story, in_force, leader)
-    if found is None:
-        return ()
-    cause, hindered = found
-    _tell_hindrance(story, cause, leader, hindered)
-    return (hindered,)
+    followers = story.settings.replicas if _waits_for_isr(story, client) else ()
+    for since in (begin, story.start(max(0, failure.at_us - _AFTERMATH_US))):
+        in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, since)]
+        found = _of_link(in_force, client, leader, since) or _of_followers(in_force, leader, followers)
+        if found is not None:
+            cause, hindered = found
+            _tell_hindrance(story, cause, leader, hindered)
+            return (hindered,)
+    return (leader,)
+
+
+_AFTERMATH_US: Final = 10 * US_PER_SECOND
+"""How long after a disturbance is over a request may still fail because of it: a broker that was down has to catch up."""
 
 
 def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
@@ -543,9 +646,9 @@ def _released(story: Story, strike: int | None) -> float:
 
 
 def _of_link(
-    causes: Sequence[TraceLine[Disturbance]], client: str, leader: int
+    causes: Sequence[TraceLine[Disturbance]], client: str, leader: int, begin: float
 ) -> tuple[TraceLine[Disturbance], int] | None:
-    """Return what lies between a client and a leader, and the leader."""
+    """Return what lies between a client and a leader, and the leader: of messages the first that was met after a line."""
     ends = {client, process_name(leader)}
     ranks: list[list[TraceLine[Disturbance]]] = [[], [], [], []]
     for cause in causes:
@@ -554,7 +657,7 @@ def _of_link(
                 cause.event.sender,
                 cause.event.receiver,
             } == ends:
-                ranks[0].append(cause)
+                ranks[0].insert(0 if cause.number > begin else len(ranks[0]), cause)
             case events.BrokerStopped() | events.BrokerPaused() if cause.event.broker == leader:
                 ranks[1].append(cause)
             case events.ClientThrottled(broker=broker) if broker == leader and cause.event.client == client:
@@ -572,12 +675,12 @@ def _lies_between(fault: events.FaultStruck, client: str, leader: int) -> bool:
 
 
 def _of_followers(
-    story: Story, causes: Sequence[TraceLine[Disturbance]], leader: int
+    causes: Sequence[TraceLine[Disturbance]], leader: int, followers: Sequence[int]
 ) -> tuple[TraceLine[Disturbance], int] | None:
     """Return what kept a follower from fetching, and that follower."""
     for cause in causes:
         event = cause.event
-        for follower in story.settings.replicas:
+        for follower in followers:
             if follower == leader:
                 continue
             match event:
@@ -586,9 +689,8 @@ def _of_followers(
                 case events.BrokerStopped() | events.BrokerPaused():
                     is_met = event.broker == follower
                 case events.FaultStruck():
-                    is_met = names(event, follower) and (
-                        names(event, leader) or any(name == "delay" for name, _ in event.details)
-                    )
+                    ends = [names(event, follower), names(event, leader)]
+                    is_met = all(ends) or (any(ends) and any(name == "delay" for name, _ in event.details))
                 case _:
                     is_met = False
             if is_met:
@@ -620,10 +722,13 @@ def _tell_hindrance(story: Story, cause: TraceLine[Disturbance], leader: int, hi
             story.tell(number, _stop_link(story, event))
 
 
-def tell_lost_message(story: Story, number: int, event: events.MessageRuleApplied, leader: int) -> None:
+def tell_lost_message(
+    story: Story, number: int, event: events.MessageRuleApplied, leader: int, *, decides: bool = False
+) -> None:
     """Tell what a fault did to a Produce request or its answer."""
     kind = links.ack_lost if event.kind == "response" else links.request_lost
-    story.tell(number, kind(event.at_us, leader, fault=event.rule, action=event.action, leader=leader))
+    lost = kind(event.at_us, leader, fault=event.rule, action=event.action, leader=leader)
+    story.tell(number, lost, decides=decides)
 
 
 def tell_held_news(story: Story, leader: int, line: int) -> None:
@@ -635,7 +740,7 @@ def tell_held_news(story: Story, leader: int, line: int) -> None:
         if number < line and event.receiver == process and event.sender.startswith(_CONTROL)
     ]
     for number, event in held[-_NEWS_TOLD:]:
-        _tell_message(story, number, event)
+        _tell_message(story, number, event, decides=True)
 
 
 _NEWS_TOLD: Final = 2
@@ -652,4 +757,4 @@ def tell_held(story: Story, api: str, process: str, begin: float, end: float) ->
     """Tell the messages of a kind from or to a process that a fault met between two lines."""
     for number, event in story.index.events(events.MessageRuleApplied):
         if begin < number < end + AFTER and event.api == api and process in (event.sender, event.receiver):
-            _tell_message(story, number, event)
+            _tell_message(story, number, event, decides=True)

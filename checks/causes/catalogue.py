@@ -3,8 +3,9 @@
 from typing import Final
 
 from harrow.checks import promise
+from harrow.checks.causes.facts import ACKED, DAMAGED, DELETED, LOST, SENT_AGAIN, UNCLEAN
 from harrow.checks.causes.story import brokers, seconds
-from harrow.checks.link import Link, RecordValue, cause
+from harrow.checks.link import BY_SETTING, FORBIDDEN, FROM_LOGS, FROM_TRACE, Link, RecordValue, cause
 from harrow.checks.permission import Permission
 from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Offset, Text
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
@@ -12,25 +13,25 @@ from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 
 
-@cause("no-ack-awaited")
+@cause("no-ack-awaited", free_because=BY_SETTING)
 def no_ack_awaited() -> str:
     """A producer with acks=0 counts as acked what may never have arrived."""
     return f"{promise.ACKS_0} waits for no answer"
 
 
-@cause("acked-before-replication")
+@cause("acked-before-replication", needs=(ACKED.of("value"),))
 def acked_before_replication(*, value: RecordValue) -> str:
     """A leader acknowledged to acks=1 what it alone had, and lost it."""
     return f"{promise.ACKS_1} does not wait for followers, and {value} was never committed"
 
 
-@cause("unclean-election")
+@cause("unclean-election", needs=(UNCLEAN.of("leader"),))
 def unclean_election(*, leader: BrokerId, value: RecordValue) -> str:
     """A leader from outside the ISR did not have the record."""
     return f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {value}"
 
 
-@cause("unclean-election-below-log-start")
+@cause("unclean-election-below-log-start", needs=(UNCLEAN.of("leader"),))
 def unclean_election_below_log_start(
     *, leader: BrokerId, value: RecordValue, successor: BrokerId, log_start: Offset
 ) -> str:
@@ -41,19 +42,19 @@ def unclean_election_below_log_start(
     )
 
 
-@cause("unclean-election-broke-invariant")
+@cause("unclean-election-broke-invariant", free_because=FROM_TRACE)
 def unclean_election_broke_invariant() -> str:
     """A leader from outside the ISR made what replicas know of each other wrong."""
     return f"an unclean election takes a leader without what was committed ({promise.UNCLEAN_ELECTION})"
 
 
-@cause("power-loss")
-def power_loss() -> str:
+@cause("power-loss", needs=(LOST.of("lost"),))
+def power_loss(*, lost: Brokers) -> str:
     """The replicas that had the record lost it with their power."""
     return f"{_FLUSHING}, so a record is safe only while one replica that has it keeps its power"
 
 
-@cause("last-in-isr-lost-power")
+@cause("last-in-isr-lost-power", needs=(LOST.of("isr"),))
 def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
     """All that were in sync lost the record, and no other replica could lead."""
     kept = brokers(having)
@@ -63,7 +64,7 @@ def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers)
     )
 
 
-@cause("in-isr-after-power-loss")
+@cause("in-isr-after-power-loss", needs=(LOST.of("leader"),))
 def in_isr_after_power_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
@@ -75,26 +76,26 @@ def in_isr_after_power_loss(
     )
 
 
-@cause("power-loss-in-isr")
+@cause("power-loss-in-isr", free_because=FROM_TRACE)
 def power_loss_in_isr() -> str:
     """A member of the ISR lost what it counted as having."""
     return f"{_FLUSHING}, and a replica that comes back without what it had not flushed counts as before"
 
 
-@cause("disk-failure")
-def disk_failure(*, value: RecordValue) -> str:
+@cause("disk-failure", needs=(LOST.of("lost"),))
+def disk_failure(*, value: RecordValue, lost: Brokers) -> str:
     """The replicas that had the record lost it with their disks."""
     return f"every replica that had {value} lost its disk, or what was on it"
 
 
-@cause("damaged-on-leader")
+@cause("damaged-on-leader", needs=(DAMAGED.of("leader"),))
 def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
     """A leader goes on leading with a record that cannot be read, although others have it."""
     others = f" although {brokers(having)} had it" if having else ""
     return f"broker {leader}, which leads, has {value} in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading{others}"
 
 
-@cause("last-in-isr-lost-disk")
+@cause("last-in-isr-lost-disk", needs=(LOST.of("isr"),))
 def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
     """All that were in sync lost the record with their disks, and no other replica could lead."""
     return (
@@ -103,7 +104,7 @@ def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) 
     )
 
 
-@cause("in-isr-after-disk-loss")
+@cause("in-isr-after-disk-loss", needs=(LOST.of("leader"),))
 def in_isr_after_disk_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
@@ -115,104 +116,104 @@ def in_isr_after_disk_loss(
     )
 
 
-@cause("disk-loss-in-isr")
+@cause("disk-loss-in-isr", free_because=FROM_TRACE)
 def disk_loss_in_isr() -> str:
     """A member of the ISR lost what it counted as having."""
     return "a replica that comes back without what was on its disk counts as before"
 
 
-@cause("metadata-lost")
+@cause("metadata-lost", free_because=FROM_TRACE)
 def metadata_lost() -> str:
     """Too many controllers lost the metadata log with their disks."""
     return "the quorum lost with the disks of its controllers what it had committed: brokers go by what was before"
 
 
-@cause("retention-passed")
+@cause("retention-passed", needs=(DELETED.of("value"),))
 def retention_passed(*, value: RecordValue, setting: Text) -> str:
     """A record was kept for as long as was promised, and deleted before anybody had read it."""
     return f"{setting} promised no more: {value} was deleted before a consumer had read it"
 
 
-@cause("deleted-by-wrong-clock")
+@cause("deleted-by-wrong-clock", needs=(DELETED.of("value"),))
 def deleted_by_wrong_clock(*, value: RecordValue, broker: BrokerId, lead_us: Number) -> str:
     """A record was as old as retention asks for by clocks that were not right."""
     return f"clocks were apart: for broker {broker} {value} was up to {seconds(lead_us)} older than it was, and so past retention.ms"
 
 
-@cause("tombstone-expired-by-wrong-clock")
+@cause("tombstone-expired-by-wrong-clock", needs=(DELETED.of("value"),))
 def tombstone_expired_by_wrong_clock(*, value: RecordValue, lead_us: Number) -> str:
     """A tombstone had stood long enough by clocks that were not right."""
     return f"clocks were apart: {value} was taken for up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
 
 
-@cause("deleted-by-request")
+@cause("deleted-by-request", needs=(DELETED.of("value"),))
 def deleted_by_request(*, value: RecordValue) -> str:
     """An administrator had a record deleted before anybody had read it."""
     return f"an administrator had {value} deleted (DeleteRecords) before a consumer had read it"
 
 
-@cause("deleted-beyond-request")
+@cause("deleted-beyond-request", needs=(DELETED.of("value"),))
 def deleted_beyond_request(*, value: RecordValue) -> str:
     """A broker deleted more than an administrator had asked for."""
     return f"{value} was deleted although it is not below the offset that DeleteRecords named"
 
 
-@cause("deleted-too-early")
+@cause("deleted-too-early", needs=(DELETED.of("value"),))
 def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
     """A record was deleted that retention had promised to keep."""
     return f"{value} was deleted although {setting} promised to keep it longer"
 
 
-@cause("superseded-by-lost-record")
+@cause("superseded-by-lost-record", needs=(DELETED.of("value"),))
 def superseded_by_lost_record(*, value: RecordValue, later: RecordValue, committed: Flag) -> str:
     """Compaction removed a record for a later one of its key, which is gone as well."""
     how = "is lost" if committed else "was not committed then, and is gone"
     return f"{value} was removed for {later}, the later record of its key, which {how}: neither is left"
 
 
-@cause("compacted-without-later-record")
+@cause("compacted-without-later-record", needs=(DELETED.of("value"),))
 def compacted_without_later_record(*, value: RecordValue) -> str:
     """Compaction removed the latest record of a key."""
     return f"compaction removed {value} although no later record of its key stood in the log"
 
 
-@cause("tombstone-expired")
+@cause("tombstone-expired", needs=(DELETED.of("value"),))
 def tombstone_expired(*, value: RecordValue, setting: Text) -> str:
     """A tombstone stayed for as long as was promised, and went before anybody had read it."""
     return f"{setting} promised no more: the tombstone {value} was removed before a consumer had read it"
 
 
-@cause("tombstone-removed-too-early")
+@cause("tombstone-removed-too-early", needs=(DELETED.of("value"),))
 def tombstone_removed_too_early(*, value: RecordValue, setting: Text) -> str:
     """A tombstone went that should have stayed for slow readers."""
     return f"the tombstone {value} was removed although {setting} promised to keep it longer"
 
 
-@cause("reset-past-records")
+@cause("reset-past-records", free_because=FROM_TRACE)
 def reset_past_records(*, client: Text, policy: Text) -> str:
     """A consumer that was too slow went elsewhere than to the first record that is left."""
     return f"what {client} was to read next had been deleted, and {AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
 
 
-@cause("forgotten-epoch")
+@cause("forgotten-epoch", free_because=FROM_TRACE)
 def forgotten_epoch() -> str:
     """A disk lost what a replica would have needed to know where leader epochs begin."""
     return "a leader epoch was forgotten with a disk or its leader-epoch-checkpoint, and logs cannot be told apart by it"
 
 
-@cause("old-checkpoint")
+@cause("old-checkpoint", free_because=FROM_TRACE)
 def old_checkpoint(*, file: Text) -> str:
     """A disk gave back a checkpoint of another time than its log's."""
     return f"the disk gave back an old {file}"
 
 
-@cause("damaged-below-checkpoint")
+@cause("damaged-below-checkpoint", free_because=FROM_TRACE)
 def damaged_below_checkpoint(*, offset: Offset) -> str:
     """A disk damaged what a checkpoint says is flushed, and recovery cut it off."""
     return f"the disk damaged the batch at offset {offset}, which was flushed, and recovery cut the log there"
 
 
-@cause("resumed-epoch")
+@cause("resumed-epoch", free_because=FROM_TRACE)
 def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) -> str:
     """A leader came back without the end of its log, in the same epoch (`harrow.checks.causes.resumed_epoch`)."""
     text = f"a leader lost what it had not flushed ({promise.FLUSH_INTERVAL}) and resumed its epoch"
@@ -228,25 +229,25 @@ def by_excuse(permission: Permission, *, logs_parted: bool = False, forgot_produ
     return resumed_epoch.conclude(logs_parted=logs_parted, forgot_producers=forgot_producers)
 
 
-@cause("acked-by-deposed-leader")
+@cause("acked-by-deposed-leader", free_because=FORBIDDEN)
 def acked_by_deposed_leader(*, value: RecordValue) -> str:
     """A leader acknowledged a record after another one had been elected."""
     return f"{value} was acked by a leader that had been succeeded"
 
 
-@cause("committed-record-lost")
+@cause("committed-record-lost", free_because=FORBIDDEN)
 def committed_record_lost(*, value: RecordValue) -> str:
     """A record went although the high watermark had passed it."""
     return f"{value} was committed, and no setting permits that it goes"
 
 
-@cause("acked-before-commit")
+@cause("acked-before-commit", free_because=FORBIDDEN)
 def acked_before_commit(*, value: RecordValue) -> str:
     """A record went that was acknowledged as if it were committed."""
     return f"{value} was acked although it was never committed"
 
 
-@cause("resent-by-application")
+@cause("resent-by-application", free_because=FROM_TRACE)
 def resent_by_application(*, times: Number) -> str:
     """An application sent a record again by itself."""
     return (
@@ -255,25 +256,25 @@ def resent_by_application(*, times: Number) -> str:
     )
 
 
-@cause("sender-unknown")
+@cause("sender-unknown", free_because=FROM_LOGS)
 def sender_unknown() -> str:
     """A record that the history does not know stands in the log twice."""
     return "no producer is known to have sent it"
 
 
-@cause("retry-without-idempotence")
-def retry_without_idempotence() -> str:
+@cause("retry-without-idempotence", needs=(SENT_AGAIN.of("value"),))
+def retry_without_idempotence(*, value: RecordValue) -> str:
     """A retry was appended as a record of its own."""
     return f"with {promise.NOT_IDEMPOTENT} the leader cannot tell a retry from a new record"
 
 
-@cause("retry-not-recognised")
-def retry_not_recognised() -> str:
+@cause("retry-not-recognised", needs=(SENT_AGAIN.of("value"),))
+def retry_not_recognised(*, value: RecordValue) -> str:
     """A retry was appended although the producer is idempotent."""
     return "the leader did not recognise the retry"
 
 
-@cause("renumbered-after-unclean-election")
+@cause("renumbered-after-unclean-election", needs=(UNCLEAN.of("leader"),))
 def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, before: RecordValue) -> str:
     """A leader from outside the ISR did not have what a producer had sent before, and what followed was out of order."""
     return (
@@ -282,7 +283,7 @@ def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, b
     )
 
 
-@cause("renumbered-after-giving-up")
+@cause("renumbered-after-giving-up", free_because=FROM_TRACE)
 def renumbered_after_giving_up(*, value: RecordValue, before: RecordValue, setting: Text) -> str:
     """A producer went on without a record that was still on its way, and what followed was out of order."""
     return (

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from harrow.checks import promise
 from harrow.checks.causes.background import fault_end, tell_fault
-from harrow.checks.causes.facts import INTERRUPTED
+from harrow.checks.causes.facts import ABORT_ASKED, GIVEN, INTERRUPTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import END, Story, source
 from harrow.checks.evidence import ApplicationSettings, Evidence
@@ -13,7 +13,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.group_work import Effect, GroupPartition
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index, names
-from harrow.checks.link import Gap, Link, RecordValue, cause, link
+from harrow.checks.link import ACTOR, FORBIDDEN, FROM_TRACE, OWN_DEED, Gap, Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
 from harrow.checks.prevention import COORDINATION, by_behaviour, lacks
 from harrow.cluster_model import events
@@ -48,55 +48,83 @@ _TOLD: Final = 3
 """How many of the polls, results and commits that are about a record are told."""
 
 
-@link("handed-out", events.ClientPolled, needs=(INTERRUPTED.of(where=("again", True)),))
-def handed_out(*, value: RecordValue, offset: events.Offset, again: events.Flag = False) -> str:
-    """A poll returned a record; ``again`` where another one had done so before."""
-    return f"was given {value} of offset {offset}{' once more' if again else ''}"
+@link(
+    "handed-out",
+    events.ClientPolled,
+    needs=(INTERRUPTED.of("former"),),
+    makes=(GIVEN.of(ACTOR), INTERRUPTED.of(ACTOR, then=False)),
+)
+def handed_out(*, value: RecordValue, offset: events.Offset, former: events.ClientName | None = None) -> str:
+    """A poll returned a record; ``former``: the client to which one had returned it before, None for the first one."""
+    return f"was given {value} of offset {offset}{'' if former is None else ' again'}"
 
 
-@link("effect-written", events.ClientSent)
+@link("effect-written", events.ClientSent, needs=(GIVEN.of(ACTOR),))
 def effect_written(*, value: RecordValue) -> str:
     """An application wrote what it had made of a record."""
     return f"wrote {value}"
 
 
-@link("effect-stored")
+@link("effect-stored", needs=(GIVEN.of(ACTOR),))
 def effect_stored(*, value: RecordValue) -> str:
     """An application stored what it had made of a record outside of Kafka."""
     return f"stored {value}"
 
 
-@link("group-committed")
+@link("group-committed", free_because=OWN_DEED)
 def group_committed(*, offset: events.Offset) -> str:
     """A member was told that its commit counts."""
     return f"had committed up to offset {offset}"
 
 
-@link("application-died", events.ClientStopped, event="stopped", is_fault=True, makes=(INTERRUPTED.of(),))
+@link(
+    "application-died", events.ClientStopped, event="stopped", is_fault=True, makes=(INTERRUPTED.of(ACTOR),)
+)
 def application_died() -> str:
     """The process of an application came to its end."""
     return "came to its end"
 
 
-@link("member-lost", events.MembershipLost, makes=(INTERRUPTED.of(),))
+@link(
+    "member-lost",
+    events.MembershipLost,
+    free_because="an application that is slow is enough for it",
+    makes=(INTERRUPTED.of(ACTOR),),
+)
 def member_lost(*, group: events.Text, reason: events.Text) -> str:
     """A member found that its group goes on without it."""
     return f"was no member of group {group} any more ({reason})"
 
 
-@link("rebalanced", events.GroupStateChanged, role="as coordinator", makes=(INTERRUPTED.of(),))
-def rebalanced(*, group: events.Text, reason: events.Text) -> str:
-    """A group began to share its partitions out again."""
+@link(
+    "rebalanced",
+    events.GroupStateChanged,
+    role="as coordinator",
+    free_because="members join and leave by themselves",
+    makes=(INTERRUPTED.of("members"),),
+)
+def rebalanced(*, group: events.Text, reason: events.Text, members: events.Texts = ()) -> str:
+    """A group began to share its partitions out again, also those of some ``members``."""
     return f"had group {group} rebalance: {reason}"
 
 
-@link("transaction-given-up", events.TransactionReported, makes=(INTERRUPTED.of(),))
-def transaction_given_up() -> str:
+@link(
+    "transaction-given-up",
+    events.TransactionReported,
+    needs=(ABORT_ASKED.of("producer_id"),),
+    makes=(INTERRUPTED.of(ACTOR),),
+)
+def transaction_given_up(*, producer_id: events.Number | None = None) -> str:
     """An application was told that its transaction is aborted."""
     return "was told that its transaction is aborted"
 
 
-@link("position-reset", events.OffsetReset, makes=(INTERRUPTED.of(),))
+@link(
+    "position-reset",
+    events.OffsetReset,
+    free_because="settings say where a consumer goes that has no position",
+    makes=(INTERRUPTED.of(ACTOR),),
+)
 def position_reset(*, position: events.Offset, offset: events.Offset, policy: events.Text) -> str:
     """A consumer was sent elsewhere, for there was nothing at its position, or it had none."""
     if position < 0:
@@ -104,13 +132,13 @@ def position_reset(*, position: events.Offset, offset: events.Offset, policy: ev
     return f"went from offset {position} to {offset} ({AUTO_OFFSET_RESET}={policy})"
 
 
-@cause("position-was-reset")
+@cause("position-was-reset", free_because=FROM_TRACE)
 def position_was_reset(*, policy: events.Text) -> str:
     """Where a consumer goes that finds nothing where it is, its settings say, and what lies between is read twice or not at all."""
     return f"a consumer that finds nothing at its position goes on at the {policy} offset"
 
 
-@cause("log-lost-records")
+@cause("log-lost-records", free_because=FROM_TRACE)
 def log_lost_records(*, partition: events.PartitionName, setting: events.Text) -> str:
     """What was committed in a log is not there any more, and with it what an application goes by."""
     return f"the log of {partition} has lost what it had ({setting})"
@@ -120,11 +148,11 @@ def tell_work(
     story: Story, work: GroupPartition, offset: int, value: RecordValue, effects: Iterable[Effect]
 ) -> None:
     """Tell who was given a record, what was made of it, and which commits were the first ones behind it."""
-    index, group_work = story.index, story.index.group_work
-    for number, poll in enumerate(_ends(work.readers_of(offset))):
-        told = handed_out(
-            poll.at_us, group_work.client(poll.process), value=value, offset=offset, again=number > 0
-        )
+    group_work = story.index.group_work
+    polls = work.readers_of(offset)
+    readers = [group_work.client(poll.process) for poll in polls]
+    for poll, client, former in _ends(list(zip(polls, readers, [None, *readers], strict=False))):
+        told = handed_out(poll.at_us, client, value=value, offset=offset, former=former)
         story.tell(story.start(poll.at_us), told, decides=True)
     for effect in _ends(list(effects)):
         kind = effect_stored if effect.row < 0 else effect_written
@@ -134,47 +162,40 @@ def tell_work(
     for commit in behind[:1]:
         told = group_committed(commit.at_us, group_work.client(commit.process), offset=commit.offset)
         story.tell(story.start(commit.at_us), told)
-    polls = work.readers_of(offset)
-    since_us = polls[0].at_us if polls else 0
-    until_us = max([*(poll.at_us for poll in polls), *(commit.at_us for commit in behind[:1])], default=0)
-    _tell_ends(story, index, since_us, until_us, {group_work.client(poll.process) for poll in polls})
-
-
-def _tell_ends(story: Story, index: Index, since_us: int, until_us: int, clients: set[str]) -> None:
-    """Tell which of those who were given the record died meanwhile, or were taken for dead."""
-    for number, stop in index.events(events.ClientStopped):
-        if stop.client in clients and since_us <= stop.at_us <= until_us:
-            story.tell(number, application_died(stop.at_us, stop.client))
-    for number, lost in index.events(events.MembershipLost):
-        if lost.client in clients and since_us <= lost.at_us <= until_us:
-            told = member_lost(lost.at_us, lost.client, group=lost.group, reason=lost.reason)
-            story.tell(number, told)
 
 
 @source(INTERRUPTED)
 def _tell_interruption(story: Story, line: float, gap: Gap) -> None:
-    """Tell what kept those who were given a record from finishing, or had it given to another member.
+    """Tell what kept a client from finishing a record that it was given, or had it given to another member.
 
-    That is the end of a process, a transaction that failed, or a fault that holds a client up until its group goes on without it.
+    That is the end of its process, a transaction that failed, or a fault that holds it up until its group goes on without it.
     """
-    given = [(number, link) for number, link in story.told_by("handed-out") if number < line]
-    if not given:
-        return
-    since, clients = given[0][0], {link.actor for _, link in given}
+    (client,) = gap.need.subject
+    given = [number for number, link in story.told_by("handed-out") if number < line and link.actor == client]
+    since = max(given, default=0)
     for number, end in _work_ends(story.index):
-        if since < number < line and end.client in clients:
-            story.tell(number, _work_end(end))
+        if since < number < line and end.client == client:
+            story.tell(number, _work_end(story, number, end))
             return
     for number, fault in story.index.events(events.FaultStruck):
-        over = fault_end(story, fault.strike)
-        if number < line and over > since and any(names(fault, client) for client in clients):
-            tell_fault(story, number, fault)
+        if number < line and fault_end(story, fault.strike) > since and names(fault, client):
+            tell_fault(story, number, fault, stalled=(client,), decides=True)
     for number, change in story.index.events(events.GroupStateChanged):
-        if since < number < line and change.reason and change.state == _PREPARING:
-            story.tell(
-                number, rebalanced(change.at_us, change.broker, group=change.group, reason=change.reason)
+        is_of_client = client in story.index.group_work.members(change.group)
+        if since < number < line and change.reason and change.state == _PREPARING and is_of_client:
+            told = rebalanced(
+                change.at_us, change.broker, group=change.group, reason=change.reason, members=(client,)
             )
+            story.tell(number, told)
             break
+
+
+def interrupted_client(story: Story) -> str | None:
+    """Return which client was the last that was given a record, or that committed behind it where no client was."""
+    for kind in ("handed-out", "group-committed"):
+        for _, told in reversed(story.told_by(kind)):
+            return str(told.actor)
+    return None
 
 
 def _work_ends(index: Index) -> Iterator[TraceLine[_WorkEnd]]:
@@ -186,14 +207,16 @@ def _work_ends(index: Index) -> Iterator[TraceLine[_WorkEnd]]:
             yield line
 
 
-def _work_end(end: _WorkEnd) -> Link:
+def _work_end(story: Story, number: int, end: _WorkEnd) -> Link:
     match end:
         case events.ClientStopped():
             return application_died(end.at_us, end.client)
         case events.MembershipLost():
             return member_lost(end.at_us, end.client, group=end.group, reason=end.reason)
         case events.TransactionReported():
-            return transaction_given_up(end.at_us, end.client)
+            begun = story.last(events.ProducerInitialized, before=number, client=end.client)
+            producer_id = None if begun is None else begun.event.producer_id
+            return transaction_given_up(end.at_us, end.client, producer_id=producer_id)
 
 
 def _ends(things: Sequence[T]) -> Sequence[T]:
@@ -250,7 +273,7 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
 )
 
 
-@cause("commit-of-anybody", needs=(INTERRUPTED.of(),))
+@cause("commit-of-anybody", free_because="settings of the application let any member commit")
 def commit_of_anybody() -> str:
     """The coordinator of a group was not told which member commits, so that it refused no commit."""
     return "who commits offsets in a transaction did not say as which member of the group, so that one of the past could"
@@ -263,7 +286,7 @@ def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSetting
     )
 
 
-@cause("effect-unexplained")
+@cause("effect-unexplained", free_because=FORBIDDEN)
 def effect_unexplained(*, promised: events.Text) -> str:
     """Nothing permits it."""
     return f"nothing permits it: {promised}"

@@ -9,12 +9,12 @@ from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.index import Index
-from harrow.checks.link import Link, RecordValue, cause
+from harrow.checks.link import FROM_LOGS, Link, RecordValue, cause
 from harrow.checks.transaction_fates import ABORTED, COMMITTED, OPEN, TransactionPart
 from harrow.cluster_model.events import Flag, PartitionName
 
 
-@cause("aborted-although-acked")
+@cause("aborted-although-acked", free_because=FROM_LOGS)
 def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open: Flag = False) -> str:
     """What an application was told to be committed has another end in the log."""
     how = "has no end in the log" if is_open else "is aborted"

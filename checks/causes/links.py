@@ -6,21 +6,31 @@ A kind of link that only one rule has stands with that rule.
 from typing import Final
 
 from harrow.checks.causes.facts import (
+    ACKED,
     AHEAD,
     CHANGE_ASKED,
+    CONTROLLER,
     COPY,
     CUT_OFF,
     DAMAGED,
+    DELETED,
     DISTURBED,
     DOWN,
+    EPOCH,
     GONE,
+    INTERRUPTED,
     ISR,
     LEADER,
+    LOST,
+    PAUSED,
     SENT_AGAIN,
+    STORED,
     TURNED_AWAY,
+    UNASSIGNED,
+    UNCLEAN,
 )
 from harrow.checks.causes.story import brokers, seconds, words
-from harrow.checks.link import ACTOR, RecordValue, link
+from harrow.checks.link import ACTOR, IN_HISTORY, NOTHING_HAPPENED, OWN_DEED, RecordValue, link
 from harrow.cluster_model import events
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,
@@ -37,7 +47,7 @@ def isr_text(isr: events.Brokers) -> str:
 # Records in logs
 
 
-@link("not-appended", impersonal=True)
+@link("not-appended", impersonal=True, free_because=NOTHING_HAPPENED)
 def not_appended() -> str:
     return "no broker appended it"
 
@@ -45,10 +55,14 @@ def not_appended() -> str:
 @link(
     "appended",
     events.BatchAppended,
-    needs=(LEADER.of(then=ACTOR, unless="is_deposed"), SENT_AGAIN.of("value", where=("again", True))),
+    needs=(
+        LEADER.of(then=ACTOR, unless=("is_deposed", "is_shared")),
+        SENT_AGAIN.of("value", where=("again", True)),
+    ),
     makes=(
         COPY.of("value", ACTOR),
-        LEADER.of(then=ACTOR, unless="is_deposed"),
+        STORED.of("value"),
+        LEADER.of(then=ACTOR, unless=("is_deposed", "is_shared")),
     ),
 )
 def appended(
@@ -58,18 +72,21 @@ def appended(
     leader_epoch: events.Epoch,
     again: events.Flag = False,
     is_deposed: events.Flag = False,
+    is_shared: events.Flag = False,
     producer_id: events.Number | None = None,
     producer_epoch: events.Epoch | None = None,
     sequence: events.Number | None = None,
 ) -> str:
-    """A leader took a record from a producer; ``is_deposed``: in an epoch that had ended."""
-    ended = ", which had ended" if is_deposed else ""
+    """A leader took a record from a producer; ``is_deposed``: in an epoch that had ended, ``is_shared``: in which another led as well."""
+    ended = (
+        ", which had ended" if is_deposed else ", in which another broker led as well" if is_shared else ""
+    )
     of_epoch = "" if producer_epoch is None else f" with epoch {producer_epoch}"
     producer = "" if producer_id is None else f", producer id {producer_id}{of_epoch}, sequence {sequence}"
     return f"appended {value}{_again(again)} at offset {offset} (epoch {leader_epoch}{ended}{producer})"
 
 
-@link("copied", events.BatchReplicated, makes=(COPY.of("value", ACTOR),))
+@link("copied", events.BatchReplicated, needs=(STORED.of("value"),), makes=(COPY.of("value", ACTOR),))
 def copied(
     *,
     value: RecordValue,
@@ -88,6 +105,7 @@ _POWER_LOST: Final = (
     GONE.of(ACTOR),
     CUT_OFF.of(ACTOR),
     DISTURBED.of(ACTOR),
+    LOST.of(ACTOR),
 )
 
 
@@ -102,7 +120,7 @@ def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     events.CorruptionCut,
     is_turn=True,
     needs=(DOWN.of(ACTOR),),
-    makes=(COPY.of("value", ACTOR, then=False), DOWN.of(ACTOR, then=False)),
+    makes=(COPY.of("value", ACTOR, then=False), DOWN.of(ACTOR, then=False), LOST.of(ACTOR)),
 )
 def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with a batch that was being written when its power went."""
@@ -114,7 +132,7 @@ def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None
     events.CorruptionCut,
     is_turn=True,
     needs=(DAMAGED.of(ACTOR),),
-    makes=(COPY.of("value", ACTOR, then=False),),
+    makes=(COPY.of("value", ACTOR, then=False), LOST.of(ACTOR)),
 )
 def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     """A replica came back with a damaged batch, and gave up all that followed."""
@@ -125,7 +143,8 @@ def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     "retention-deleted",
     events.LogStartRaised,
     events.LogStartedAnew,
-    makes=(COPY.of("value", ACTOR, then=None),),
+    needs=(COPY.of("value", ACTOR),),
+    makes=(COPY.of("value", ACTOR, then=None), DELETED.of("value")),
 )
 def retention_deleted(
     *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
@@ -138,7 +157,12 @@ def retention_deleted(
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
 
 
-@link("compacted", events.LogCleaned, makes=(COPY.of("value", ACTOR, then=None),))
+@link(
+    "compacted",
+    events.LogCleaned,
+    needs=(COPY.of("value", ACTOR), COPY.of("later", ACTOR)),
+    makes=(COPY.of("value", ACTOR, then=None), DELETED.of("value")),
+)
 def compacted(
     *,
     value: RecordValue,
@@ -152,13 +176,18 @@ def compacted(
     return f"compacted its log, without {value} of offset {offset}: {later} at offset {later_offset} has the same key"
 
 
-@link("begun-earlier", events.LogStartReverted, makes=(COPY.of("value", ACTOR),))
+@link(
+    "begun-earlier",
+    events.LogStartReverted,
+    needs=(STORED.of("value"), DOWN.of(ACTOR)),
+    makes=(COPY.of("value", ACTOR),),
+)
 def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
     """A replica came back with what it had given up, for no checkpoint said so yet."""
     return f"began its log at offset {log_start} again, with {value}: no checkpoint had the later start"
 
 
-@link("damaged", events.BatchDamaged, is_fault=True, makes=(DAMAGED.of(ACTOR),))
+@link("damaged", events.BatchDamaged, is_fault=True, makes=(DAMAGED.of(ACTOR), LOST.of(ACTOR)))
 def damaged(*, value: RecordValue, offset: events.Offset) -> str:
     """A disk changed bytes of a batch."""
     return f"has damaged bytes where {value} stands, at offset {offset}"
@@ -174,6 +203,7 @@ def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue |
     "log-deleted",
     events.LogDeleted,
     is_turn=True,
+    needs=(UNASSIGNED.of(ACTOR),),
     makes=(COPY.of("value", ACTOR, then=False), GONE.of(ACTOR)),
 )
 def log_deleted(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
@@ -218,6 +248,7 @@ def truncated(
     events.BatchReplicated,
     event="gone",
     is_turn=True,
+    needs=(COPY.of("value", ACTOR),),
     makes=(COPY.of("value", ACTOR, then=False),),
 )
 def overwritten(
@@ -233,6 +264,7 @@ def overwritten(
     events.BatchReplicated,
     events.LogOpened,
     is_turn=True,
+    needs=(COPY.of("value", ACTOR),),
     makes=(COPY.of("value", ACTOR, then=False),),
 )
 def gone(*, value: RecordValue, offset: events.Offset) -> str:
@@ -248,6 +280,7 @@ def gone(*, value: RecordValue, offset: events.Offset) -> str:
     events.LogOpened,
     event="truncated",
     is_turn=True,
+    free_because="the trace does not say why the log was cut",
 )
 def cut_back(*, offset: events.Offset) -> str:
     return f"cut its log back to {offset}"
@@ -263,7 +296,7 @@ def recovered(*, value: RecordValue, leo: events.Offset, hw: events.Offset) -> s
     return f"came back with {value}: LEO {leo}, high watermark {hw}"
 
 
-@link("kept")
+@link("kept", needs=(COPY.of("value", ACTOR),))
 def kept(*, value: RecordValue) -> str:
     return f"still has {value}, the leader does not"
 
@@ -290,6 +323,7 @@ _BY_ELECTION: Final = (
     COPY.of("value", ACTOR, then="has_it"),
     ISR.of(then=None),
     LEADER.of(then=ACTOR),
+    EPOCH.of("leader_epoch"),
     GONE.of(ACTOR, then=False),
 )
 
@@ -313,7 +347,13 @@ def elected(
     return f"was elected{how}{among}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
 
 
-@link("elected-uncleanly", events.LeaderElected, is_turn=True, needs=_OF_ELECTION, makes=_BY_ELECTION)
+@link(
+    "elected-uncleanly",
+    events.LeaderElected,
+    is_turn=True,
+    needs=_OF_ELECTION,
+    makes=(*_BY_ELECTION, UNCLEAN.of(ACTOR)),
+)
 def elected_uncleanly(
     *,
     leader_epoch: events.Epoch,
@@ -332,30 +372,65 @@ def elected_uncleanly(
     return f"was elected uncleanly{how}{outside}{_having(value, has_it=has_it)} (epoch {leader_epoch})"
 
 
-@link("chosen", events.LeaderElected, event="elected", role="as controller", about="leader", is_turn=True)
-def chosen(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
+@link(
+    "chosen",
+    events.LeaderElected,
+    event="elected",
+    role="as controller",
+    about="leader",
+    is_turn=True,
+    needs=(GONE.of("former"),),
+    makes=(EPOCH.of("leader_epoch"), GONE.of("leader", then=False)),
+)
+def chosen(
+    *,
+    leader: events.BrokerId,
+    leader_epoch: events.Epoch,
+    former: events.BrokerId | None = None,
+    is_preferred: events.Flag = False,
+) -> str:
+    """A controller elected a leader, or found none; ``former`` led before, unless the preferred replica was given the leadership."""
     return f"elected {'no leader' if leader < 0 else f'broker {leader}'} (epoch {leader_epoch})"
 
 
-@link("became-leader", events.BecameLeader, is_turn=True, makes=(LEADER.of(then=ACTOR),))
-def became_leader(*, leader_epoch: events.Epoch, offset: events.Offset) -> str:
-    return f"became leader in epoch {leader_epoch}"
+@link(
+    "became-leader",
+    events.BecameLeader,
+    is_turn=True,
+    needs=(EPOCH.of("leader_epoch"),),
+    makes=(LEADER.of(then=ACTOR, unless=("is_second",)), LEADER.of(then=None, where=("is_second", True))),
+)
+def became_leader(
+    *, leader_epoch: events.Epoch, offset: events.Offset, is_second: events.Flag = False
+) -> str:
+    """A broker began to lead; ``is_second``: in an epoch in which another one had led, so that it is not clear who leads."""
+    also = ", in which another broker had led" if is_second else ""
+    return f"became leader in epoch {leader_epoch}{also}"
 
 
-@link("deposed-leader", events.BecameLeader, is_turn=True)
+@link("deposed-leader", events.BecameLeader, is_turn=True, needs=(EPOCH.of("newer_epoch"),))
 def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> str:
     """A broker led although another had been elected after it."""
     return f"led again, in epoch {leader_epoch}, although epoch {newer_epoch} had begun"
 
 
-@link("deposed-controller", is_turn=True)
-def deposed_controller(*, leader: events.BrokerId, leader_epoch: events.Epoch) -> str:
+@link("deposed-controller", is_turn=True, needs=(CONTROLLER.of("successor"),))
+def deposed_controller(
+    *, leader: events.BrokerId, leader_epoch: events.Epoch, successor: events.BrokerId
+) -> str:
     """A controller that had been succeeded sent out an election of its own."""
     return f"announced its election of broker {leader} (epoch {leader_epoch})"
 
 
-@link("controller-elected", events.ControllerElected, is_turn=True)
-def controller_elected(*, controller_epoch: events.Epoch) -> str:
+@link(
+    "controller-elected",
+    events.ControllerElected,
+    is_turn=True,
+    needs=(CUT_OFF.of("former"),),
+    makes=(CONTROLLER.of(ACTOR),),
+)
+def controller_elected(*, controller_epoch: events.Epoch, former: events.BrokerId | None = None) -> str:
+    """A broker was elected controller; ``former`` was it before, None for the first one."""
     return f"was elected controller (controller epoch {controller_epoch})"
 
 
@@ -368,18 +443,27 @@ def controller_elected(*, controller_epoch: events.Epoch) -> str:
     events.BecameLeader,
     impersonal=True,
     is_turn=True,
+    needs=(ISR.of(then="before"), DISTURBED.of("left")),
     makes=(ISR.of(then="isr"),),
 )
-def isr_shrank(*, before: events.Brokers, isr: events.Brokers, died: events.Flag = False) -> str:
-    """Replicas left an ISR, behind or dead."""
-    left = brokers(set(before) - set(isr))
+def isr_shrank(
+    *, before: events.Brokers, isr: events.Brokers, left: events.Brokers, died: events.Flag = False
+) -> str:
+    """The replicas in ``left`` left an ISR, behind or dead."""
+    gone = brokers(left)
     why = "died" if died else "fallen behind"
-    return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {left} had {why}"
+    return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {gone} had {why}"
 
 
-@link("isr-asked", events.IsrPending, is_turn=True, makes=(CHANGE_ASKED.of(ACTOR),))
-def isr_asked(*, isr: events.Brokers) -> str:
-    """A leader asked for another member of its ISR (KIP-497)."""
+@link(
+    "isr-asked",
+    events.IsrPending,
+    is_turn=True,
+    needs=(LEADER.of(then=ACTOR, unless=("is_shared",)),),
+    makes=(CHANGE_ASKED.of(ACTOR),),
+)
+def isr_asked(*, isr: events.Brokers, is_shared: events.Flag = False) -> str:
+    """A leader asked for another member of its ISR (KIP-497); ``is_shared``: another one led in its epoch as well."""
     return f"asked for the ISR {isr_text(isr)}, which counts from now on"
 
 
@@ -402,21 +486,42 @@ def isr_refused(*, isr: events.Brokers, written: events.Brokers | None = None) -
     return f"was refused the ISR {isr_text(isr)}{also}"
 
 
-@link("isr-reduced", events.IsrReduced, role="as controller", is_turn=True, makes=(ISR.of(then="isr"),))
-def isr_reduced(*, isr: events.Brokers, gone: events.Brokers) -> str:
+@link(
+    "isr-reduced",
+    events.IsrReduced,
+    role="as controller",
+    is_turn=True,
+    needs=(ISR.of(then="before"), GONE.of("gone")),
+    makes=(ISR.of(then="isr"),),
+)
+def isr_reduced(*, before: events.Brokers | None = None, isr: events.Brokers, gone: events.Brokers) -> str:
     """A controller took replicas out of an ISR."""
     return f"took {brokers(gone)} out of the ISR, leaving {isr_text(isr)}"
 
 
 @link(
-    "left-leaderless", events.LeaderElected, role="as controller", is_turn=True, makes=(ISR.of(then="isr"),)
+    "left-leaderless",
+    events.LeaderElected,
+    role="as controller",
+    is_turn=True,
+    needs=(ISR.of(then="before"), GONE.of("former")),
+    makes=(ISR.of(then="isr"),),
 )
-def left_leaderless(*, isr: events.Brokers) -> str:
-    """A controller found nobody to lead, and took out of the ISR who had led."""
+def left_leaderless(
+    *,
+    before: events.Brokers | None = None,
+    isr: events.Brokers,
+    former: events.BrokerId | None = None,
+) -> str:
+    """A controller found no replica that could lead, and took the ``former`` leader out of the ISR."""
     return f"found no leader, and left the ISR {isr_text(isr)}"
 
 
-@link("unfenced-fetch", events.FollowerFetched)
+@link(
+    "unfenced-fetch",
+    events.FollowerFetched,
+    needs=(EPOCH.of("leader_epoch"), COPY.of("value", "follower", then="has_it")),
+)
 def unfenced_fetch(
     *,
     follower: events.BrokerId,
@@ -434,13 +539,13 @@ def unfenced_fetch(
     )
 
 
-@link("took-outdated", events.OutdatedFetchAnswered)
+@link("took-outdated", events.OutdatedFetchAnswered, needs=(EPOCH.of("leader_epoch"),))
 def took_outdated(*, asked: events.BrokerId, fetch_epoch: events.Epoch, leader_epoch: events.Epoch) -> str:
     """A follower acted on the answer to a fetch of an older leader epoch."""
     return f"took broker {asked}'s answer to a fetch of epoch {fetch_epoch}, although epoch {leader_epoch} had begun"
 
 
-@link("joined-early", events.IsrChanged, about="follower", is_turn=True)
+@link("joined-early", events.IsrChanged, about="follower", is_turn=True, needs=(EPOCH.of("leader_epoch"),))
 def joined_early(
     *, follower: events.BrokerId, leo: events.Offset, leader_epoch: events.Epoch, start_offset: events.Offset
 ) -> str:
@@ -481,7 +586,12 @@ def halted() -> str:
     return "stopped itself"
 
 
-@link("truncation-refused", events.TruncationRefused, makes=(AHEAD.of(ACTOR),))
+@link(
+    "truncation-refused",
+    events.TruncationRefused,
+    needs=(LEADER.of(then="leader"),),
+    makes=(AHEAD.of(ACTOR),),
+)
 def truncation_refused(*, leader: events.BrokerId, leo: events.Offset, end_offset: events.Offset) -> str:
     """A follower has more than its leader and is not to truncate."""
     return f"has offsets up to {leo} where its leader, broker {leader}, ends at {end_offset}, and may not truncate"
@@ -492,7 +602,10 @@ def stopping() -> str:
     return "was told to stop"
 
 
-@link("paused", events.BrokerPaused, is_fault=True, makes=(CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR)))
+_PAUSED: Final = (PAUSED.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR))
+
+
+@link("paused", events.BrokerPaused, is_fault=True, makes=_PAUSED)
 def paused() -> str:
     return "was paused"
 
@@ -520,7 +633,12 @@ def dir_failed(*, log_dir: events.Number) -> str:
     event="fault",
     impersonal=True,
     is_fault=True,
-    makes=(CUT_OFF.of("struck"), GONE.of("ends"), DISTURBED.of("hindered")),
+    makes=(
+        CUT_OFF.of("struck"),
+        GONE.of("ends"),
+        DISTURBED.of("hindered"),
+        INTERRUPTED.of("stalled"),
+    ),
 )
 def fault_struck(
     *,
@@ -529,10 +647,12 @@ def fault_struck(
     struck: events.Brokers = (),
     ends: events.Brokers = (),
     hindered: events.Brokers = (),
+    stalled: events.Texts = (),
 ) -> str:
     """A fault struck; ``struck`` are the brokers that it keeps from the control plane, ``ends`` leaders that are to lead no more.
 
-    ``hindered`` are brokers that it keeps from answering, or from fetching what an answer waits for.
+    ``hindered`` are brokers that it keeps from answering, or from fetching what an answer waits for, ``stalled`` clients that it
+    keeps from their work.
     """
     told = ", ".join(f"{name} {_detail(value)}" for name, value in details if value is not None)
     return f"the fault {fault} struck{f' ({told})' if told else ''}"
@@ -567,17 +687,28 @@ def request_held(
     return f"the fault {fault} {_deed(action)} the {api} {kind} from {sender} to {receiver}"
 
 
-@link("throttled", events.ClientThrottled, makes=(DISTURBED.of(ACTOR),))
+@link(
+    "throttled",
+    events.ClientThrottled,
+    free_because="a quota is a setting, and the client's own traffic exceeds it",
+    makes=(DISTURBED.of(ACTOR),),
+)
 def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
     """A broker let a client wait for its quota."""
     return f"throttled {client} for {seconds(wait_us)}"
 
 
 @link(
-    "replicas-assigned", events.ReplicasAssigned, impersonal=True, is_fault=True, makes=(GONE.of("former"),)
+    "replicas-assigned",
+    events.ReplicasAssigned,
+    impersonal=True,
+    is_fault=True,
+    makes=(GONE.of("former"), UNASSIGNED.of("left")),
 )
-def replicas_assigned(*, replicas: events.Brokers, former: events.BrokerId) -> str:
-    """An administrator moved a partition."""
+def replicas_assigned(
+    *, replicas: events.Brokers, former: events.BrokerId | None = None, left: events.Brokers = ()
+) -> str:
+    """An administrator moved a partition; ``former`` is to lead it no more, ``left`` are brokers that are no replicas any more."""
     return f"the replicas became {isr_text(replicas)}"
 
 
@@ -587,18 +718,31 @@ def metadata_log_lost(*, former: events.BrokerId) -> str:
     return "lost its disk, and the metadata log"
 
 
-@link("controller-paused", events.BrokerPaused, event="paused", role="the controller", is_fault=True)
+@link(
+    "controller-paused",
+    events.BrokerPaused,
+    event="paused",
+    role="the controller",
+    is_fault=True,
+    makes=_PAUSED,
+)
 def controller_paused() -> str:
     return "was paused"
 
 
-@link("controller-resumed", events.BrokerResumed, event="resumed")
+@link(
+    "controller-resumed",
+    events.BrokerResumed,
+    event="resumed",
+    needs=(PAUSED.of(ACTOR),),
+    makes=(PAUSED.of(ACTOR, then=False),),
+)
 def controller_resumed() -> str:
     """A paused controller went on, and did not know what had happened meanwhile."""
     return "woke up, still controller as far as it knew"
 
 
-@link("client-stopped", events.ClientStopped, is_fault=True)
+@link("client-stopped", events.ClientStopped, is_fault=True, makes=(INTERRUPTED.of(ACTOR),))
 def client_stopped() -> str:
     return "died before it had an answer"
 
@@ -606,7 +750,9 @@ def client_stopped() -> str:
 # Sends and answers
 
 
-@link("sent", events.ClientSent, makes=(SENT_AGAIN.of("value", where=("again", True)),))
+@link(
+    "sent", events.ClientSent, free_because=OWN_DEED, makes=(SENT_AGAIN.of("value", where=("again", True)),)
+)
 def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.Flag = False) -> str:
     """A producer was given a record; ``again`` by an application that had given it once, ``in_session``: to the same producer."""
     return (
@@ -614,7 +760,15 @@ def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.F
     )
 
 
-@link("answer-heard", events.BatchAcknowledged, events.ClientEnded, event="acked", impersonal=True)
+@link(
+    "answer-heard",
+    events.BatchAcknowledged,
+    events.ClientEnded,
+    event="acked",
+    impersonal=True,
+    free_because=IN_HISTORY,
+    makes=(ACKED.of("value"),),
+)
 def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> str:
     """A send ended well, by the history alone; without an offset the producer waited for no answer."""
     return f"{value} counted as sent" if offset is None else f"{value} was acked at offset {offset}"
@@ -627,9 +781,9 @@ def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> 
     needs=(
         COPY.of("value", "having"),
         COPY.of("value", "missing", then=False),
-        ISR.of(then="isr", unless="is_deposed"),
+        ISR.of(then="isr", unless=("is_deposed",)),
     ),
-    makes=(ISR.of(then="isr", unless="is_deposed"),),
+    makes=(ISR.of(then="isr", unless=("is_deposed",)), ACKED.of("value")),
 )
 def acked(
     *,
@@ -677,30 +831,47 @@ def acked(
     event="request-failed",
     about="leader",
     needs=(DISTURBED.of("hindered"),),
-    makes=(TURNED_AWAY.of(),),
+    makes=(TURNED_AWAY.of("values"),),
 )
-def no_answer(*, leader: events.BrokerId, error: events.Text, hindered: events.Brokers = ()) -> str:
-    """A request got no answer; ``hindered``: what the trace has of it struck these brokers, none where it has nothing."""
+def no_answer(
+    *, values: events.Values, leader: events.BrokerId, error: events.Text, hindered: events.Brokers
+) -> str:
+    """A request with some records got no answer; ``hindered``: the brokers that something kept from answering, or from what it waits for."""
     return f"got no answer from broker {leader} ({error})"
 
 
-@link("refused", events.SendFailed, event="request-failed", makes=(TURNED_AWAY.of(),))
-def refused(*, value: RecordValue, error: events.Text, isr: events.Brokers = ()) -> str:
+@link(
+    "refused",
+    events.SendFailed,
+    event="request-failed",
+    needs=(ISR.of(then="isr"),),
+    makes=(TURNED_AWAY.of("values"),),
+)
+def refused(
+    *, value: RecordValue, values: events.Values, error: events.Text, isr: events.Brokers | None = None
+) -> str:
+    """A leader refused a record with the batch of ``values`` in which it was; ``isr``: because its ISR was too small."""
     return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
 
 
-@link("gave-up", events.AppendedBatchGivenUp)
+@link("gave-up", events.AppendedBatchGivenUp, needs=(TURNED_AWAY.of("values"),))
 def gave_up(*, values: events.Values, error: events.Text) -> str:
     """A producer gave a batch up and has others under way, whose sequence numbers follow it."""
     return f"gave {', '.join(values)} up ({error}), which may be in the log"
 
 
-@link("retried", events.SentAgain, about="leader", needs=(TURNED_AWAY.of(),), makes=(SENT_AGAIN.of("value"),))
+@link(
+    "retried",
+    events.SentAgain,
+    about="leader",
+    needs=(TURNED_AWAY.of("value"),),
+    makes=(SENT_AGAIN.of("value"),),
+)
 def retried(*, value: RecordValue, leader: events.BrokerId, attempt: events.Number) -> str:
     return f"sent {value} again, to broker {leader} (attempt {attempt})"
 
 
-@link("answered", events.BatchDeduplicated, events.BatchAcknowledged)
+@link("answered", events.BatchDeduplicated, events.BatchAcknowledged, needs=(COPY.of("value", ACTOR),))
 def answered(*, value: RecordValue, stands_at: events.Offset) -> str:
     return f"answered that {value} is at offset {stands_at}"
 
@@ -733,13 +904,20 @@ def _deed(action: str) -> str:
 # Consumers
 
 
-@link("seen", impersonal=True)
+@link("seen", impersonal=True, free_because=IN_HISTORY)
 def seen(*, value: RecordValue, offset: events.Offset) -> str:
     """A record was seen at an offset, and the trace does not say how it came there."""
     return f"{value} was seen at offset {offset}"
 
 
-@link("led-without", events.LeaderElected, events.BecameLeader, event="elected", is_turn=True)
+@link(
+    "led-without",
+    events.LeaderElected,
+    events.BecameLeader,
+    event="elected",
+    is_turn=True,
+    needs=(COPY.of("value", ACTOR, then=False),),
+)
 def led_without(
     *, value: RecordValue, offset: events.Offset, setting: events.Text, was_elected: events.Flag = False
 ) -> str:
@@ -747,16 +925,22 @@ def led_without(
     return f"{'was elected' if was_elected else 'led'} without {value} ({setting})"
 
 
-@link("out-of-range")
-def out_of_range(*, client: events.ClientName, leader_epoch: events.Epoch, setting: events.Text) -> str:
-    """A leader that had been succeeded sent a consumer elsewhere."""
+@link("out-of-range", needs=(EPOCH.of("newer_epoch"),))
+def out_of_range(
+    *,
+    client: events.ClientName,
+    leader_epoch: events.Epoch,
+    newer_epoch: events.Epoch,
+    setting: events.Text,
+) -> str:
+    """A leader that had been succeeded, in ``newer_epoch``, sent a consumer elsewhere."""
     return (
         f"told {client} that its position was out of range: "
         f"it still took itself for the leader, in epoch {leader_epoch} ({setting})"
     )
 
 
-@link("out-of-range-at-follower")
+@link("out-of-range-at-follower", free_because="a consumer chooses by itself which replica it reads")
 def out_of_range_at_follower(*, client: events.ClientName, setting: events.Text) -> str:
     """A follower's answer came to a consumer that no longer read from it, and so sent it elsewhere."""
     return f"told {client}, which had left it meanwhile, that its position was out of range: it follows ({setting})"

@@ -3,14 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harrow.checks.causes import links
-from harrow.checks.causes.background import producer_epoch, tell_election
+from harrow.checks.causes import facts, links
+from harrow.checks.causes.background import former_controller, is_shared_epoch, producer_epoch, tell_election
 from harrow.checks.causes.compaction import later_in_log
-from harrow.checks.causes.story import END, Story
+from harrow.checks.causes.story import END, Story, source
 from harrow.checks.history.records import Value
-from harrow.checks.link import Link, LinkKind
+from harrow.checks.link import Gap, Link, LinkKind
 from harrow.checks.prevention import lacks
-from harrow.checks.replay.partition_state import TRUNCATED, LogEntry, RemovedEntry, has_copy
+from harrow.checks.replay.partition_state import (
+    COMPACTION,
+    RETENTION,
+    TRUNCATED,
+    LogEntry,
+    RemovedEntry,
+    has_copy,
+)
 from harrow.cluster_model import events
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from harrow.cluster_model.trace import TraceLine, decode
@@ -101,6 +108,7 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
             leader_epoch=copy.leader_epoch,
             again=again,
             is_deposed=newer_election(story, copy) is not None,
+            is_shared=is_shared_epoch(story, copy.broker, copy.leader_epoch),
             producer_id=copy.producer_id if with_producer else None,
             producer_epoch=producer_epoch(story, copy) if with_producer else None,
             sequence=copy.sequence if with_producer else None,
@@ -122,6 +130,40 @@ def _tell_removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> None:
         )
         story.tell(outdated.number, told, decides=True)
     story.tell(removed.number, _removal(story, copy, removed), decides=True)
+
+
+@source(facts.STORED)
+def _tell_append(story: Story, line: float, gap: Gap) -> None:
+    """Tell the first append of a record that a replica has."""
+    (value,) = gap.need.subject
+    for copy in story.copies(value):
+        if not copy.is_copy and copy.number < line:
+            tell_stored(story, copy)
+            return
+
+
+@source(facts.COPY)
+def _tell_copy(story: Story, line: float, gap: Gap) -> None:
+    """Tell how a broker had got a record before a line, or how it had lost it."""
+    value, broker = gap.need.subject
+    copies = [copy for copy in story.copies(value) if copy.broker == broker and copy.number < line]
+    for copy in copies[-1:]:
+        if gap.need.value:
+            tell_stored(story, copy, again=len(copies) > 1)
+        elif copy.removed is not None and copy.removed.number < line:
+            _tell_removal(story, copy, copy.removed)
+
+
+@source(facts.DELETED)
+def _tell_deletion(story: Story, line: float, gap: Gap) -> None:
+    """Tell how a record was deleted from the first log that let it go by retention or compaction."""
+    (value,) = gap.need.subject
+    removals = (copy.removed for copy in story.copies(value))
+    deletions = [each for each in removals if each is not None and each.cause in (RETENTION, COMPACTION)]
+    first = min((each.number for each in deletions if each.number < line), default=None)
+    for copy in story.copies(value):
+        if copy.removed is not None and copy.removed.number == first:
+            story.tell(copy.removed.number, _removal(story, copy, copy.removed))
 
 
 def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
@@ -176,7 +218,8 @@ def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
 
 
 def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: float) -> None:
-    """Tell who was elected between two lines, and whether the new leader had the record."""
+    """Tell who was elected between two lines, and whether the new leader had the record, appended whenever."""
+    same_value = story.copies(group[0].value)
     for number, event in story.elections:
         if not begin < number < end or event.leader == _NO_LEADER:
             continue
@@ -190,7 +233,7 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
         isr = None if before is None else before.event.isr
         # An unclean leader from within the ISR, and a clean one from outside of it, need no ISR to be understood.
         is_plain = isr is None or event.unclean != (event.leader not in isr)
-        has_it = has_copy(group, event.leader, number)
+        has_it = has_copy(same_value, event.leader, number)
         tell_election(
             story,
             TraceLine(number, event),
@@ -296,7 +339,7 @@ def _tell_deposed_leader(story: Story, copy: LogEntry) -> None:
     if newer is None:
         return
     elected = newer.event
-    tell_election(story, newer)
+    tell_election(story, newer, decides=True)
     for number, led in story.events(events.BecameLeader):
         is_between = newer.number < number < copy.number
         if is_between and led.broker == copy.broker and led.leader_epoch <= copy.leader_epoch:
@@ -316,49 +359,61 @@ def _tell_late_order(story: Story, number: int, led: events.BecameLeader) -> Non
     if order is None:
         return
     election = order.event
-    _tell_deposed_controller(story, election.controller, number)
+    successor = _tell_deposed_controller(story, election.controller, number)
     deposed = links.deposed_controller(
-        led.at_us, election.controller, leader=election.leader, leader_epoch=election.leader_epoch
+        led.at_us,
+        election.controller,
+        leader=election.leader,
+        leader_epoch=election.leader_epoch,
+        successor=successor,
     )
-    story.tell(number, deposed)
+    story.tell(number, deposed, decides=True)
 
 
-def _tell_deposed_controller(story: Story, controller: int, end: int) -> None:
-    """Tell how a broker came to act as controller when another was."""
+def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
+    """Tell how a broker came to act as controller when another was, and return that one; -1 where the trace has none."""
     others = [
         line
         for line in story.events(events.ControllerElected)
         if line.number < end and line.event.broker != controller
     ]
     if not others:
-        return
+        return -1
     number, event = others[-1]
-    successor = links.controller_elected(event.at_us, event.broker, controller_epoch=event.controller_epoch)
+    successor = links.controller_elected(
+        event.at_us,
+        event.broker,
+        controller_epoch=event.controller_epoch,
+        former=former_controller(story, number),
+    )
     story.tell(number, successor)
     paused = story.last(events.BrokerPaused, before=end, broker=controller)
     if paused is not None:
         story.tell(paused.number, links.controller_paused(paused.event.at_us, controller))
     resumed = story.last(events.BrokerResumed, before=end, broker=controller)
     if resumed is not None:
-        story.tell(resumed.number, links.controller_resumed(resumed.event.at_us, controller))
+        woken = links.controller_resumed(resumed.event.at_us, controller)
+        story.tell(resumed.number, woken, decides=True)
+    return event.broker
 
 
 def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
-    """Tell which brokers stopped that had the record, up to a line."""
+    """Tell which brokers stopped that had the record when no other had it, up to a line."""
     for number, event in story.events(events.BrokerStopped):
         here = [copy for copy in group if copy.broker == event.broker and copy.is_there(number)]
         # Power loss that took the copy stands in the story of the copy.
         is_of_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(here) and here[0].lost_with_power
         if here and number < end and not is_of_copy:
             stop = _stop(story, group, number, event)
-            story.tell(number, stop, decides="value" in stop.operands)
+            if stop is not None:
+                story.tell(number, stop, decides=True)
 
 
-def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link:
-    """Return a stop with what makes it matter: that no other broker has the record, or not yet again."""
+def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link | None:
+    """Return a stop with what makes it matter: that no other broker has the record, or not yet again; None if another has it."""
     others = [copy for copy in group if copy.broker != event.broker and copy.number < number]
     if any(copy.is_there(number) for copy in others):
-        return links.stopped(event.at_us, event.broker, cause=event.cause)
+        return None
     back = set()
     for copy in others:
         if copy.removed is not None:

@@ -239,7 +239,7 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
     value = group[0].value
     lost = {copy.broker: copy.removed.number for copy in copies if copy.removed and copy.lost_with_power}
     if len(lost) == len(copies):
-        return catalogue.power_loss.conclude()
+        return catalogue.power_loss.conclude(lost=tuple(sorted(lost)))
     led = _first_led_without(story, group, lost)
     end, leader = led or (END, max(lost, key=lost.__getitem__))
     having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
@@ -267,7 +267,9 @@ def _by_disk_failure(
     if len(lost) == len(copies):
         weak = alone and story.settings.min_insync_replicas < 2
         more = prevention.TWO_IN_SYNC if weak else prevention.MORE_REPLICAS
-        return Cause((catalogue.disk_failure.conclude(value=value),), DISK_FAILURE, (more,))
+        return Cause(
+            (catalogue.disk_failure.conclude(value=value, lost=tuple(sorted(lost))),), DISK_FAILURE, (more,)
+        )
     leader = story.index.last_leader(story.partition)
     if leader in damaged:
         having = tuple(sorted(copy.broker for copy in copies if copy.broker not in lost and not copy.removed))

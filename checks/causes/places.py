@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue, links
+from harrow.checks.causes.facts import LOST
 from harrow.checks.causes.lives import disk_link
 from harrow.checks.causes.loss import Cause
-from harrow.checks.causes.story import Story
-from harrow.checks.link import Link
+from harrow.checks.causes.story import Story, source
+from harrow.checks.link import Gap, Link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
@@ -106,6 +107,17 @@ class _Place:
 
 def _identity(copy: LogEntry) -> tuple[int, int, str]:
     return copy.offset, copy.leader_epoch, copy.value
+
+
+@source(LOST)
+def _tell_loss(story: Story, line: float, gap: Gap) -> None:
+    """Tell how a broker lost records with its power or its disk."""
+    (broker,) = gap.need.subject
+    known = story.last(events.UnflushedLost, events.CorruptionCut, events.LogLost, before=line, broker=broker)
+    if known is not None:
+        told = loss_link(known.event)
+        assert told is not None, "a loss that has a link"
+        story.tell(known.number, told)
 
 
 def loss_link(event: events.Event) -> Link | None:

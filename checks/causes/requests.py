@@ -118,7 +118,17 @@ def _tell_shrink(story: Story, ack: Ack, isr: tuple[int, ...]) -> None:
             continue
         if event.isr == isr and len(before) > len(isr):
             died = isinstance(event, events.BecameLeader)
-            shrink = number, links.isr_shrank(event.at_us, ack.broker, before=before, isr=isr, died=died)
+            shrink = (
+                number,
+                links.isr_shrank(
+                    event.at_us,
+                    ack.broker,
+                    before=before,
+                    isr=isr,
+                    left=tuple(sorted(set(before) - set(isr))),
+                    died=died,
+                ),
+            )
         before = event.isr
     if shrink is not None:
         story.tell(*shrink)
@@ -134,7 +144,6 @@ def tell_retry(story: Story, client: str, value: Value, begin: float, end: float
                     story.tell(
                         ack.number, links.answered(ack.at_us, leader, value=value, stands_at=ack.offset)
                     )
-            tell_disturbance(story, client, leader, begin, number)
         tell_failure(story, number, failure, value)
     for number, again in _attempts(story, events.SentAgain, client, value, begin, end)[-1:]:
         retry = links.retried(again.at_us, client, value=value, leader=again.leader, attempt=again.attempt)
@@ -157,7 +166,7 @@ def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: 
     for number, event in story.events(events.MessageRuleApplied):
         between = {event.sender, event.receiver} == {client, server}
         if begin < number < end and event.api == "Produce" and between:
-            tell_lost_message(story, number, event, leader)
+            tell_lost_message(story, number, event, leader, decides=True)
 
 
 def tell_client_stop(story: Story, client: str, begin: float, end: float) -> None:
@@ -166,4 +175,4 @@ def tell_client_stop(story: Story, client: str, begin: float, end: float) -> Non
         if begin < number < end and event.client == client:
             for broker in dict.fromkeys(story.settings.replicas):
                 tell_disturbance(story, client, broker, begin, number)
-            story.tell(number, links.client_stopped(event.at_us, client))
+            story.tell(number, links.client_stopped(event.at_us, client), decides=True)

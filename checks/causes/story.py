@@ -1,14 +1,15 @@
 """How something came about: links in the order of the trace, with what each of them needs."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import ChainFact, Gap, Link, link, standing, unmet
+from harrow.checks.link import ChainFact, Gap, Link, Standing, link, standing
 from harrow.checks.replay.partition_state import Ack, LogEntry
 from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -48,7 +49,7 @@ def brokers(numbers: Iterable[int]) -> str:
     return f"brokers {', '.join(names[:-1])} and {names[-1]}"
 
 
-@link("folded", impersonal=True)
+@link("folded", impersonal=True, free_because="it counts links that are not shown")
 def folded(*, count: Number) -> str:
     """Links of a long chain that are not shown."""
     return f"({count} more events)"
@@ -82,7 +83,7 @@ def source(fact: ChainFact) -> Callable[[Source], Source]:
 class Story:
     """Links about one partition, and what the trace has of it: an event is at its line, from 1."""
 
-    __slots__ = ("_links", "elections", "evidence", "index", "partition", "settings")
+    __slots__ = ("_fresh", "_links", "elections", "evidence", "index", "partition", "settings")
 
     def __init__(self, index: Index, partition: str) -> None:
         self.index = index
@@ -91,6 +92,7 @@ class Story:
         self.settings = index.evidence.partitions.get(partition, _UNKNOWN)
         self.elections: Sequence[TraceLine[LeaderElected]] = index.partition(partition).elections
         self._links: dict[Hashable, tuple[float, Link]] = {}
+        self._fresh: dict[Hashable, None] = {}
 
     # What there is to tell
 
@@ -142,11 +144,15 @@ class Story:
         named = (item for item in told.operands.items() if item[0] not in struck)
         who = told.broker if is_of_broker else (told.actor, *named)
         key = (number, told.event, who, told.offset)
-        _, known = self._links.setdefault(key, (number, replace(told, decides=True) if decides else told))
-        if struck and known is not told:
-            before = _struck(known)
-            both = {name: tuple(sorted({*before.get(name, ()), *nodes})) for name, nodes in struck.items()}
-            self._links[key] = number, replace(known, operands={**known.operands, **both})
+        _, known = self._links.get(key, (number, told))
+        operands = dict(known.operands)
+        for name, nodes in struck.items():
+            operands[name] = tuple(sorted({*known.operands.get(name, ()), *nodes}))
+        if key not in self._links or operands != known.operands:
+            self._fresh[key] = None
+        if decides or operands != known.operands:
+            known = replace(known, operands=operands, decides=decides or known.decides)
+        self._links[key] = number, known
 
     def is_told(self, number: float) -> bool:
         """Return whether there is a link about a line."""
@@ -174,13 +180,67 @@ class Story:
         A need that no earlier link meets is looked up in the trace, and so are the needs of what is found there: from an election
         to the expired session, from that to the fault. See the law of chains in `harrow.checks.link`.
         """
+        known = _KnownFacts()
+        for order, conclusion in enumerate(conclusions):
+            known.add(_LinkPlace(END, _AFTER_ALL + order), conclusion)
+        orders: dict[Hashable, int] = {}
+        self._note(known, orders)
         for _ in range(_ROUNDS_MAX):
-            told = sorted(self._links.values(), key=itemgetter(0))
-            gaps = list(unmet([*(link for _, link in told), *conclusions], of_first=True))
-            for gap in gaps:
+            is_done = True
+            for line, gap in known.gaps():
                 if gap.need.fact in SOURCES:
-                    line = told[gap.place][0] if gap.place < len(told) else END
                     SOURCES[gap.need.fact](self, line, gap)
-            if len(self._links) == len(told):
+                    is_done = not self._note(known, orders) and is_done
+            if is_done:
                 break
         return (*(link for _, link in sorted(self._links.values(), key=itemgetter(0))), *conclusions)
+
+    def _note(self, known: "_KnownFacts", orders: dict[Hashable, int]) -> bool:
+        """Note the facts of links that were told, or got more operands, since the last time, and return whether there were any."""
+        is_any = bool(self._fresh)
+        for key in self._fresh:
+            line, told = self._links[key]
+            known.add(_LinkPlace(line, orders.setdefault(key, len(orders))), told)
+        self._fresh.clear()
+        return is_any
+
+
+_AFTER_ALL: Final = 2**31
+"""The order of the first conclusion: after all links of the last line."""
+
+
+class _LinkPlace(NamedTuple):
+    """Where a link stands in a story: at a line, and in the order of telling."""
+
+    line: float
+    order: int
+
+
+class _KnownFacts:
+    """What the links of a story make and need. Each link is looked at once, whatever is told after it."""
+
+    __slots__ = ("_made", "_needs")
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[ChainFact, tuple[Any, ...]], list[tuple[_LinkPlace, Any]]] = {}
+        self._needs: list[tuple[_LinkPlace, Link, Standing]] = []
+
+    def add(self, place: _LinkPlace, told: Link) -> None:
+        for made in standing(told, told.kind.makes):
+            insort(
+                self._made.setdefault((made.fact, made.subject), []), (place, made.value), key=itemgetter(0)
+            )
+        if not told.kind.is_fault:
+            self._needs += ((place, told, need) for need in standing(told, told.kind.needs))
+
+    def gaps(self) -> Iterator[tuple[float, Gap]]:
+        """Yield what no earlier link meets, each with its line; links that are added meanwhile count."""
+        for place, told, need in sorted(self._needs, key=itemgetter(0)):
+            if not self._is_met(place, need):
+                yield place.line, Gap(place.order, told, need)
+
+    def _is_met(self, place: _LinkPlace, need: Standing) -> bool:
+        made = self._made.get((need.fact, need.subject), ())
+        before = bisect_left(made, place, key=itemgetter(0))
+        value = made[before - 1][1] if before else None if need.fact.is_open else False
+        return value is None or value == need.value

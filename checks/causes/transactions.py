@@ -10,12 +10,12 @@ from typing import Final
 
 from harrow.checks import prevention as preventions
 from harrow.checks.causes.background import tell_held
-from harrow.checks.causes.facts import ABORT_ASKED, COMMIT_ASKED
+from harrow.checks.causes.facts import ABORT_ASKED, ABORT_DECIDED, COMMIT_ASKED, COMMIT_DECIDED
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import AFTER, Story, source
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import Gap, cause, link
+from harrow.checks.link import FROM_TRACE, OWN_DEED, Gap, cause, link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.transaction_fates import TransactionFate
@@ -33,7 +33,7 @@ from harrow.cluster_model.trace import TraceLine
 ENDS: Final = {True: "committed", False: "aborted"}
 
 
-@link("transaction-opened", events.TransactionOpened)
+@link("transaction-opened", events.TransactionOpened, free_because=OWN_DEED)
 def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
     """An application began a transaction."""
     return f"began a transaction (producer id {producer_id}, epoch {producer_epoch})"
@@ -42,6 +42,7 @@ def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Num
 @link(
     "transaction-end-asked",
     events.TransactionEnding,
+    free_because=OWN_DEED,
     makes=(
         COMMIT_ASKED.of("producer_id", where=("committed", True)),
         ABORT_ASKED.of("producer_id", where=("committed", False)),
@@ -63,6 +64,8 @@ def transaction_end_asked(*, committed: events.Flag, producer_id: events.Number 
     makes=(
         COMMIT_ASKED.of("producer_id", then=False, where=("state", PREPARE_COMMIT)),
         ABORT_ASKED.of("producer_id", then=False, where=("state", PREPARE_ABORT)),
+        COMMIT_DECIDED.of("producer_id", where=("state", PREPARE_COMMIT)),
+        ABORT_DECIDED.of("producer_id", where=("state", PREPARE_ABORT)),
     ),
 )
 def transaction_state_written(
@@ -76,39 +79,57 @@ def transaction_state_written(
     return f"wrote {state} for {transactional_id} (producer id {producer_id}, epoch {producer_epoch})"
 
 
-@link("transaction-marked", events.TransactionMarkerWritten)
+@link(
+    "transaction-marked",
+    events.TransactionMarkerWritten,
+    needs=(
+        COMMIT_DECIDED.of("producer_id", where=("committed", True), unless=("is_undecided",)),
+        ABORT_DECIDED.of("producer_id", where=("committed", False), unless=("is_undecided",)),
+    ),
+)
 def transaction_marked(
-    *, place: events.PartitionName, offset: events.Offset, committed: events.Flag, producer_id: events.Number
+    *,
+    place: events.PartitionName,
+    offset: events.Offset,
+    committed: events.Flag,
+    producer_id: events.Number,
+    is_undecided: events.Flag = False,
 ) -> str:
-    """A log got the marker that ends a transaction there."""
-    return f"marked the transaction of producer id {producer_id} as {ENDS[committed]}, at offset {offset} of {place}"
+    """A log got the marker that ends a transaction there; ``is_undecided``: no coordinator had written that decision."""
+    although = ", although no coordinator had decided that" if is_undecided else ""
+    return f"marked the transaction of producer id {producer_id} as {ENDS[committed]}, at offset {offset} of {place}{although}"
 
 
-@link("producer-initialized", events.ProducerInitialized, makes=(ABORT_ASKED.of("producer_id"),))
+@link(
+    "producer-initialized",
+    events.ProducerInitialized,
+    free_because=OWN_DEED,
+    makes=(ABORT_ASKED.of("producer_id"),),
+)
 def producer_initialized(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
     """A producer got an epoch: older ones are fenced from then on."""
     return f"was given epoch {producer_epoch} of producer id {producer_id}"
 
 
-@cause("transaction-log-led-uncleanly")
+@cause("transaction-log-led-uncleanly", free_because=FROM_TRACE)
 def log_led_uncleanly(*, place: events.PartitionName) -> str:
     """A leader from outside the ISR need not have what decided about a transaction."""
     return f"{place} was led uncleanly ({UNCLEAN_ELECTION}): the new leader need not have had what decided about the transaction"
 
 
-@cause("transaction-log-lost-power")
+@cause("transaction-log-lost-power", free_because=FROM_TRACE)
 def log_lost_power(*, place: events.PartitionName) -> str:
     """What decided about a transaction went with power."""
     return f"a replica of {place} lost its power, and what it had not flushed of the transaction with it ({FLUSH_INTERVAL})"
 
 
-@cause("transaction-log-lost-disk")
+@cause("transaction-log-lost-disk", free_because=FROM_TRACE)
 def log_lost_disk(*, place: events.PartitionName) -> str:
     """What decided about a transaction went with a disk."""
     return f"a replica of {place} lost its disk, or what was on it"
 
 
-@cause("commit-forgotten")
+@cause("commit-forgotten", free_because=FROM_TRACE)
 def commit_forgotten(
     *, transactional_id: events.Text, place: events.PartitionName, setting: events.Text
 ) -> str:
@@ -336,17 +357,46 @@ def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
             )
     for number, written in story.index.events(events.TransactionStateChanged):
         if begin < number < end and written.producer_id == producer_id:
-            story.tell(
-                number,
-                transaction_state_written(
-                    written.at_us,
-                    written.broker,
-                    transactional_id=written.transactional_id,
-                    state=written.state,
-                    producer_id=producer_id,
-                    producer_epoch=written.producer_epoch,
-                ),
-            )
+            _tell_state(story, number, written)
+
+
+@source(COMMIT_DECIDED)
+@source(ABORT_DECIDED)
+def _tell_decision(story: Story, line: float, gap: Gap) -> None:
+    """Tell when a coordinator wrote the decision that a marker carries out."""
+    (producer_id,) = gap.need.subject
+    known = _decision(story, line, producer_id, committed=gap.need.fact is COMMIT_DECIDED)
+    if known is not None:
+        _tell_state(story, *known)
+
+
+def _decision(
+    story: Story, line: float, producer_id: int, *, committed: bool
+) -> TraceLine[events.TransactionStateChanged] | None:
+    """Return where a coordinator wrote, before a line, that the transaction of a producer commits or aborts."""
+    state = PREPARE_COMMIT if committed else PREPARE_ABORT
+    written = story.index.events(events.TransactionStateChanged)
+    found = (
+        each
+        for each in reversed(written)
+        if each.number < line and (each.event.producer_id, each.event.state) == (producer_id, state)
+    )
+    return next(found, None)
+
+
+def _tell_state(story: Story, number: int, written: events.TransactionStateChanged) -> None:
+    """Tell what a coordinator wrote about a producer."""
+    story.tell(
+        number,
+        transaction_state_written(
+            written.at_us,
+            written.broker,
+            transactional_id=written.transactional_id,
+            state=written.state,
+            producer_id=written.producer_id,
+            producer_epoch=written.producer_epoch,
+        ),
+    )
 
 
 @source(COMMIT_ASKED)
@@ -415,5 +465,7 @@ def _tell_marked(story: Story, number: int, event: events.TransactionMarkerWritt
         offset=event.offset,
         committed=event.committed,
         producer_id=event.producer_id,
+        is_undecided=story.index.has(events.TransactionStateChanged)
+        and _decision(story, number, event.producer_id, committed=event.committed) is None,
     )
     story.tell(number, marked, decides=True)

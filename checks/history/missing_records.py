@@ -16,21 +16,21 @@ from harrow.checks.history.witness import (
     sent,
     shown,
 )
-from harrow.checks.link import Link, RecordValue, cause
+from harrow.checks.link import NOTHING_HAPPENED, Link, RecordValue, cause
 from harrow.cluster_model.events import Flag, Offset
 
 
-@cause("never-polled")
+@cause("never-polled", free_because=NOTHING_HAPPENED)
 def never_polled(*, value: RecordValue) -> str:
     return f"no ok poll returned {shown(value)}"
 
 
-@cause("partition-never-polled")
+@cause("partition-never-polled", free_because=NOTHING_HAPPENED)
 def partition_never_polled() -> str:
     return "no ok poll ever returned a record of this partition"
 
 
-@cause("polled-so-far")
+@cause("polled-so-far", free_because=NOTHING_HAPPENED)
 def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) -> str:
     """How far polls went, and whether they found nothing more."""
     end = "" if read_dry else ", and no process that reads the partition polled it empty after the ack"

@@ -8,14 +8,14 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
-from harrow.checks.link import RecordValue, cause
+from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.cluster_model.events import Offset
 
 _Place = tuple[int, int]
 """The offset of a send in the version order, and its row."""
 
 
-@cause("sent-later-stands-earlier")
+@cause("sent-later-stands-earlier", free_because=FROM_LOGS)
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:

@@ -16,11 +16,11 @@ from harrow.checks.history.witness import (
     sent,
     shown,
 )
-from harrow.checks.link import RecordValue, cause
+from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause
 from harrow.cluster_model.events import PartitionName
 
 
-@cause("half-polled")
+@cause("half-polled", free_because=NOTHING_HAPPENED)
 def half_polled(*, value: RecordValue, partition: PartitionName, operation: OperationId) -> str:
     """Polls returned other records of an operation, and came to the end of this one's partition without it."""
     return (

@@ -17,7 +17,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import OperationId, ended, numbers, operation, operation_text, shown
-from harrow.checks.link import Link, RecordValue, link
+from harrow.checks.link import IN_HISTORY, Link, RecordValue, link
 from harrow.checks.promise import WRITES_INTERLEAVE
 from harrow.cluster_model.events import PartitionName
 from harrow.cluster_model.history import OK
@@ -29,7 +29,7 @@ _EDGES_TRIED: Final = 16
 """A knot can have many cycles; one of the shortest through these is reported."""
 
 
-@link("write-write", event="ww", impersonal=True)
+@link("write-write", event="ww", impersonal=True, free_because=IN_HISTORY)
 def write_write(
     *,
     earlier: OperationId,
@@ -44,7 +44,7 @@ def write_write(
     return f"{operation_text(earlier)} {sent} {before}"
 
 
-@link("write-read", event="wr", impersonal=True)
+@link("write-read", event="wr", impersonal=True, free_because=IN_HISTORY)
 def write_read(
     *, earlier: OperationId, later: OperationId, partition: PartitionName, value: RecordValue
 ) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import ACKED, FAILED, UNKNOWN, Pair, PartitionHistory, Value
-from harrow.checks.link import Link, RecordValue, link
+from harrow.checks.link import IN_HISTORY, Link, RecordValue, link
 from harrow.cluster_model import events
 
 SKIPPED_SHOWN: Final = 8
@@ -38,27 +38,34 @@ def _ended(value: Value, how: str, offset: int | None, operation: OperationId) -
     return f"{shown(value)} {how}{place} ({operation_text(operation)})"
 
 
-@link("send-acked", events.BatchAcknowledged, events.ClientEnded, event="acked", impersonal=True)
+@link(
+    "send-acked",
+    events.BatchAcknowledged,
+    events.ClientEnded,
+    event="acked",
+    impersonal=True,
+    free_because=IN_HISTORY,
+)
 def send_acked(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
     return _ended(value, "acked", offset, operation)
 
 
-@link("send-failed", impersonal=True)
+@link("send-failed", impersonal=True, free_because=IN_HISTORY)
 def send_failed(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
     return _ended(value, "sent in vain", offset, operation)
 
 
-@link("send-unsure", impersonal=True)
+@link("send-unsure", impersonal=True, free_because=IN_HISTORY)
 def send_unsure(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
     return _ended(value, "sent, with an unknown outcome,", offset, operation)
 
 
-@link("polled", events.ClientPolled, impersonal=True)
+@link("polled", events.ClientPolled, impersonal=True, free_because=IN_HISTORY)
 def polled_by(*, value: RecordValue, offset: events.Offset, operation: OperationId) -> str:
     return f"{shown(value)} polled at offset {offset} ({operation_text(operation)})"
 
 
-@link("claims-folded", event="folded", impersonal=True)
+@link("claims-folded", event="folded", impersonal=True, free_because=IN_HISTORY)
 def claims_folded(*, count: events.Number) -> str:
     """The last of very many claims."""
     return f"({count} more)"

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from harrow.checks.causes.facts import COPY, LEADER
 from harrow.checks.causes.links import isr_text
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause, link
+from harrow.checks.link import ACTOR, BY_SETTING, cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import by_behaviour, lacks
 from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL
@@ -32,17 +33,18 @@ _LEADERSHIP: Final = (
     events.LeaderElected,
     events.BecameLeader,
     event="isr-shrank",
+    needs=(LEADER.of(then=ACTOR),),
 )
 def led_with_isr(*, isr: events.Brokers) -> str:
     return f"led with the ISR {isr_text(isr)}"
 
 
-@link("acknowledged", events.ClientEnded)
+@link("acknowledged", events.ClientEnded, needs=(COPY.of("values", ACTOR),))
 def acknowledged(*, values: events.Values, offset: events.Offset) -> str:
     return f"acknowledged {', '.join(values)} at offset {offset} to {ACKS_ALL}"
 
 
-@cause("isr-below-minimum")
+@cause("isr-below-minimum", free_because=BY_SETTING)
 def isr_below_minimum(*, minimum: events.Number, members: events.Number) -> str:
     """How many members the ISR should have had, and how many it had."""
     return f"{MIN_ISR} is {minimum}, the ISR had {members}"

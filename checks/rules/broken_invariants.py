@@ -14,13 +14,14 @@ from typing import Final
 from harrow.checks import prevention, promise
 from harrow.checks.causes import catalogue, links
 from harrow.checks.causes.background import tell_written, written_isr
+from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.places import explain_lost_place, loss_link
 from harrow.checks.causes.story import Story
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import Link, link
+from harrow.checks.link import FORBIDDEN, Link, link
 from harrow.checks.permission import Promise
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry, has_copy
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
@@ -45,7 +46,7 @@ _WITHIN_LOGS: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STA
 _Broken = TraceLine[events.InvariantBroken]
 
 
-@link("invariant-broken", events.InvariantBroken, impersonal=True)
+@link("invariant-broken", events.InvariantBroken, impersonal=True, free_because=FORBIDDEN)
 def invariant_broken(*, broker_id: events.BrokerId, details: events.Text, offset: events.Offset) -> str:
     """What does not hold any more, as the model says it."""
     return f"{node_text(broker_id)}: {details}"
@@ -64,7 +65,7 @@ def _finding(index: Index, broken: _Broken) -> Finding:
     cause, line = _cause(story, broken)
     lines = dict.fromkeys(number for number in (line, _last_cut(story, broken)) if number is not None)
     for number in lines:
-        story.tell(number, _cause_link(decode(index.evidence.trace[number - 1])), decides=number == line)
+        story.tell(number, _cause_link(decode(index.evidence.trace[number - 1])), decides=True)
     if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
         _tell_standing(story, broken)
     if event.invariant == invariants.ISR_HOLDS_COMMITTED:
@@ -311,11 +312,7 @@ def _tell_standing(story: Story, broken: _Broken) -> None:
             stored.setdefault((copy.value, copy.leader_epoch), copy)
     last = sorted(stored.values(), key=lambda copy: copy.number)[-_RECORDS_TOLD:]
     for copy in last:
-        kind = links.copied if copy.is_copy else links.appended
-        told = kind(
-            copy.at_us, copy.broker, value=copy.value, offset=copy.offset, leader_epoch=copy.leader_epoch
-        )
-        story.tell(copy.number, told)
+        tell_stored(story, copy)
 
 
 def _tell_joining(story: Story, broken: _Broken) -> None:
@@ -325,7 +322,7 @@ def _tell_joining(story: Story, broken: _Broken) -> None:
     for line, written in reversed(story.events(events.IsrWritten)):
         joined = event.broker in written.isr and event.broker not in (written_isr(story, line) or ())
         if stored < line < number and joined:
-            tell_written(story, line, written)
+            tell_written(story, line, written, decides=True)
             return
 
 

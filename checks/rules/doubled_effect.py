@@ -5,13 +5,12 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes import effects
-from harrow.checks.causes.facts import INTERRUPTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import RecordValue, cause, claim
+from harrow.checks.link import BY_SETTING, RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import TRANSACTIONS, lacks
 from harrow.checks.rule import Rule
@@ -39,13 +38,13 @@ def several_effects(*, value: RecordValue, group: Text, times: Number) -> str:
     return f"{times} results of {value} count, of group {group}"
 
 
-@cause("processed-uncommitted", needs=(INTERRUPTED.of(),))
+@cause("processed-uncommitted", free_because="that the record was handed out again needs the interruption")
 def processed_uncommitted(*, setting: Text) -> str:
     """What has been processed need not be committed."""
     return f"what has had its effect need not be committed, and is processed again then ({setting})"
 
 
-@cause("unstable-offset")
+@cause("unstable-offset", free_because=BY_SETTING)
 def unstable_offset() -> str:
     """A member began where its group was before a transaction that was about to end."""
     return "a member was told an offset that a transaction was about to move on"

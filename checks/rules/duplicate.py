@@ -138,7 +138,9 @@ def _cause(
         return Cause((catalogue.sender_unknown.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS))
     if any(not evidence.producers[send.process].idempotence for send in sends):
         return Cause(
-            (catalogue.retry_without_idempotence.conclude(),), promise.NOT_IDEMPOTENT, (IDEMPOTENCE,)
+            (catalogue.retry_without_idempotence.conclude(value=value),),
+            promise.NOT_IDEMPOTENT,
+            (IDEMPOTENCE,),
         )
     excuse = story.index.excuse(story.partition, offsets[0])
     if excuse is not None:
@@ -148,7 +150,9 @@ def _cause(
     return (
         _cause_by_loss(story, value, offsets)
         or _cause_by_renumbering(story, pairs, sends)
-        or Cause((catalogue.retry_not_recognised.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS))
+        or Cause(
+            (catalogue.retry_not_recognised.conclude(value=value),), None, by_behaviour(evidence, _BEHAVIOURS)
+        )
     )
 
 
@@ -206,7 +210,11 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
             cause = _why_lacked(story, group, number, failure, earlier.value)
             if cause is not None:
                 refused = links.refused(
-                    failure.at_us, failure.leader, value=earlier.value, error=failure.error
+                    failure.at_us,
+                    failure.leader,
+                    value=earlier.value,
+                    values=failure.values,
+                    error=failure.error,
                 )
                 story.tell(number, refused, decides=True)
                 return cause

@@ -12,7 +12,7 @@ from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import RecordValue, cause
+from harrow.checks.link import FORBIDDEN, RecordValue, cause
 from harrow.checks.permission import Promise
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
@@ -21,7 +21,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 
-@cause("written-after-fence")
+@cause("written-after-fence", free_because=FORBIDDEN)
 def written_after_fence(
     *,
     value: RecordValue,

@@ -5,11 +5,12 @@ from typing import Final
 
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
+from harrow.checks.causes.facts import LEADER
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_states
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause, link
+from harrow.checks.link import ACTOR, NOTHING_HAPPENED, cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.replay.log_ends import LogEnds
 from harrow.checks.replay.partition_state import LogTransaction
@@ -19,7 +20,12 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
 from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 
-@link("transaction-begun", events.TransactionBegun)
+@link(
+    "transaction-begun",
+    events.TransactionBegun,
+    needs=(LEADER.of(then=ACTOR),),
+    makes=(LEADER.of(then=ACTOR),),
+)
 def transaction_begun(
     *, offset: events.Offset, producer_id: events.Number, producer_epoch: events.Epoch
 ) -> str:
@@ -27,7 +33,7 @@ def transaction_begun(
     return f"appended the first batch of a transaction at offset {offset} (producer id {producer_id}, epoch {producer_epoch})"
 
 
-@cause("never-ended")
+@cause("never-ended", free_because=NOTHING_HAPPENED)
 def never_ended(*, offset: events.Offset, state: events.Text = "") -> str:
     """A transaction is open when each one had to have ended; ``state`` is what its coordinator has of it, if anything."""
     known = f"its coordinator has written {state}" if state else "no coordinator knows that it is open there"

@@ -84,12 +84,8 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     if left and all(any(value in expired for value in values) for values in left):
         setting = promises.DELETE_RETENTION_MS
         conclusion = tombstone_expired.conclude(value=expired[0], setting=setting)
-        return replace(
-            finding,
-            chain=(*finding.chain, conclusion),
-            permitted_by=setting,
-            prevented_by=(KEEPING_TOMBSTONES,),
-        )
+        why = Cause((conclusion,), setting, (KEEPING_TOMBSTONES,))
+        return _explained(finding, Story(index, finding.partition), why)
     return _by_fate(index, finding, due) or _by_loss(index, finding)
 
 
@@ -315,7 +311,7 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
             setting=setting,
             was_elected=election is not None,
         )
-        return Cause((without,), setting, prevented_by)
+        return Cause((replace(without, decides=True),), setting, prevented_by)
     return None
 
 
@@ -341,14 +337,15 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
                 event.broker,
                 client=consumer,
                 leader_epoch=led.event.leader_epoch,
+                newer_epoch=newest,
                 setting=AUTO_OFFSET_RESET,
             )
-            return Cause((elsewhere,), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+            return Cause((replace(elsewhere, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
         if _was_left(story, consumer, event.broker, number, until_us):
             left = out_of_range_at_follower(
                 event.at_us, event.broker, client=consumer, setting=AUTO_OFFSET_RESET
             )
-            return Cause((left,), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+            return Cause((replace(left, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
     return None
 
 

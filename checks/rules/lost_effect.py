@@ -14,7 +14,7 @@ from harrow.checks.link import RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import TRANSACTIONS, WATERMARKS
 from harrow.checks.rule import Rule
-from harrow.cluster_model.events import Text
+from harrow.cluster_model.events import ClientName, Text
 from harrow.cluster_model.topology import (
     AT_MOST_ONCE,
     AUTO_COMMITTED,
@@ -35,14 +35,14 @@ def no_effect(*, value: RecordValue, group: Text) -> str:
     return f"group {group} is done with {value}, and nothing that counts has come of it"
 
 
-@cause("committed-unprocessed", needs=(INTERRUPTED.of(),))
-def committed_unprocessed(*, setting: Text) -> str:
+@cause("committed-unprocessed", needs=(INTERRUPTED.of("client"),))
+def committed_unprocessed(*, setting: Text, client: ClientName | None = None) -> str:
     """What is committed need not have been processed."""
     return f"what is committed need not have had its effect ({setting})"
 
 
-@cause("read-on-after-abort", needs=(INTERRUPTED.of(),))
-def read_on_after_abort() -> str:
+@cause("read-on-after-abort", needs=(INTERRUPTED.of("client"),))
+def read_on_after_abort(*, client: ClientName | None = None) -> str:
     """An application that does not go back reads on behind what it has aborted."""
     return "an application that polls on after a transaction that it has aborted never processes what was in that"
 
@@ -74,9 +74,13 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
         setting = _LOSES.get(application.delivery)
         if setting is not None:
             prevented_by = (WATERMARKS,) if application.delivery == HIGHEST_FINISHED else (TRANSACTIONS,)
-            return Cause((committed_unprocessed.conclude(setting=setting),), setting, prevented_by)
+            unprocessed = committed_unprocessed.conclude(
+                setting=setting, client=effects.interrupted_client(story)
+            )
+            return Cause((unprocessed,), setting, prevented_by)
     if not all(application.rewinds for application in applications):
-        return Cause((read_on_after_abort.conclude(),), effects.NO_REWIND)
+        read_on = read_on_after_abort.conclude(client=effects.interrupted_client(story))
+        return Cause((read_on,), effects.NO_REWIND)
     return effects.by_lost_log(index, story.partition) or effects.unexplained(story, applications)
 
 

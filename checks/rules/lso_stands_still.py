@@ -9,7 +9,7 @@ from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause
+from harrow.checks.link import NOTHING_HAPPENED, cause
 from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
 from harrow.checks.transaction_fates import OPEN
@@ -17,7 +17,7 @@ from harrow.cluster_model.events import Flag, Number, Offset
 from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 
-@cause("held-up-at")
+@cause("held-up-at", free_because=NOTHING_HAPPENED)
 def held_up_at(*, lso: Offset, leo: Offset, is_open: Flag, producer_id: Number = -1) -> str:
     """Where a reader stayed; ``is_open``: the log has a transaction there without an end."""
     why = (

@@ -12,7 +12,7 @@ from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import ACKED, SendRecord, Value
 from harrow.checks.index import Index, SessionSends
-from harrow.checks.link import RecordValue, cause
+from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION
 from harrow.checks.rule import REORDERED, Rule
@@ -21,7 +21,7 @@ from harrow.cluster_model.events import Offset
 _BY_POLICY: Final = (RETENTION, COMPACTION)
 
 
-@cause("stored-out-of-order")
+@cause("stored-out-of-order", free_because=FROM_LOGS)
 def stored_out_of_order(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:

@@ -7,12 +7,13 @@ from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.coordinators import Coordinators
 from harrow.checks.causes.effects import NO_GROUP_METADATA, commit_of_anybody, lacks_group_metadata
+from harrow.checks.causes.facts import COMMITTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import Link, cause, link
+from harrow.checks.link import BY_SETTING, FROM_LOGS, OWN_DEED, Link, cause, link
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -30,7 +31,13 @@ def _who(member: str, generation: int) -> str:
     return f"{member} of generation {generation}"
 
 
-@link("commit-taken", events.OffsetsCommitted, role="as coordinator")
+@link(
+    "commit-taken",
+    events.OffsetsCommitted,
+    role="as coordinator",
+    free_because=OWN_DEED,
+    makes=(COMMITTED.of("partition"),),
+)
 def commit_taken(
     *,
     group: events.Text,
@@ -43,33 +50,33 @@ def commit_taken(
     return f"took a commit of {partition} up to offset {position} for group {group}, from {_who(member, generation)}"
 
 
-@link("commits-expired", events.OffsetsExpired, role="as coordinator")
+@link("commits-expired", events.OffsetsExpired, role="as coordinator", needs=(COMMITTED.of("partition"),))
 def commits_expired(*, group: events.Text, partition: events.PartitionName) -> str:
     """A coordinator forgot offsets that had not been committed for long."""
     return f"forgot what group {group} had committed of {partition}"
 
 
-@link("commit-found", events.GroupOffsetFound)
+@link("commit-found", events.GroupOffsetFound, needs=(COMMITTED.of("partition"),))
 def commit_found(*, partition: events.PartitionName, position: events.Offset) -> str:
     """A consumer asked where its group is."""
     where = "nothing that its group had committed" if position < 0 else f"offset {position}"
     return f"was told {where} when it asked where to read {partition} on"
 
 
-@cause("commit-went-back")
+@cause("commit-went-back", free_because=FROM_LOGS)
 def commit_went_back(
     *, group: events.Text, partition: events.PartitionName, before: events.Offset, after: events.Offset
 ) -> str:
     return f"group {group} had committed {partition} up to offset {before}, and then was at {after}: the records between are processed again"
 
 
-@cause("old-generation-committed")
+@cause("old-generation-committed", free_because=BY_SETTING)
 def old_generation_committed(*, generation: events.Number, newer: events.Number) -> str:
     """A member of the past committed."""
     return f"a commit of generation {generation} was taken after one of generation {newer}"
 
 
-@cause("member-committed-out-of-order")
+@cause("member-committed-out-of-order", free_because=BY_SETTING)
 def member_committed_out_of_order() -> str:
     """One member's own commits came in another order."""
     return (
@@ -77,7 +84,7 @@ def member_committed_out_of_order() -> str:
     )
 
 
-@cause("not-owned-committed")
+@cause("not-owned-committed", free_because=BY_SETTING)
 def not_owned_committed(*, member: events.Text, generation: events.Number) -> str:
     """A member began to commit before it was fenced, and its client sent that again when it had joined again."""
     return (
@@ -86,19 +93,19 @@ def not_owned_committed(*, member: events.Text, generation: events.Number) -> st
     )
 
 
-@cause("no-member-committed")
+@cause("no-member-committed", free_because=BY_SETTING)
 def no_member_committed() -> str:
     """Consumers that assign partitions to themselves are not fenced."""
     return f"who assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
 
 
-@cause("consumer-was-reset")
+@cause("consumer-was-reset", free_because=BY_SETTING)
 def consumer_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
     """A consumer went back before it committed."""
     return f"the position of {client} had been reset in between ({setting})"
 
 
-@cause("commits-had-expired")
+@cause("commits-had-expired", free_because=BY_SETTING)
 def commits_had_expired(*, setting: events.Text) -> str:
     return f"the commit had expired ({setting})"
 

@@ -8,7 +8,7 @@ from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause, link
+from harrow.checks.link import FORBIDDEN, cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import READING, by_behaviour
 from harrow.checks.promise import HIGH_WATERMARK, READ_ABOVE_HW
@@ -16,7 +16,7 @@ from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 
 
-@link("read", events.ClientPolled, events.RecordsServed)
+@link("read", events.ClientPolled, events.RecordsServed, free_because=FORBIDDEN)
 def read(
     *, client: events.ClientName, end_offset: events.Offset, hw: events.Offset, offset: events.Offset
 ) -> str:
@@ -24,13 +24,13 @@ def read(
     return f"served {client} up to offset {end_offset} (exclusive), when its high watermark was {hw}"
 
 
-@cause("read-before-commit")
+@cause("read-before-commit", free_because=FORBIDDEN)
 def read_before_commit(*, uncommitted: events.Offset) -> str:
     """Every member of the ISR had the record, and the high watermark had not passed it."""
     return f"offset {uncommitted} was not committed"
 
 
-@cause("read-before-replication")
+@cause("read-before-replication", free_because=FORBIDDEN)
 def read_before_replication(
     *, uncommitted: events.Offset, isr: events.Brokers, missing: events.Brokers
 ) -> str:

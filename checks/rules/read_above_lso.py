@@ -10,7 +10,7 @@ from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import tell_states
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause, link
+from harrow.checks.link import FORBIDDEN, cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.replay.log_ends import LogEnds
 from harrow.checks.replay.partition_state import ReplicaState
@@ -18,7 +18,7 @@ from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 
 
-@link("served-above-lso", events.RecordsServed, event="read")
+@link("served-above-lso", events.RecordsServed, event="read", free_because=FORBIDDEN)
 def served(
     *,
     client: events.ClientName,
@@ -30,7 +30,7 @@ def served(
     return f"served {client} up to offset {end_offset} (exclusive), when its last stable offset was {lso}"
 
 
-@cause("read-while-open")
+@cause("read-while-open", free_because=FORBIDDEN)
 def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str:
     """The transaction had not ended in the log that served it."""
     return f"offset {offset} stands behind the first one of a transaction that was open, of producer id {producer_id}"

@@ -19,7 +19,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.group_work import GroupPartition
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import RecordValue, cause, claim
+from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import COORDINATION, by_behaviour
 from harrow.checks.rule import Rule
@@ -37,13 +37,13 @@ def passed_over(*, value: RecordValue, group: Text) -> str:
     return f"no member of group {group} was given {value}"
 
 
-@cause("began-behind-it")
+@cause("began-behind-it", free_because=NOTHING_HAPPENED)
 def began_behind_it(*, offset: Offset) -> str:
     """Who came next did not begin where the others had ended."""
     return f"the next member began at offset {offset}, behind it"
 
 
-@cause("committed-behind-it")
+@cause("committed-behind-it", free_because=NOTHING_HAPPENED)
 def committed_behind_it() -> str:
     """The next reader begins after the record."""
     return "the group has committed an offset behind it, where the next member will begin"

@@ -11,7 +11,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.records import Transaction
 from harrow.checks.index import Index
-from harrow.checks.link import RecordValue, cause
+from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
 from harrow.checks.transaction_fates import COMMITTED, OPEN, TransactionPart
@@ -19,7 +19,7 @@ from harrow.cluster_model.events import Flag, PartitionName
 from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 
-@cause("ended-both-ways")
+@cause("ended-both-ways", free_because=FROM_LOGS)
 def ended_both_ways(
     *,
     committed: RecordValue,

@@ -3,19 +3,21 @@
 from collections.abc import Iterable
 from typing import Final
 
-from harrow.checks.causes.links import became_leader, chosen, controller_elected
+from harrow.checks.causes.background import former_controller, reason, tell_led
+from harrow.checks.causes.links import chosen, controller_elected
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause
+from harrow.checks.link import FORBIDDEN, cause
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import LEADERSHIP, by_behaviour
 from harrow.checks.promise import LEADER_EPOCH, TWO_LEADERS
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model.events import BecameLeader, Brokers, ControllerElected, Epoch
+from harrow.cluster_model.trace import TraceLine
 
 
-@cause("one-epoch-two-leaders")
+@cause("one-epoch-two-leaders", free_because=FORBIDDEN)
 def one_epoch_two_leaders(*, leaders: Brokers, leader_epoch: Epoch) -> str:
     return f"{brokers(leaders)} both led in epoch {leader_epoch}"
 
@@ -39,16 +41,26 @@ def _finding(index: Index, first: BecameLeader, second: BecameLeader) -> Finding
     for number, election in story.elections:
         if election.leader_epoch == epoch:
             controllers.add(election.controller)
-            choice = chosen(election.at_us, election.controller, leader=election.leader, leader_epoch=epoch)
-            story.tell(number, choice)
+            choice = chosen(
+                election.at_us,
+                election.controller,
+                leader=election.leader,
+                leader_epoch=epoch,
+                **reason(story, TraceLine(number, election)),
+            )
+            story.tell(number, choice, decides=True)
+    both = [line for line in story.events(BecameLeader) if line.event in (first, second)]
     for number, event in story.events(ControllerElected):
-        if event.broker in controllers:
-            elected = controller_elected(event.at_us, event.broker, controller_epoch=event.controller_epoch)
-            story.tell(number, elected)
-    for number, led in story.events(BecameLeader):
-        if led in (first, second):
-            leader = became_leader(led.at_us, led.broker, leader_epoch=epoch, offset=led.start_offset)
-            story.tell(number, leader)
+        if event.broker in controllers and number < both[-1].number:
+            elected = controller_elected(
+                event.at_us,
+                event.broker,
+                controller_epoch=event.controller_epoch,
+                former=former_controller(story, number),
+            )
+            story.tell(number, elected, decides=True)
+    for number, led in both:
+        tell_led(story, number, led, decides=True)
     leaders = (first.broker, second.broker)
     return Finding(
         partition=partition,

@@ -15,7 +15,7 @@ from harrow.checks.causes.transactions import (
 )
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import cause
+from harrow.checks.link import FORBIDDEN, cause
 from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -24,7 +24,7 @@ from harrow.cluster_model.settings import TRANSACTIONAL_ID
 from harrow.cluster_model.trace import TraceLine
 
 
-@cause("commit-unasked")
+@cause("commit-unasked", free_because=FORBIDDEN)
 def commit_unasked(
     *, client: events.ClientName, transactional_id: events.Text, is_to_abort: events.Flag = False
 ) -> str:

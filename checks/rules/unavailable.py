@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from harrow.checks import evidence
-from harrow.checks.causes.background import tell_refused_isr
+from harrow.checks.causes.background import reason, tell_refused_isr
 from harrow.checks.causes.catalogue import damaged_on_leader
 from harrow.checks.causes.links import chosen, isr_text
 from harrow.checks.causes.story import Story, brokers, seconds
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import Link, cause, link
+from harrow.checks.link import NOTHING_HAPPENED, Link, cause, link
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import REPLICATION, by_behaviour
 from harrow.checks.promise import (
@@ -44,7 +44,7 @@ HW_BEHIND: Final = "hw-behind"
 NOT_READABLE: Final = "not-readable"
 
 
-@link("core-healed", events.CoreHealed, impersonal=True)
+@link("core-healed", events.CoreHealed, impersonal=True, free_because="harrow heals the core itself")
 def core_healed(*, core: events.Brokers, impaired: events.Brokers) -> str:
     """Some brokers were healed, and some of the others lived on with a fault."""
     verb = "were" if len(core) > 1 else "was"
@@ -69,31 +69,32 @@ def broker_paused() -> str:
     events.LeaderElected,
     events.BecameLeader,
     is_turn=True,
+    free_because="it tells the state in which the time of the core was over",
 )
 def isr_changed(*, isr: events.Brokers) -> str:
     return f"changed the ISR to {isr_text(isr)}"
 
 
-@cause("still-no-leader")
+@cause("still-no-leader", free_because=NOTHING_HAPPENED)
 def still_no_leader(*, after_us: events.Number, partition: events.PartitionName, isr: events.Brokers) -> str:
     return f"{seconds(after_us)} later {partition} still had no leader, although its ISR was {isr_text(isr)}"
 
 
-@cause("eligible-not-elected")
+@cause("eligible-not-elected", free_because=NOTHING_HAPPENED)
 def eligible_not_elected(
     *, after_us: events.Number, partition: events.PartitionName, eligible: events.Brokers
 ) -> str:
     return f"{seconds(after_us)} later {partition} still had no leader, although {brokers(eligible)} could lead it"
 
 
-@cause("leader-not-replaced")
+@cause("leader-not-replaced", free_because=NOTHING_HAPPENED)
 def leader_not_replaced(
     *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId, state: events.Text
 ) -> str:
     return f"{seconds(after_us)} later the leader of {partition} was still broker {leader}, which was {state}"
 
 
-@cause("leader-not-told")
+@cause("leader-not-told", free_because=NOTHING_HAPPENED)
 def leader_not_told(
     *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId
 ) -> str:
@@ -104,7 +105,7 @@ def _unread(partition: str, records: int, acked: int) -> str:
     return f"{records} record{'s' if records > 1 else ''} of {partition}, {acked} of them acked,"
 
 
-@cause("hw-stuck")
+@cause("hw-stuck", free_because=NOTHING_HAPPENED)
 def hw_stuck(
     *,
     after_us: events.Number,
@@ -122,7 +123,7 @@ def hw_stuck(
     )
 
 
-@cause("committed-not-served")
+@cause("committed-not-served", free_because=NOTHING_HAPPENED)
 def committed_not_served(
     *,
     after_us: events.Number,
@@ -233,8 +234,14 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
             _tell_end(story, broker, begin)
     elections = [line for line in story.elections if line.event.at_us <= core.looked_us]
     for number, event in elections[-1:]:
-        choice = chosen(event.at_us, event.controller, leader=event.leader, leader_epoch=event.leader_epoch)
-        story.tell(number, choice)
+        choice = chosen(
+            event.at_us,
+            event.controller,
+            leader=event.leader,
+            leader_epoch=event.leader_epoch,
+            **reason(story, TraceLine(number, event)),
+        )
+        story.tell(number, choice, decides=True)
     changes: Sequence[TraceLine[events.IsrChanged | events.IsrReduced]] = story.events(
         events.IsrChanged, events.IsrReduced
     )

@@ -28,7 +28,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.group_work import GroupPartition
 from harrow.checks.history.records import SendRecord
 from harrow.checks.index import Index
-from harrow.checks.link import cause, claim, link
+from harrow.checks.link import NOTHING_HAPPENED, OWN_DEED, cause, claim, link
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import EARLIEST_RESET, by_behaviour
 from harrow.checks.rule import Rule
@@ -57,7 +57,7 @@ _DISTURBANCES: Final = (
 """What may keep a group from reading for a while. Whatever it was about, it counts: a group that is slow for it is not stuck."""
 
 
-@link("assigned-partitions", events.PartitionsAssigned)
+@link("assigned-partitions", events.PartitionsAssigned, free_because=OWN_DEED)
 def assigned_partitions(*, partitions: events.Texts, generation: events.Number) -> str:
     """A member was given partitions."""
     return f"was assigned {', '.join(partitions) or 'nothing'} (generation {generation})"
@@ -72,13 +72,13 @@ def not_consumed(
     return f"{seconds(after_us)} later group {group} had not read {which} from offset {offset} on"
 
 
-@cause("assigned-to-no-member")
+@cause("assigned-to-no-member", free_because=NOTHING_HAPPENED)
 def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text) -> str:
     """Nobody was to read the partition."""
     return f"no member of group {group} had {partition}, although they subscribe to its topic"
 
 
-@cause("member-does-not-read")
+@cause("member-does-not-read", free_because=NOTHING_HAPPENED)
 def member_does_not_read(
     *, partition: events.PartitionName, member: events.Text, offset: events.Offset
 ) -> str:
@@ -86,7 +86,7 @@ def member_does_not_read(
     return f"{member} had {partition}, and none of its polls returned offset {offset}"
 
 
-@cause("no-position")
+@cause("no-position", free_because=NOTHING_HAPPENED)
 def no_position(*, member: events.Text) -> str:
     """A consumer is to begin nowhere where its group has committed nothing."""
     return f"nothing was committed, and {member} does not begin by itself ({_NO_POSITION})"
@@ -301,7 +301,7 @@ def _tell_members(story: Story, names: set[str]) -> None:
         story.tell(number, told, decides=True)
     for number, stop in story.index.events(events.ClientStopped):
         if stop.client in names:
-            story.tell(number, application_died(stop.at_us, stop.client))
+            story.tell(number, application_died(stop.at_us, stop.client), decides=True)
 
 
 def _cause(story: Story, group: _Group, offset: int) -> Cause:

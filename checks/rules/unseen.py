@@ -12,7 +12,7 @@ from harrow.checks.causes.transactions import lost_decision, partitions_deciding
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import UNKNOWN, SendRecord, Value
 from harrow.checks.index import Index
-from harrow.checks.link import cause
+from harrow.checks.link import NOTHING_HAPPENED, cause
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import READING, REPLICATION, by_behaviour
 from harrow.checks.promise import (
@@ -32,13 +32,13 @@ def _stands(places: Pairs) -> str:
     return " and ".join(f"at offset {offset} of broker {broker}" for broker, offset in places)
 
 
-@cause("stands-above-lso")
+@cause("stands-above-lso", free_because=NOTHING_HAPPENED)
 def stands_above_lso(*, places: Pairs, lso: Offset) -> str:
     """Logs have a record where read_committed never gets."""
     return f"it stands {_stands(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
 
 
-@cause("stands-unread")
+@cause("stands-unread", free_because=NOTHING_HAPPENED)
 def stands_unread(*, places: Pairs) -> str:
     """Logs have a record, by broker and offset, that no poll returned."""
     return f"it stands {_stands(places)}, but no poll returned it although the partition was read to its end"

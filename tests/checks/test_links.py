@@ -2,10 +2,12 @@
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from harrow.checks.causes import links
+from harrow.checks.causes.facts import GONE
 from harrow.checks.causes.links import acked, elected
 from harrow.checks.link import KINDS, cause_key, link, operand_kinds, strikes, unmet
 from harrow.checks.rules.catalogue import RULES
@@ -23,9 +25,34 @@ def test_every_operand_of_a_link_has_a_kind_and_every_event_it_stems_from_is_kno
 def test_two_kinds_have_two_names() -> None:
     with pytest.raises(ValueError, match="two kinds of link are called acked"):
 
-        @link("acked")
+        @link("acked", free_because="it is a test")
         def _again() -> str:
             return ""
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {},
+        {"is_fault": True, "free_because": "an application does it"},
+        {"needs": (GONE.of("broker"),), "free_because": "an application does it"},
+        {"needs": (GONE.of("broker"),), "is_fault": True},
+    ],
+)
+def test_a_kind_says_exactly_once_from_what_its_links_follow(declared: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="silent is a fault, or has needs, or says in free_because"):
+
+        @link("silent", **declared)
+        def _silent() -> str:
+            return ""
+
+    assert "silent" not in KINDS
+
+
+def test_a_fact_that_is_true_or_false_names_whom_it_is_about() -> None:
+    for kind in KINDS.values():
+        for fact, subject, then, _, _ in (*kind.needs, *kind.makes):
+            assert subject or not isinstance(then, bool), f"{kind.name}: {fact.name} is of nothing"
 
 
 def test_operands_that_are_as_by_default_are_left_out() -> None:
@@ -68,7 +95,7 @@ def test_a_claim_that_an_earlier_link_contradicts_is_a_gap() -> None:
     assert not list(
         unmet([cut, links.acked(3, 1, value="m", acks=-1, isr=(1, 2), having=(1,), missing=(2,))])
     )
-    shrunk = links.isr_shrank(2, 0, before=(0, 1), isr=(0,))
+    shrunk = links.isr_shrank(2, 0, before=(0, 1), isr=(0,), left=(1,))
     assert list(unmet([shrunk, links.elected(3, 1, leader_epoch=1, isr=(0, 1))]))
     assert not list(unmet([shrunk, links.elected(3, 1, leader_epoch=1, isr=(0,))]))
     assert list(unmet([shrunk, links.acked(3, 0, value="m", acks=-1, isr=(1, 0))]))

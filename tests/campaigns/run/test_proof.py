@@ -246,6 +246,6 @@ def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
 
 
 def test_power_is_not_guarded_against_by_what_guards_against_elections() -> None:
-    finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude()))
+    finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude(lost=(0,))))
     found, _ = shown(run_result(finding), lambda _: run_result(finding))
     assert "unclean.leader.election.enable" not in {way.name for way in found.prevented_by}

@@ -65,7 +65,7 @@ def test_a_leader_of_the_past_sends_a_consumer_back() -> None:
     (finding,) = result.findings
     assert finding.permitted_by == "auto.offset.reset"
     assert tuple(preventions(finding)) == ("auto.offset.reset=none",)
-    assert [link.event for link in finding.chain] == ["polled", "out-of-range", "polled"]
+    assert [link.event for link in finding.chain] == ["elected", "polled", "out-of-range", "polled"]
     assert "broker 1 told consumer that its position was out of range: it still took itself" in because(
         finding
     )
