@@ -1,4 +1,4 @@
-"""Reports an error in harrow itself, with what a bug report needs."""
+"""Reports an error in harrow itself, with what a bug report needs and nothing that is secret."""
 
 import os
 import platform
@@ -6,6 +6,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from harrow.campaigns.record.redaction import without_secrets
 from harrow.campaigns.version import version
 from harrow.cli.console import message_console, say
 from harrow.cli.text import Text
@@ -17,10 +18,10 @@ def report(error: Exception) -> None:
     console = message_console()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    say(console, f"internal error: {type(error).__name__}: {error}{where}", style="bold red")
+    say(console, without_secrets(f"internal error: {type(error).__name__}: {error}{where}"), style="bold red")
     for note in getattr(error, "__notes__", ()):
-        say(console, note)
-    details = "".join(traceback.format_exception(error))
+        say(console, without_secrets(note))
+    details = without_secrets("".join(traceback.format_exception(error)))
     if os.environ.get("HARROW_DEBUG"):
         for line in details.splitlines():
             console.print(Text(line), soft_wrap=True)
@@ -44,6 +45,6 @@ def _circumstances() -> str:
     import shlex
     import sys
 
-    command = shlex.join(["harrow", *sys.argv[1:]])
+    command = without_secrets(shlex.join(["harrow", *sys.argv[1:]]))
     python = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     return f"{command}\nharrow {version()} ({compilation()[0]}), {python}\n\n"

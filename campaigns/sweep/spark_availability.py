@@ -41,11 +41,6 @@ def is_on_this_machine(master: str | None) -> bool:
     return master is None or master.startswith("local")
 
 
-def without_token(url: str) -> str:
-    """Return the address of a Spark without what is secret in it."""
-    return re.sub(r"(token=)[^;&\s]*", r"\1...", url)
-
-
 def _java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     if home:

@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from harrow.campaigns.record.redaction import without_secrets
 from harrow.campaigns.sweep.engine import EngineError
 from harrow.campaigns.sweep.queries import Sql
-from harrow.campaigns.sweep.spark_availability import is_on_this_machine, without_token
+from harrow.campaigns.sweep.spark_availability import is_on_this_machine
 from harrow.campaigns.sweep.sweep_folder import RUNS
 
 DEFAULT_MASTER: Final = "local[*]"
@@ -62,7 +63,7 @@ def start_session(
         EngineError: Spark cannot be started or reached.
 
     """
-    where = without_token(remote or master)
+    where = without_secrets(remote or master)
     _check_reachable(remote or master)
     is_here = is_on_this_machine(remote or master)
     settings = {**_SETTINGS, **_SETTINGS_HERE} if is_here else _SETTINGS
@@ -121,7 +122,7 @@ def _check_reachable(url: str) -> None:
         else:
             return
     if addresses:
-        raise EngineError(f"Spark at {without_token(url)} cannot be reached: {why}")
+        raise EngineError(f"Spark at {without_secrets(url)} cannot be reached: {why}")
 
 
 def _addresses(url: str) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ damaged before hours are spent on the rest. ``sweep.json`` says what the sweep i
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
@@ -26,7 +28,7 @@ from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import without
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
-from harrow.campaigns.sweep.sweep_state import problem_of
+from harrow.campaigns.sweep.sweep_state import COVERS, PROBES, covers_of, probes_of, problem_of
 
 SWEEP: Final = "sweep.json"
 RUNS: Final = "runs"
@@ -34,10 +36,9 @@ REPEATED: Final = "repeated.jsonl"
 CAMPAIGNS: Final = "campaigns"
 FAILURES: Final = "failures"
 
-_COVERS: Final = b"harrow.covers"
 _SCHEMA: Final = b"harrow.schema"
-_PROBES: Final = b"harrow.probes"
 _PART: Final = "part-"
+_PART_NAME: Final = re.compile(rf"{_PART}([0-9]{{5,9}})\.parquet")
 _LOCK: Final = ".lock"
 _BEGUN: Final = frozenset({RUNS, CAMPAIGNS, "spark.log", _LOCK})
 """What a folder has when its sweep was killed before it had said what it is of."""
@@ -143,7 +144,8 @@ class SweepFolder:
 
     def parts(self) -> list[Path]:
         """Return the files of rows."""
-        return sorted(self.path.glob(f"{RUNS}/{PARTITION}=*/{_PART}*.parquet"))
+        found = self.path.glob(f"{RUNS}/{PARTITION}=*/{_PART}*.parquet")
+        return sorted(path for path in found if _PART_NAME.fullmatch(path.name))
 
     def write(self, campaign: str, rows: pa.Table, covers: Iterable[tuple[int, range]]) -> Path:
         """Write the rows of a chunk, which has *covers*: seeds by cell; the file appears whole."""
@@ -157,8 +159,8 @@ class SweepFolder:
         table = table.replace_schema_metadata(
             {
                 _SCHEMA: SCHEMA_VERSION.encode(),
-                _COVERS: json.dumps(said).encode(),
-                _PROBES: json.dumps(sorted(probes_in(rows))).encode(),
+                COVERS: json.dumps(said).encode(),
+                PROBES: json.dumps(sorted(probes_in(rows))).encode(),
             }
         )
         with whole_path(path) as temporary:
@@ -175,9 +177,13 @@ class SweepFolder:
         try:
             with open_regular(path) as file:
                 metadata = pq.read_schema(file).metadata or {}
-            said = json.loads(metadata[_COVERS])
-            self.probes.update(json.loads(metadata.get(_PROBES, b"[]")))
-        except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+            said = covers_of(metadata)
+            self.probes.update(probes_of(metadata))
+        except ValidationError:
+            raise SweepFolderError(
+                f"{path}: not a file of a sweep (it does not say which seeds it has)"
+            ) from None
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise SweepFolderError(f"{path}: not a file of a sweep ({error})") from None
         campaign = path.parent.name.removeprefix(f"{PARTITION}=")
         try:
@@ -192,7 +198,12 @@ class SweepFolder:
             SweepFolderError: one is damaged, or has something else in it.
 
         """
-        for path in self.parts():
+        parts = self.parts()
+        # Spark and DuckDB read everything that is there.
+        for path in sorted({*self.path.glob(f"{RUNS}/**/*")} - {*parts}):
+            if not (path.name.startswith(".") or path.is_dir()):
+                raise SweepFolderError(f"{path}: not a file of a sweep")
+        for path in parts:
             self.covers(path)
             try:
                 with open_regular(path) as file:

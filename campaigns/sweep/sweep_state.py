@@ -1,11 +1,15 @@
-"""What ``sweep.json`` has to say before anything is made of it: a folder may come from anywhere."""
+"""What the files of a sweep have to say before anything is made of it: a folder may come from anywhere."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from harrow.campaigns.language.literals import campaign_name
 from harrow.cluster_model.settings import LONG_MAX
+
+COVERS: Final = b"harrow.covers"
+PROBES: Final = b"harrow.probes"
 
 _Count = Annotated[int, Field(ge=0, le=LONG_MAX + 1)]
 _CampaignName = Annotated[str, AfterValidator(campaign_name)]
@@ -52,7 +56,30 @@ class _State(_StatePart):
     unequal: list[tuple[_Count, _Count]] = Field(default=[], strict=False)
 
 
+_COVERS: Final = TypeAdapter(list[tuple[str, _Count, _Count]], config=ConfigDict(strict=True))
+_PROBES: Final = TypeAdapter(list[str], config=ConfigDict(strict=True))
+
 _WHERE_MAX: Final = 4
+
+
+def covers_of(metadata: Mapping[bytes, bytes]) -> list[tuple[str, int, int]]:
+    """Return the cells of which a file of rows has seeds, with the first of them and their end.
+
+    Raises:
+        ValueError: the metadata of the file do not say so.
+
+    """
+    return _COVERS.validate_json(metadata.get(COVERS, b""))
+
+
+def probes_of(metadata: Mapping[bytes, bytes]) -> list[str]:
+    """Return the rare states that the rows of a file reached.
+
+    Raises:
+        ValueError: the metadata of the file do not say so.
+
+    """
+    return _PROBES.validate_json(metadata.get(PROBES, b"[]"))
 
 
 def problem_of(state: dict[str, Any]) -> str | None:

@@ -200,13 +200,13 @@ class _SweepSession:
     # The runs
 
     def _start_spark(self, stack: ExitStack, path: Path) -> None:
-        from harrow.campaigns.sweep.spark_availability import without_token
+        from harrow.campaigns.record.redaction import without_secrets
         from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
 
         request = self._request
         embedded = f"local[{request.workers}]" if request.workers else DEFAULT_MASTER
         master = request.master or embedded
-        self._note(f"starting Spark ({without_token(request.remote or master)})")
+        self._note(f"starting Spark ({without_secrets(request.remote or master)})")
         log = path / _LOG if os.access(path, os.W_OK) else Path(os.devnull)
         self._spark = start_session(master=master, remote=request.remote, log=log)
         stack.callback(stop_session, self._spark)
@@ -258,7 +258,7 @@ class _SweepSession:
         self._say_how_it_ended(progress)
 
     def _say_how_it_ended(self, progress: "Progress") -> None:
-        from harrow.campaigns.sweep.spark_availability import without_token
+        from harrow.campaigns.record.redaction import without_secrets
         from harrow.cli.sweep_progress import progress_line
 
         has_runs = bool(progress.already + progress.done)
@@ -275,7 +275,7 @@ class _SweepSession:
             say(self._messages, progress.stopped)
         if has_runs:
             resume = [] if self._request.resume else ["--resume"]
-            command = without_token(shlex.join(["harrow", *sys.argv[1:], *resume]))
+            command = without_secrets(shlex.join(["harrow", *sys.argv[1:], *resume]))
             say(self._messages, f"what was finished is written; to go on: {command}")
 
     # The report

@@ -18,6 +18,7 @@ from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.readers.shape import mistake_of, validated
 from harrow.campaigns.language.section import TEXT, Leaf, OneOrMany, Section, nearest_section, whole
 from harrow.campaigns.language.spelling import quoted, suggestion
+from harrow.campaigns.record.redaction import keep_secret, sounds_secret
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.getting.kafka_release import KafkaRelease, ReleaseError, release_of
 from harrow.live_cluster.rehearsal import Deed
@@ -363,6 +364,8 @@ class _ClusterFileReader:
                 self._problem(path, f"{quoted(key)} is no setting of security", at_key=True)
                 continue
             found[key] = self._from_environment(value, path)
+            if found[key] != value or sounds_secret(key):
+                keep_secret(found[key])
         protocol, mechanism = Security(found).protocol, Security(found).mechanism
         if protocol not in PROTOCOLS:
             self._problem(("security", "security.protocol"), f"expected {', '.join(PROTOCOLS)}")

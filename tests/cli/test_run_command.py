@@ -307,14 +307,14 @@ def test_nobody_reads_the_output(folder: Path, environment: dict[str, str]) -> N
 
 def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[str, str]) -> None:
     script = (
-        "import harrow.campaigns.run.runner\n"
-        "def broken(plan, seed, **_): raise ZeroDivisionError('on purpose')\n"
+        "import harrow.campaigns.run.runner, os\n"
+        "def broken(plan, seed, **_): raise ZeroDivisionError(f'on purpose: {os.environ[\"KAFKA_PASSWORD\"]}')\n"
         "harrow.campaigns.run.runner.run_plan = broken\n"
         "from harrow.cli.main import main\n"
         "main()\n"
     )
     command = [sys.executable, "-c", script, "run", "calm.yaml"]
-    variables = {**environment, "TMPDIR": str(folder)}
+    variables = {**environment, "TMPDIR": str(folder), "KAFKA_PASSWORD": "hunter2-of-1957"}
     ended = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert ended.returncode == 4
     assert "Traceback" not in ended.stdout + ended.stderr
@@ -324,6 +324,7 @@ def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[
     (details,) = folder.glob("harrow-*.txt")
     assert str(details) in ended.stderr
     assert "Traceback" in details.read_text(encoding="utf-8")
+    assert "hunter2" not in ended.stderr + details.read_text(encoding="utf-8")
     variables["HARROW_DEBUG"] = "1"
     ended = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert ended.returncode == 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harrow.campaigns.sweep.spark_availability import is_on_this_machine, what_is_missing, without_token
+from harrow.campaigns.sweep.spark_availability import is_on_this_machine, what_is_missing
 from harrow.campaigns.sweep.spark_session import _addresses, in_short
 
 
@@ -35,10 +35,6 @@ def test_who_is_asked_whether_anybody_is_there(url: str, addresses: list[tuple[s
 def test_behind_a_proxy_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     assert _addresses("sc://host:443") == []
-
-
-def test_a_token_is_not_printed() -> None:
-    assert without_token("sc://h:1/;token=abc;x=1 --resume") == "sc://h:1/;token=...;x=1 --resume"
 
 
 @pytest.mark.parametrize("master", [None, "local", "local[4]", "local-cluster[2,1,1024]"])

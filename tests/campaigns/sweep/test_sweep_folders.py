@@ -1,6 +1,7 @@
 """The folder of a sweep: what is left of one that was killed, and what another process may not do."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -160,3 +161,69 @@ def test_a_campaign_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "campaigns" / "small.yaml").unlink()
     with pytest.raises(SweepFolderError, match=r"small\.yaml: is missing"):
         read_definition(tmp_path)
+
+
+def part_with(path: Path, metadata: dict[bytes, bytes]) -> SweepFolder:
+    """Write a sweep of three runs, and change what its file of rows says of itself."""
+    of = definition(3)
+    folder = written(path, of, range(3))
+    (part,) = folder.parts()
+    rows = pq.ParquetFile(part).read()
+    pq.write_table(rows.replace_schema_metadata({**rows.schema.metadata, **metadata}), part)
+    return folder
+
+
+NO_SEEDS = (
+    *("null", "3", '"x"', '{"a": 1}', '["x"]', '[["small"]]', '[[["small"], 0, 1]]', "[[{}, 0, 1]]", "{"),
+    *('[["small", "0", 3]]', '[["small", 0.5, 3]]', '[["small", -1, 3]]', f'[["small", 0, {10**30}]]', ""),
+    "[" * 100_000,
+)
+
+
+@pytest.mark.parametrize("said", NO_SEEDS, ids=lambda said: said[:20])
+def test_rows_that_do_not_say_which_seeds_they_have_are_refused(tmp_path: Path, said: str) -> None:
+    folder = part_with(tmp_path, {b"harrow.covers": said.encode()})
+    with pytest.raises(SweepFolderError, match="it does not say which seeds it has"):
+        folder.check()
+
+
+@pytest.mark.parametrize("said", ["null", "3", "[[1]]", "[{}]", "[" * 100_000], ids=lambda said: said[:20])
+def test_rows_that_reached_what_is_no_rare_state_are_refused(tmp_path: Path, said: str) -> None:
+    folder = part_with(tmp_path, {b"harrow.probes": said.encode()})
+    with pytest.raises(SweepFolderError, match="not a file of a sweep"):
+        folder.check()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "campaign=small/part-x.parquet",
+        "campaign=small/part-1_0.parquet",
+        "campaign=small/x.parquet",
+        "x.parquet",
+    ],
+)
+def test_a_file_that_only_a_query_would_read_is_refused(tmp_path: Path, name: str) -> None:
+    folder = written(tmp_path, definition(3), range(3))
+    (tmp_path / "runs" / name).touch()
+    with pytest.raises(SweepFolderError, match="not a file of a sweep"):
+        folder.check()
+    assert folder.missing() == []
+
+
+def read_all(folder: SweepFolder) -> None:
+    folder.check()
+    read_definition(folder.path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize(
+    "name", ["runs/campaign=small/part-00007.parquet", "sweep.json", "campaigns/small.yaml"]
+)
+def test_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path, name: str) -> None:
+    """To open it would be to wait for its other end: in Parquet's own code, with no ear for Ctrl-C."""
+    folder = written(tmp_path, definition(3), range(3))
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(SweepFolderError, match="it is not a file"):
+        read_all(folder)
