@@ -14,7 +14,9 @@ _INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
 def text(words: str) -> str:
     """Return words that Markdown shows as they are, on one line."""
     escaped = _SPECIAL.sub(r"\\\1", escape(printable(" ".join(words.split())), quote=False))
-    return _INSIDE_WORD.sub("_", escaped)
+    shown = _INSIDE_WORD.sub("_", escaped)
+    # At the beginning of a line GitHub would take it for a command, if a log shows the report.
+    return f"\\{shown}" if shown.startswith("::") else shown
 
 
 def code(words: str) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
+from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.language.template import new_campaign
 from harrow.cluster_model.settings import BROKER, SETTINGS, TOPIC, Setting, Value
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -24,7 +25,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import ZOOKEEPER
 from harrow.live_cluster.user_cluster.user_cluster import PREFIX
 from harrow.live_cluster.user_cluster.users_reach import Settings
-from harrow.live_cluster.wire.survey import Survey
+from harrow.live_cluster.wire.survey import Survey, SurveyError
 
 _SOME_SECONDS: Final = (US_PER_SECOND, 10 * US_PER_SECOND)
 _REPLICAS: Final = 3
@@ -44,6 +45,7 @@ def users_campaign(
     Raises:
         TooLargeError: the cluster is larger than one that a campaign can have.
         UnwritablePlanError: the cluster has what no campaign can say.
+        SurveyError: it has a setting whose value is not of its kind.
 
     """
     plan = load_text(new_campaign(name), name).plans[0]
@@ -125,7 +127,14 @@ def _known(scope: str, release: str, given: Mapping[str, str], *, with_zookeeper
 def _value(setting: Setting, text: str) -> Value:
     if setting.kind == "bool":
         return text == "true"
-    return text if setting.kind in ("choice", "ratio", "replicas", "text") else int(text)
+    if setting.kind in ("choice", "ratio", "replicas", "text"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise SurveyError(
+            f"the cluster has {setting.name}={quoted(text)}, which is no whole number"
+        ) from None
 
 
 __all__ = ["TooLargeError", "UnwritablePlanError", "users_campaign"]

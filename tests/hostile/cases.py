@@ -10,6 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from tests.hostile.fake_broker import FakeBroker
@@ -65,6 +67,20 @@ _FREE: Final = (
     "All replicas.",
 )
 """Texts of the campaign that may be anything."""
+_SAID_BY_ROWS: Final = (
+    "variant",
+    "kafka",
+    "version",
+    "rules",
+    "reasons",
+    "missed",
+    "drawn",
+    "faults",
+    "chain",
+    "error",
+)
+_NAMED_BY_ROWS: Final = ("cell", "signature", "failed_rule", "promise", "settings")
+"""Columns of a sweep with texts, and those whose texts have to agree with the sweep."""
 _SENDS: Final = ("lost", "reread", "dup", "reordered", "aborted", "failed", "unknown")
 _CALM: Final = {
     "name": "calm",
@@ -254,7 +270,10 @@ class Cases:
     def _sweep_folder(self, folder: Path, draws: Random) -> list[str]:
         sweep = folder / "results" / "sweep"
         shutil.copytree(self._whole / "results" / "sweep", sweep)
-        spoil(sweep, draws)
+        if draws.random() < 0.3:
+            spoil(sweep, draws)
+        else:
+            _poison_rows(sweep, draws)
         return [
             "sweep",
             "--report",
@@ -326,6 +345,38 @@ class Cases:
                 [word],
             )
         )
+
+
+def _poison_rows(sweep: Path, draws: Random) -> None:
+    """Put hostile texts into what the rows of a sweep say of their runs."""
+    names = draws.sample(_SAID_BY_ROWS if draws.random() < 0.8 else _NAMED_BY_ROWS, draws.randrange(1, 4))
+    # Arrow has no half of a pair. Rows have to agree on what a failure is called.
+    suffixes = {name: text(draws).encode("utf-8", "replace").decode() for name in names}
+    is_error = draws.random() < 0.3
+    for path in sorted(sweep.rglob("*.parquet")):
+        table = pq.ParquetFile(path).read()
+        rows = table.to_pylist()
+        for row in rows:
+            if is_error and draws.random() < 0.5:
+                row |= {
+                    "verdict": "error",
+                    "outcome": "unexpected",
+                    "error": "an error",
+                    "chain": "somewhere",
+                }
+            for name in names:
+                if name in row:
+                    row[name] = _poisoned_cell(row[name], suffixes[name])
+        changed = pa.Table.from_pylist(rows, schema=table.schema)
+        pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+
+
+def _poisoned_cell(value: Any, suffix: str) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_poisoned_cell(each, suffix) for each in value)
+    if isinstance(value, dict):
+        return {key: _poisoned_cell(each, suffix) for key, each in value.items()}
+    return f"{value or ''}{suffix}" if value is None or isinstance(value, str) else value
 
 
 def _documents(path: Path) -> list[str]:

@@ -77,6 +77,7 @@ def test_words_for_how_many() -> None:
 
 def test_markdown_shows_what_it_is_given() -> None:
     assert markdown.text("a_b *c* <d> `e` [f] [g](h)") == r"a_b \*c\* &lt;d&gt; \`e\` [f] [g\](h)"
+    assert markdown.text("::error::x") == r"\::error::x"
     assert markdown.code("a`b") == "``a`b``"
     assert markdown.code("`") == "`` ` ``"
     assert markdown.table(("a",), [("x|y\nz",)]) == "| a |\n| --- |\n| x\\|y z |"
