@@ -99,7 +99,7 @@ def test_a_run_that_is_interrupted_is_written_as_far_as_it_came(
             assert code == exit_code.INTERRUPTED
             (file,) = results.glob("generated/*/run.json")
             told = json.loads(file.read_text(encoding="utf-8"))
-            assert told["reasons"][-1] == "the run was given up after an interrupt"
+            assert "the run was given up after an interrupt" in told["reasons"]
             assert (file.parent / "trace.jsonl").is_file()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -118,7 +118,7 @@ def test_only_what_a_run_has_seen_so_far_stays(
         assert harrow.wait() == exit_code.INTERRUPTED
         wait_until(lambda: not processes_in(tmp_path))
         (run,) = results.glob("long/*/run.json")
-        assert json.loads(run.read_text())["reasons"][-1] == "the run was given up after an interrupt"
+        assert "the run was given up after an interrupt" in json.loads(run.read_text())["reasons"]
         assert (run.parent / "trace.jsonl").stat().st_size
     finally:
         harrow.kill()
