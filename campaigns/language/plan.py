@@ -151,6 +151,8 @@ class Expectation:
 
 
 EVENTS_MAX: Final = 1_000_000_000
+MEMORY_MAX_MIB: Final = 1 << 20
+MEMORY_DEFAULT_MIB: Final = 1_024
 """More than a day of a core."""
 
 OPEN: Final = "open"
@@ -346,7 +348,7 @@ class Plan:
 
     SECTIONS: ClassVar[Mapping[str, str]] = {
         "workload": "The clients, and how long they work.",
-        "limits": "When a run is given up.",
+        "limits": "When a run is given up, and how much it may ask for.",
     }
 
     campaign: str = described("The campaign's name.", key="")
@@ -430,6 +432,22 @@ class Plan:
         default=20_000_000,
         key="limits.events",
         maximum=EVENTS_MAX,
+    )
+    faults_limit: markers.Count = described(
+        "How many faults may strike in a run; by default 200000.",
+        default=200_000,
+        key="limits.faults",
+        maximum=EVENTS_MAX,
+        shrinks=False,
+        counts_if_set=True,
+    )
+    memory_limit_mib: markers.Count = described(
+        "How many MiB of memory the cluster and its clients may take, as worked out before a run; by default 1024.",
+        default=MEMORY_DEFAULT_MIB,
+        key="limits.memory",
+        maximum=MEMORY_MAX_MIB,
+        shrinks=False,
+        counts_if_set=True,
     )
     invariants: tuple[Annotated[str, InvariantMarker], ...] = described(
         "The invariants that are watched: a list of them, `all` (the default) or `none`.",

@@ -121,7 +121,9 @@ class Run:
         self._not_judged = {RULE_OF_INVARIANT[name] for name in watched if name not in self._watched}
         if self.target.patience is not None:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
-        self.injector = FaultInjector(self.target, plan.cluster, choices.schedule, plan.blast_radius)
+        self.injector = FaultInjector(
+            self.target, plan.cluster, choices.schedule, plan.blast_radius, plan.faults_limit
+        )
         self.script = Script(plan.script, self.target, self.injector, plan.step_limit_us)
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
@@ -174,7 +176,8 @@ class Run:
             probes_missed=never_reached((probes,), self._plan.expect.probes),
             trace_digest=trace.digest(),
             events=self.target.events_handled,
-            simulated_us=self.target.now_us,
+            # A run may be given up before its cluster is ready, which it is at time zero.
+            simulated_us=max(0, self.target.now_us),
             operated=tuple(self.script.operated),
             unseen=tuple(self.script.unseen),
             given_up=self._given_up,

@@ -3,10 +3,12 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harrow.campaigns.language.loader import Campaign, load_text
 from harrow.campaigns.language.plan import Plan
@@ -18,6 +20,9 @@ from harrow.campaigns.run.probes.reach import reach_of_all
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.version import identity, short_model_digest
+
+CELLS_MAX: Final = 10_000
+"""How many combinations of values a grid may have by default: reading a campaign with one takes 2 to 20 ms."""
 
 
 class VaryError(ValueError):
@@ -158,17 +163,31 @@ def define(
     overrides: Sequence[str] = (),
     varies: Sequence[Vary] = (),
     variants: Sequence[str] = (),
+    cells_max: int = CELLS_MAX,
+    check: Callable[[int, int], None] = lambda *_: None,
 ) -> Definition:
     """Return the sweep of campaigns, each with the argument that names it alone.
 
     *overrides* are laid over all, *variants* are the only ones that are wanted (all when empty). Where values of
-    the grid do not go together, these cells are skipped.
+    the grid do not go together, these cells are skipped. *check* is called with how many combinations of values have been
+    read, and how many there are; what it raises ends the reading.
 
     Raises:
         CampaignError: a value of the grid fits nowhere, or two campaigns have the same name.
-        VaryError: the grid leaves cells that cannot be told apart by campaign and name.
+        VaryError: the grid has more than *cells_max* combinations of values, which is worked out before any is read, or it
+            leaves cells that cannot be told apart by campaign and name.
 
     """
+    combinations = len(campaigns) * math.prod(len(vary.values) for vary in varies)
+    if varies and combinations > cells_max:
+        raise VaryError(
+            f"the grid has {combinations} combinations of values, and may have {cells_max}: vary less at once, or raise --max-cells"
+        )
+    numbers = itertools.count()
+
+    def check_next() -> None:
+        check(next(numbers), combinations)
+
     sources: list[SweepSource] = []
     cells: list[Cell] = []
     problems: list[Problem] = []
@@ -185,7 +204,7 @@ def define(
             campaign=campaign.name, argument=argument, text=campaign.text, overrides=tuple(overrides)
         )
         sources.append(source)
-        cells += _cells(source, campaign.path, varies, frozenset(variants), refused, notes)
+        cells += _cells(source, campaign.path, varies, frozenset(variants), refused, notes, check_next)
     fitting = {setting for cell in cells for setting in cell.settings}
     for skipped, error in refused.items():
         # A value that fits nowhere is a mistake; without a grid there is nothing that could fit.
@@ -209,10 +228,12 @@ def _cells(
     variants: frozenset[str],
     refused: dict[SkippedCells, CampaignError],
     notes: dict[tuple[str, int, int], Problem],
+    check_next: Callable[[], None],
 ) -> list[Cell]:
     """Return the cells of a campaign; put into *refused* those that it cannot have, and into *notes* what there is to say of the others."""
     cells: list[Cell] = []
     for values in itertools.product(*(vary.values for vary in varies)):
+        check_next()
         settings = tuple((vary.key, value) for vary, value in zip(varies, values, strict=True))
         try:
             campaign = _load_cell(source, str(path), settings, variants)
@@ -226,10 +247,9 @@ def _cells(
         cells += [cell for cell in found if not variants or cell.variant in variants]
         if any(cell.campaign != source.campaign for cell in found):
             raise VaryError("--vary name: a grid is of one campaign; vary what it does, not its name")
-    names = [cell.name for cell in cells]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise VaryError(f"two cells of {source.campaign} would be named {quoted(twice)}: rename a variant")
+    ((name, times),) = Counter(cell.name for cell in cells).most_common(1) or [("", 0)]
+    if times > 1:
+        raise VaryError(f"two cells of {source.campaign} would be named {quoted(name)}: rename a variant")
     return cells
 
 

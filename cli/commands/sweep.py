@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -126,12 +127,22 @@ class _SweepSession:
                 raise Refusal(f"--vary {key}: give all its values at once")
         selections = select(request.campaigns or (), request.overrides, request.variants)
         assert request.seeds is not None
+        began_s = time.monotonic()
+
+        def check(read: int, of_all: int) -> None:
+            if request.time_max_s is not None and time.monotonic() - began_s >= request.time_max_s:
+                raise Refusal(
+                    f"--max-time was over when {read} of {of_all} combinations of values had been read; no run was begun"
+                )
+
         definition = define(
             [(each.campaign, each.argument) for each in selections if each.campaign.plans],
             request.seeds,
             overrides=tuple(request.overrides or ()),
             varies=varies,
             variants=tuple(request.variants or ()),
+            cells_max=request.cells_max,
+            check=check,
         )
         if not request.quiet:
             tell_notes((each.campaign for each in selections), self._messages, definition.notes)

@@ -34,6 +34,12 @@ class SweepRequest(WrittenRequest):
             help="Run everything with each of these values, as --set would set them; several make a grid.",
         ),
     ] = None
+    cells_max: Annotated[
+        int,
+        typer.Option(
+            "--max-cells", metavar="N", min=1, help="Refuse a grid with more combinations of values."
+        ),
+    ] = 10_000
     overrides: options.Overrides = None
     variants: options.Variants = None
     engine: Annotated[

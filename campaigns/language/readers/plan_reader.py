@@ -1,10 +1,10 @@
 """A campaign, or one of its variants, from its sections to the plan."""
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import chain
 from typing import Any
 
 from harrow.campaigns.language.plan import ActionMarker, Plan
+from harrow.campaigns.language.plan_cost import excess
 from harrow.campaigns.language.readers import judgement
 from harrow.campaigns.language.readers.cluster import ClusterReader
 from harrow.campaigns.language.readers.conditions import ConditionReader
@@ -45,7 +45,11 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         ActionMarker: script.action,
     }
     steps = _for_variant(draft, "script", script.step, variants)
-    injections = tuple(chain.from_iterable(_for_variant(draft, "faults", faults.injections, variants)))
+    injections = [
+        (path, injection)
+        for section, path in _of_variant(draft, "faults", variants)
+        for injection in faults.injections(section, path)
+    ]
     swarm = read_swarm(draft, sections)
     faults.check_releases()
     judged_by = judgement.Judgement(
@@ -63,7 +67,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         behaviours=switches_of(body),
         **clients,
         script=steps,
-        faults=injections,
+        faults=tuple(injection for _, injection in injections),
         invariants=judged_by.invariants,
         swarm=swarm,
         demand=judgement.read_demand(body.demand, draft, judged_by),
@@ -72,11 +76,15 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     )
     conditions.check_awaited_rules(faults.control_plane_of_rule)
     faults.note_unmet(references.metadata)
+    places = [path for _, path in _of_variant(draft, "script", variants)]
     if draft.is_intact("workload") and draft.is_intact("script"):
-        places = [path for _, path in _of_variant(draft, "script", variants)]
         ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places, strict=True))
     check_internal_topics(draft, plan)
     judgement.check_probes(draft, plan)
+    if not draft.report.found:
+        too_much = excess(plan, places, [path for path, _ in injections])
+        if too_much is not None:
+            draft.problem(*too_much)
     return plan
 
 

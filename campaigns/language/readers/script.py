@@ -4,6 +4,7 @@ from typing import Final
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Step
+from harrow.campaigns.language.plan_cost import records_max
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.faults import FaultReader
 from harrow.campaigns.language.readers.references import References
@@ -13,7 +14,7 @@ from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.faults.action import Action
-from harrow.faults.actions import ACTIONS, ReassignPartition
+from harrow.faults.actions import ACTIONS, ReassignPartition, Send
 from harrow.faults.catalogue import FAULTS
 
 _KEYS: Final = frozenset({"at", "after", "when", "do"})
@@ -31,6 +32,9 @@ class ScriptReader:
         self._faults = faults
         self._last_at_us = 0
         self._last_at_path: Path = ()
+        self._records = 0
+        limits = draft.body.limits
+        self._records_max = records_max(limits and limits.given().get("memory"))
 
     def step(self, section: Section, path: Path) -> Step:
         given = section.given()
@@ -53,6 +57,16 @@ class ScriptReader:
         else:
             self._last_at_us, self._last_at_path = at_us, path
 
+    def _has_room(self, send: Send, path: Path) -> bool:
+        """Count records, of which a step has one action each, and report the first that are too many."""
+        had_room = self._records <= self._records_max
+        self._records += send.count or 1
+        has_room = self._records <= self._records_max
+        if had_room and not has_room:
+            message = f"a script may send {self._records_max} records in all; `limits.memory` raises that"
+            self._draft.problem(path, message)
+        return has_room
+
     def action(self, section: Section, path: Path) -> Action | None:
         """Return the action or fault that stands at *path*, None when it cannot be read."""
         entry = only_entry(self._draft, section, path, "action or fault", "; put a dash before each")
@@ -71,6 +85,6 @@ class ScriptReader:
             action: Action = self._sections.read(kind, value, place)
             if isinstance(action, ReassignPartition):
                 self._references.add_replicas(action.partition, action.replicas)
-            return action
+            return action if not isinstance(action, Send) or self._has_room(action, place) else None
         (item,) = fields_of(kind)
         return kind(**{item.attribute: self._sections.value(item, value, place)})

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product, repeat
 from typing import Any, NamedTuple, TypeVar
 
 from harrow.campaigns.language.literals import field_text
-from harrow.campaigns.language.plan import BlastRadius
+from harrow.campaigns.language.plan import EVENTS_MAX, BlastRadius
 from harrow.campaigns.run.injection.blast_radius import allows, spares_copies
 from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.campaigns.run.run_result import InjectedFault
@@ -15,6 +15,7 @@ from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
 from harrow.cluster_model.sim.choices import Stream, pick
+from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text
 from harrow.faults.brokers.rolling_restart import LOOK_US
 from harrow.faults.clients.client_processes import ALL, ANY
@@ -29,12 +30,20 @@ class FaultInjector:
     """The schedule of faults, and what is decided about each of them when it strikes."""
 
     def __init__(
-        self, target: Target, cluster: ClusterSpec, draw: Stream, blast_radius: BlastRadius | None = None
+        self,
+        target: Target,
+        cluster: ClusterSpec,
+        draw: Stream,
+        blast_radius: BlastRadius | None = None,
+        faults_limit: int = EVENTS_MAX,
     ) -> None:
         self._target = target
         self._draw = draw
         self._references = BrokerReferences(target, cluster, draw)
         self._blast_radius = blast_radius
+        self._faults_limit = faults_limit
+        # Those count too that found nothing to strike: they take as long.
+        self._tried = 0
         self._armed: list[_Triggered] = []
         # When faults that have struck are over, by their numbers; of those that are done in steps that is unknown.
         self._over_us: dict[int, int] = {}
@@ -117,7 +126,8 @@ class FaultInjector:
     def _sequence(self, injection: Injection) -> Iterator[int]:
         """Strike one after the other; yield how long to wait before it goes on."""
         one_round: tuple[Fault | None, ...] = injection.faults if injection.serial else (None,)
-        for number, fault in enumerate(one_round * injection.repeat):
+        rounds = chain.from_iterable(repeat(one_round, injection.repeat))
+        for number, fault in enumerate(rounds):
             if number and any(injection.pause):
                 yield draw_duration(self._draw, injection.pause)
             if self._is_stopped(injection):
@@ -149,10 +159,14 @@ class FaultInjector:
     def inject(self, fault: Fault) -> bool:
         """Inject a fault now, into each of the brokers that it means.
 
-        Return False when there was nothing to do it to, and nothing but a broker was drawn.
+        Return False when there was nothing to do it to, and nothing but a broker was drawn. A run that has more faults
+        than it may is given up: many can strike in one event of the simulator, whose limit counts events.
         """
         # All are decided before the first is struck: the leaders of a topic are those of one moment.
         found = list(self._with_brokers(fault))
+        self._tried += max(1, len(found))
+        if self._tried > self._faults_limit:
+            raise StepLimitExceeded(f"more than {self._faults_limit} faults")
         return any([self._inject(each, fault) for each in found])  # noqa: C419 - none may be left out
 
     def _inject(self, found: Fault, fault: Fault) -> bool:

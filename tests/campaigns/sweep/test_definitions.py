@@ -6,7 +6,7 @@ import pytest
 
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.seeds import SeedError, parse_seeds
-from harrow.campaigns.sweep.definition import VaryError, define, parse_vary
+from harrow.campaigns.sweep.definition import Vary, VaryError, define, parse_vary
 from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
 
@@ -144,3 +144,28 @@ def test_a_number_stands_for_that_many_seeds_from_the_first() -> None:
     for text in ("0", "", "..5", "5..", "-5", "1.5"):
         with pytest.raises(SeedError):
             parse_seeds(text)
+
+
+def test_a_grid_that_is_too_large_is_refused_before_any_of_it_is_read() -> None:
+    read: list[int] = []
+    varies = [
+        Vary(key=f"limits.{key}", values=tuple(map(str, range(1, 1_001)))) for key in ("events", "faults")
+    ]
+    with pytest.raises(VaryError, match="1000000 combinations of values, and may have 10000"):
+        define([(campaign(), "a.yaml")], range(1), varies=varies, check=lambda *at: read.append(at[0]))
+    assert not read
+
+
+def test_reading_a_grid_can_be_ended_before_each_combination() -> None:
+    read: list[tuple[int, int]] = []
+
+    def check(*at: int) -> None:
+        read.append((at[0], at[1]))
+        if at[0] == 2:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        define(
+            [(campaign(), "a.yaml")], range(1), varies=[parse_vary("limits.events=1,2,3,4,5")], check=check
+        )
+    assert read == [(0, 5), (1, 5), (2, 5)]

@@ -1,0 +1,211 @@
+"""What a plan costs before it runs: the memory that its cluster takes, and how many faults may strike at one moment.
+
+Everything is worked out by arithmetic on what the plan says, so that nothing is made for a plan that is refused. The steps of a run,
+and with them its time, are bounded by ``limits.events`` while it runs; what one step can make, or what is there from the
+beginning, is bounded here. The sizes were measured with CPython 3.11 (clusters of 3 to 100 brokers, 500 to 10 000 partitions, with 1
+to 100 replicas, and up to 100 clients); estimates are within a half of what such runs take.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Final
+
+from harrow.campaigns.language.plan import MEMORY_DEFAULT_MIB, Plan, Swarm
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model.settings import BROKER, SETTINGS
+from harrow.cluster_model.topology import TopicSpec
+from harrow.faults.actions import AddPartitions, Send
+
+_REPLICA_BYTES: Final = 5_000
+"""A log on its disk, and what its broker and the leader of its partition know of it."""
+_IN_SYNC_BYTES: Final = 180
+"""That a partition has got one more member of its ISR, and who is in it then, for each of them."""
+_METADATA_BYTES: Final = 224
+"""What a broker knows of a partition that it need not have."""
+_CLIENT_METADATA_BYTES: Final = 1_000
+"""The same of a client, with what it keeps to write to the partition or to read it."""
+_RECORD_BYTES: Final = 2_000
+"""A record that a script sends: it stands in the history, in the trace and in logs."""
+_STEP_BYTES: Final = 1_000
+"""An action of a script, and what the run notes of it."""
+_MIB: Final = 1 << 20
+
+_DRAWN_TOPIC_SETTINGS: Final = tuple(
+    name
+    for scope, name in SETTINGS
+    if scope == BROKER and name.endswith((".num.partitions", ".replication.factor"))
+)
+"""What decides on the size of internal topics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """Part of the memory that a plan takes: for what, in words, and where that stands."""
+
+    path: Path
+    what: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Clients:
+    """How many clients there may be, and where most of them stand."""
+
+    count: int
+    path: Path
+
+
+def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[Path, str] | None:
+    """Return where a plan asks for more than its limits allow, and for what; None for a plan that may run.
+
+    *steps* and *entries* are where those of its script and its faults stand.
+    """
+    for path, at_once in _strikes_at_once(plan, entries):
+        if at_once > plan.faults_limit:
+            return path, (
+                f"{at_once} faults may strike at once, and a run may have {plan.faults_limit}; "
+                "`limits.faults` raises that"
+            )
+    shares = list(_shares(plan, steps))
+    needed = sum(share.size_bytes for share in shares)
+    if needed <= plan.memory_limit_mib * _MIB:
+        return None
+    largest = max(shares, key=lambda share: share.size_bytes)
+    return largest.path, (
+        f"a run would take about {_in_words(needed)} of memory, most of it for {largest.what}, and may take "
+        f"{_in_words(plan.memory_limit_mib * _MIB)}; `limits.memory` raises that"
+    )
+
+
+def records_max(memory_limit_mib: int | None) -> int:
+    """Return how many records a script may send at most; it is read as an action for each."""
+    return (memory_limit_mib or MEMORY_DEFAULT_MIB) * _MIB // _RECORD_BYTES
+
+
+def memory_bytes(plan: Plan) -> int:
+    """Return about how much memory a plan's cluster, its clients and its script take, of what a seed draws the most."""
+    return sum(share.size_bytes for share in _shares(plan, [()] * len(plan.script)))
+
+
+def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
+    """Yield what a plan's cluster, its clients and its script take, of what a seed draws the most."""
+    draws = list(_draws(plan.swarm))
+    brokers = max([len(plan.cluster.brokers), *(draw.brokers[1] for draw in draws if draw.brokers)])
+    clients = _clients(plan, draws)
+    added = _partitions_added(plan, draws)
+    total = 0
+    for index, topic in enumerate(_largest(plan, draws, brokers)):
+        path: Path = ("cluster", "topics", index) if index < len(plan.cluster.topics) else ("settings",)
+        partitions = max(topic.partitions, added.get(topic.name, 0))
+        factor = min(topic.replication_factor, brokers)
+        total += partitions
+        yield _Share(
+            path=path,
+            what=f"{counted(partitions, 'partition')} of {topic.name} with {counted(factor, 'replica')} each",
+            size_bytes=partitions * (factor * _REPLICA_BYTES + factor * factor * _IN_SYNC_BYTES),
+        )
+    yield _Share(
+        path=("cluster", "brokers"),
+        what=f"{counted(brokers, 'broker')} that know {counted(total, 'partition')}",
+        size_bytes=brokers * total * _METADATA_BYTES,
+    )
+    yield _Share(
+        path=clients.path,
+        what=f"{counted(clients.count, 'client')} that know {counted(total, 'partition')}",
+        size_bytes=clients.count * total * _CLIENT_METADATA_BYTES,
+    )
+    for path, step in zip(steps, plan.script, strict=True):
+        records = sum(_records_of(action) for action in step.actions)
+        yield _Share(
+            path=path,
+            what=counted(records, "record"),
+            size_bytes=records * _RECORD_BYTES + len(step.actions) * _STEP_BYTES,
+        )
+    for draw in draws:
+        if draw.actions is not None:
+            most = max((_records_of(kind) for kind in draw.actions.kinds), default=0)
+            count = draw.actions.count[1]
+            yield _Share(
+                path=("swarm", "actions", "count"),
+                what=counted(count, "action"),
+                size_bytes=count * (_STEP_BYTES + most * _RECORD_BYTES),
+            )
+
+
+def _strikes_at_once(plan: Plan, entries: Sequence[Path]) -> Iterator[tuple[Path, int]]:
+    """Yield how many faults each entry may have strike without a moment between them, and where it says so."""
+    for entry, injection in zip(entries, plan.faults, strict=True):
+        one_round = len(injection.faults) if injection.serial else injection.together
+        yield (*entry, "together" if injection.together > 1 else "repeat"), one_round * injection.repeat
+    for draw in _draws(plan.swarm):
+        if draw.faults is not None:
+            yield ("swarm", "faults", "together"), draw.faults.together[1]
+
+
+def _draws(swarm: Swarm | None) -> Iterator[Swarm]:
+    """Yield what seeds draw from: the swarm, and what it is for each of its aims."""
+    if swarm is not None:
+        yield swarm
+        for aim in swarm.aims.kinds if swarm.aims else ():
+            yield swarm.aimed(aim)
+
+
+def _clients(plan: Plan, draws: list[Swarm]) -> _Clients:
+    def most(said: int, *drawn: tuple[int, int] | None) -> int:
+        return max([said, *(bounds[1] for bounds in drawn if bounds is not None)])
+
+    counts = {
+        "producers": most(len(plan.producers), *(draw.producers for draw in draws)),
+        "consumers": most(len(plan.consumers), *(draw.consumers for draw in draws)),
+        "applications": most(
+            len(plan.applications), *(bounds for draw in draws for _, bounds in draw.applications)
+        ),
+    }
+    largest = max(counts, key=counts.__getitem__)
+    workers = sum(getattr(client, "workers", 1) - 1 for client in plan.applications)
+    return _Clients(
+        sum(counts.values()) + workers,
+        ("workload", largest) if largest != "applications" else ("workload",),
+    )
+
+
+def _largest(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[TopicSpec, ...]:
+    """Return the topics of the running cluster, internal ones included, as large as a seed may draw them."""
+    settings: dict[str, Any] = dict(plan.cluster.settings)
+    for name, values in (pair for draw in draws for pair in draw.settings):
+        if name in _DRAWN_TOPIC_SETTINGS:
+            settings[name] = max([*values, settings.get(name, 0)])
+    topics = replace(plan, cluster=replace(plan.cluster, settings=settings)).running_cluster().topics
+    partitions = max((draw.partitions[1] for draw in draws if draw.partitions), default=0)
+    factor = max((draw.replication_factor[1] for draw in draws if draw.replication_factor), default=0)
+    return tuple(
+        replace(
+            topic,
+            partitions=max(topic.partitions, partitions),
+            replication_factor=min(brokers, max(topic.replication_factor, factor)),
+        )
+        if index < len(plan.cluster.topics)
+        else topic
+        for index, topic in enumerate(topics)
+    )
+
+
+def _partitions_added(plan: Plan, draws: list[Swarm]) -> dict[str, int]:
+    """Return how many partitions an administrator gives topics at most."""
+    found: dict[str, int] = {}
+    drawn = (kind for draw in draws if draw.actions is not None for kind in draw.actions.kinds)
+    for action in chain((action for step in plan.script for action in step.actions), drawn):
+        if isinstance(action, AddPartitions):
+            found[action.topic] = max(action.partitions, found.get(action.topic, 0))
+    return found
+
+
+def _records_of(action: object) -> int:
+    return (action.count or 1) if isinstance(action, Send) else 0
+
+
+def _in_words(size_bytes: int) -> str:
+    mib = size_bytes / _MIB
+    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
