@@ -576,6 +576,14 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("isr_change_survives_known_state=true",),
     ),
+    ("uncommitted-transaction-state[base]", "unseen", "b"): (
+        (
+            ("appended", 3, "b at offset 0 (epoch 0)"),
+            ("acked", 3, "acked b"),
+            ("conclusion", None, "read_committed ends at offset 0"),
+        ),
+        ("transactions_loaded_once_committed=true",),
+    ),
     **{
         (f"error-after-deadline[{variant}]", "duplicate", value): (
             (
