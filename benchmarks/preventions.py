@@ -1,15 +1,19 @@
 """Of the findings of failing swarm runs, in every release and with every flaw: what prevents them, and which nothing does.
 
 Run ``python -m benchmarks.preventions [RUNS]``. Findings of a run are counted by rule and cause, as they are proven.
+``python -m benchmarks.preventions --library`` does the same for the campaigns that ship, with seed 0.
 """
 
 import argparse
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
 from benchmarks.zoo import library_plan
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.runner import run_plan
@@ -22,18 +26,16 @@ def main() -> None:
     """Print the counts, and each cause without a prevention."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=200)
-    runs_max = parser.parse_args().runs
-    swarm = library_plan("swarm")
-    models = (*RELEASES, *MUTANTS)
+    parser.add_argument("--library", action="store_true", help="the campaigns that ship, with seed 0")
+    arguments = parser.parse_args()
     ways: Counter[str] = Counter()
     without: list[str] = []
     runs, run_s, proof_s = 0, 0.0, 0.0
-    for number in count():
-        if runs == runs_max:
+    for name, plan, seed in _library() if arguments.library else _swarms():
+        if runs == arguments.runs and not arguments.library:
             break
-        name, seed = models[number % len(models)], number // len(models)
         begun_s = time.process_time()
-        result = run_plan(_model(swarm, name), seed)
+        result = run_plan(plan, seed)
         run_s += time.process_time() - begun_s
         if result.verdict.status not in (VIOLATED, PERMITTED):
             continue
@@ -41,20 +43,38 @@ def main() -> None:
         begun_s = time.process_time()
         rules = proven(result).verdict.rules
         proof_s += time.process_time() - begun_s
-        causes = {
+        by_cause = {
             (rule, finding.permitted_by, tuple(sorted(cause.kind.name for cause in finding.causes))): finding
             for rule, judged in rules.items()
             for finding in judged.findings
         }
-        for (rule, setting, kinds), finding in causes.items():
+        for (rule, setting, kinds), finding in by_cause.items():
             held = [way.name for way in finding.prevented_by if way.held]
             ways.update(held or ["nothing that was tried"])
             if not held:
-                without.append(f"{name}, seed {seed}: {rule} by {', '.join(kinds) or 'no cause'} ({setting})")
+                why = "; ".join(finding.no_remedy) or "no reason declared"
+                causes = ", ".join(kinds) or "no cause"
+                without.append(f"{name}, seed {seed}: {rule} by {causes} ({setting}): {why}")
     print(f"{runs} runs in {run_s:.1f} s, tried in {proof_s:.1f} s")
     for way, times in ways.most_common():
         print(f"{times:6}  {way}")
     print(*without, sep="\n")
+
+
+def _library() -> Iterator[tuple[str, Plan, int]]:
+    for campaign in library_names():
+        for file in resolve(campaign):
+            for plan in load_campaign(file).plans:
+                yield f"{plan.campaign}[{plan.variant or 'base'}]", plan, 0
+
+
+def _swarms() -> Iterator[tuple[str, Plan, int]]:
+    """Yield plans of the swarm without end, of every release and with every flaw in turn."""
+    swarm = library_plan("swarm")
+    models = (*RELEASES, *MUTANTS)
+    for number in count():
+        name = models[number % len(models)]
+        yield name, _model(swarm, name), number // len(models)
 
 
 def _model(swarm: Plan, name: str) -> Plan:

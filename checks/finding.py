@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harrow.checks.link import Link
-from harrow.checks.prevention import Prevention
+from harrow.checks.prevention import RELEASE, Prevention
 
 HELD: Final = "held"
 PERMITTED: Final = "permitted"
@@ -48,6 +48,13 @@ class Finding:
     def causes(self) -> tuple[Link, ...]:
         """Why it came about: one cause, or one for each of the records that it is about."""
         return tuple(link for link in self.chain if link.kind.is_cause)
+
+    @property
+    def no_remedy(self) -> tuple[str, ...]:
+        """Why nothing that harrow can set prevents it, by its causes; empty if something held or may still hold."""
+        if any(way.held or (way.held is None and way.kind != RELEASE) for way in self.prevented_by):
+            return ()
+        return tuple(dict.fromkeys(cause.kind.no_remedy for cause in self.causes if cause.kind.no_remedy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ class LinkKind(Generic[P]):
     acts, ``about`` is the operand with that broker's id. A ``is_cause`` kind says why an anomaly came about.
     ``needs`` and ``makes`` are the two sides of the law of chains. A kind without needs ``is_fault``, which comes from outside,
     or ``free_because`` says why such a link needs no earlier one. ``is_turn``: an election, a truncation or a change of an ISR,
-    which is never folded away.
+    which is never folded away. ``no_remedy`` says of a cause why nothing that harrow can set prevents it.
     """
 
     name: str
@@ -131,6 +131,7 @@ class LinkKind(Generic[P]):
     needs: tuple[ChainCondition, ...] = ()
     makes: tuple[ChainCondition, ...] = ()
     free_because: str = ""
+    no_remedy: str = ""
 
     def __post_init__(self) -> None:
         if (self.is_fault, bool(self.needs), bool(self.free_because)).count(True) != 1:
@@ -216,6 +217,7 @@ def link(
     needs: tuple[ChainCondition, ...] = (),
     makes: tuple[ChainCondition, ...] = (),
     free_because: str = "",
+    no_remedy: str = "",
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a kind of link by the function that makes its words.
 
@@ -239,6 +241,7 @@ def link(
             needs=needs,
             makes=makes,
             free_because=free_because,
+            no_remedy=no_remedy,
         )
         if KINDS.setdefault(name, kind) is not kind:
             raise ValueError(f"two kinds of link are called {name}")
@@ -253,11 +256,17 @@ def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
 
 
 def cause(
-    name: str, *, needs: tuple[ChainCondition, ...] = (), free_because: str = ""
+    name: str, *, needs: tuple[ChainCondition, ...] = (), free_because: str = "", no_remedy: str = ""
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
-    """Declare a conclusion that says why an anomaly came about."""
+    """Declare a conclusion that says why an anomaly came about; *no_remedy* says why nothing can be set against it."""
     return link(
-        name, event=CONCLUSION, impersonal=True, is_cause=True, needs=needs, free_because=free_because
+        name,
+        event=CONCLUSION,
+        impersonal=True,
+        is_cause=True,
+        needs=needs,
+        free_because=free_because,
+        no_remedy=no_remedy,
     )
 
 

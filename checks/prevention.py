@@ -1,11 +1,11 @@
-"""What may keep a finding from happening: settings, repairs of later releases, behaviours of this one.
+"""What may prevent a finding: settings, repairs of later releases, switches of this release.
 
-Rules only propose, by what they know of the cause. Whether it does is tried where runs are made, by running
-again with it (`harrow.campaigns.run.proof`): a `Remedy` is how a plan has to differ to try it, a `Trial` what
-came of that.
+Rules propose settings, by what they know about the cause. Switches declare themselves which rules and causes they guard
+against (`harrow.cluster_model.release.Switch`). Neither is a proof. Commands run the plan again with each `Remedy`
+(`harrow.campaigns.run.proof`), and what such a run shows is a `Trial`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,10 +18,10 @@ SETTING: Final = "setting"
 REPAIR: Final = "repair"
 BEHAVIOUR: Final = "behaviour"
 FIELD: Final = "field"
-"""A field of a campaign that is no setting of Kafka: how an application commits, how many replicas there are."""
+"""A field of a campaign that is not a setting of Kafka, such as how an application commits or the number of replicas."""
 RELEASE: Final = "release"
 TOGETHER: Final = "together"
-"""Several of them, none of which is enough alone."""
+"""Several remedies that hold only together."""
 
 TRIED_HELD: Final = "held"
 REFUTED: Final = "refuted"
@@ -41,7 +41,7 @@ class Remedy:
         return self != Remedy()
 
     def __or__(self, other: "Remedy") -> "Remedy":
-        """Return both as one; of a setting that both name the other's value counts."""
+        """Return one remedy that applies both; where they disagree, *other* wins."""
         return Remedy(
             settings=tuple({**dict(self.settings), **dict(other.settings)}.items()),
             release=other.release or self.release,
@@ -51,13 +51,31 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """A finding of a trial that refutes its remedy: what broke, and where.
+
+    ``causes`` are the names of its causes. ``is_new``: the run without the remedy had nothing of the kind. Otherwise what the
+    remedy should have prevented happened again.
+    """
+
+    rule: str
+    partition: str
+    offset: int | None = None
+    value: str | int | None = None
+    permitted_by: str | None = None
+    causes: tuple[str, ...] = ()
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """The run again with a remedy, and what it shows.
 
     ``struck`` are the faults that had struck in the run until the damage was done and struck in the trial too, ``missing``
     those that did not. ``is_finished`` says whether the script came to its end, ``verdict`` is that of the trial. ``outcome``
-    is `TRIED_HELD`, `REFUTED` or `NOT_TRIED`, with the ``reason`` where the trial shows nothing. ``options`` are what to
-    type to see the trial, each after ``--set``, or after ``--then`` where the seed had drawn what they are laid over (`is_drawn`).
+    is `TRIED_HELD`, `REFUTED` (``refuted_by`` says what broke) or `NOT_TRIED` (``reason`` says why the trial shows nothing).
+    ``options`` are what to type to see the trial, each after ``--set``, or after ``--then`` where the seed had drawn what they
+    are laid over (`is_drawn`).
     """
 
     outcome: str
@@ -69,6 +87,7 @@ class Trial:
     options: tuple[str, ...] = ()
     is_drawn: bool = False
     digest: str = ""
+    refuted_by: Refutation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +167,7 @@ KIP_320: Final = _repair("KIP-320")
 
 
 def together(parts: Iterable[Prevention]) -> Prevention:
-    """Return several as one, for what none of them prevents alone; a single one is as it is."""
+    """Return one remedy that applies several."""
     first, *others = parts
     if not others:
         return first
@@ -163,117 +182,35 @@ def _plain(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-LEADERSHIP: Final = (
-    "controller_epoch_fencing",
-    "leader_epoch_fencing",
-    "controller_writes_fenced",
-    "requests_after_registration",
-    "broker_epoch",
-)
-"""The behaviours that keep a partition from having two leaders, and brokers from obeying the wrong controller."""
-
-QUORUM: Final = ("one_vote_per_epoch",)
-"""What keeps the quorum of KRaft from having two leaders, and what it has committed."""
-
-SNAPSHOTS: Final = ("snapshot_cuts_shorter_log_only", "snapshot_of_committed_metadata")
-"""What keeps snapshots of the metadata true, and what stands behind them in the log."""
-
-REPLICATION: Final = (
-    "follower_truncation",
-    "hw_counts_whole_isr",
-    "ack_waits_for_hw",
-    "isr_expansion_checks_epoch_start",
-    "epoch_entry_on_election",
-    "fetch_leader_epoch_fencing",
-    "fetch_sessions_keep_epoch",
-    "failover_takes_out_dead_replicas",
-    "unclean_election_only_if_enabled",
-    "preferred_leader_from_isr",
-    "isr_expansion_checks_hw",
-    "isr_shrink_waits_for_write",
-    "refused_isr_write_obeyed",
-    "maximal_isr",
-    "isr_write_conditional",
-    "reelected_leader_forgets_positions",
-    "isr_change_survives_known_state",
-    "reverted_epochs_recovered",
-    "fetch_answers_match_epoch",
-    "deposed_leader_fails_pending",
-    "producer_state_follows_log",
-    "diverging_fetch_uncounted",
-    "duplicate_waits_for_hw",
-    "replica_epoch_checked",
-    "former_life_fetch_refused",
-    "alter_partition_fenced",
-    "election_raises_leader_epoch",
-    *LEADERSHIP,
-    *QUORUM,
-)
-"""Those that keep what is committed, and the replicas' logs equal."""
-
-SEQUENCES: Final = (
-    "producer_batches_retained",
-    "sequence_check",
-    "idempotence",
-    "followers_learn_producers",
-    "producer_ids_given_once",
-    "empty_log_begins_at_zero",
-    "unknown_producer_begins_at_zero",
-    "given_up_batch_unresolved",
-)
-"""Those by which a leader tells a retry from a new record."""
-
-COMPACTION: Final = (
-    "cleaner_waits_for_hw",
-    "cleaner_keeps_latest",
-    "cleaner_retains_tombstones",
-    "cleaner_retains_last_batch",
-)
-"""Those by which compaction keeps of each key what is committed last."""
-
-COORDINATION: Final = (
-    "commits_fenced",
-    "transactional_commits_fenced",
-    "stable_offset_fetch",
-    "transactional_epoch_checked",
-    "lso_below_open_transactions",
-    "markers_to_all_partitions",
-    "prepared_commit_finished",
-    "transactions_loaded_once_committed",
-    "transactions_v2",
-)
-"""Those by which coordinators of groups and of transactions keep what is committed, and keep it together."""
-
-READING: Final = ("consumer_limited_by_hw",)
-"""Those that keep consumers from what is not committed."""
-
-TRANSACTIONAL: Final = (
-    "transactional_epoch_checked",
-    "markers_to_all_partitions",
-    "prepared_commit_finished",
-    "transactions_loaded_once_committed",
-    "lso_below_open_transactions",
-    "transaction_verification",
-    "transactions_v2",
-)
-"""Those that have a transaction take effect in all its partitions or in none, and once only."""
-
-COMMITS: Final = ("commits_fenced", "group_answers_wait_for_writes")
-"""Those that keep members of the past from committing for their group, and coordinators of the past from telling members where it is."""
-
-_SUBJECTS: Final = (
-    *(REPLICATION, SEQUENCES, COMPACTION, COORDINATION),
-    *(READING, TRANSACTIONAL, COMMITS, SNAPSHOTS),
-)
 _SWITCHES: Final = switch_docs()
 
 
-def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevention, ...]:
-    """Return what some behaviours lack in this run: those that were switched off, then what came later.
+def by_switches(evidence: Evidence, rule: str, causes: Iterable[str]) -> tuple[Prevention, ...]:
+    """Return the switches that guard against a broken promise and are not safe in this run.
 
-    A flaw that somebody switched on is the likelier reason, so it comes first; the repairs come as Kafka got them.
+    A switch that names one of the causes guards against the finding. If none does, those that name the rule do.
     """
-    wanted = list(behaviours)
+    return _unsafe(evidence, _guarding(frozenset(causes)) or _guarding(frozenset({rule})))
+
+
+def other_switches(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[Prevention, ...]:
+    """Return what else to try against a broken promise: all flaws that were switched on.
+
+    Where the finding's own guards have *proposed* no switch at all, later repairs of every other kind are tried as well.
+    """
+    is_open = not any(way.remedy.switches for way in proposed)
+    return tuple(way for way in _unsafe(evidence, _SWITCHES) if is_open or way.kind == BEHAVIOUR)
+
+
+def _guarding(kinds: frozenset[str]) -> list[str]:
+    return [name for name, switch in _SWITCHES.items() if not kinds.isdisjoint(switch["guards"])]
+
+
+def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ...]:
+    """Return those of some switches that are not safe in this run: first those switched off, then later repairs.
+
+    A flaw that the campaign switches on is the likelier reason, so it comes first. Repairs come in Kafka's order.
+    """
     switched_off = []
     for name in wanted:
         switch = _SWITCHES[name]
@@ -289,7 +226,8 @@ def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevent
     repairs = [
         _repair(repair.name)
         for repair in REPAIRS.values()
-        if repair.switch in wanted
+        if repair.switch is not None
+        and repair.switch in wanted
         and repair.switch not in evidence.behaviours
         and repair.is_missing(value_in(evidence.release, repair.switch))
         and (repair.needs is None or not lacks(evidence, repair.needs))
@@ -297,26 +235,7 @@ def by_behaviour(evidence: Evidence, behaviours: Iterable[str]) -> tuple[Prevent
     return (*switched_off, *repairs)
 
 
-def by_subject(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[Prevention, ...]:
-    """Return what else may prevent a broken promise: flaws that were switched on, and repairs of the same subject.
-
-    The subject is that of the switches that a rule has *proposed*; a rule that proposes none leaves all of them open.
-    """
-    named = {name for way in proposed for name, _ in way.remedy.switches}
-    related = [name for subject in _SUBJECTS if not named.isdisjoint(subject) for name in subject]
-    return tuple(
-        way
-        for way in by_behaviour(evidence, _SWITCHES)
-        if way.kind == BEHAVIOUR or not named or any(name in related for name, _ in way.remedy.switches)
-    )
-
-
 def lacks(evidence: Evidence, behaviour: str) -> bool:
     """Return whether a behaviour was not safe in this run, by its release or because it was switched off."""
     value = evidence.behaviours.get(behaviour, value_in(evidence.release, behaviour))
     return bool(value != _SWITCHES[behaviour]["safe"])
-
-
-def by_replication(evidence: Evidence) -> tuple[Prevention, ...]:
-    """Return what may have kept a committed record, or the replicas' logs equal."""
-    return by_behaviour(evidence, REPLICATION)

@@ -1,13 +1,14 @@
 """A rule: its name, what it means, what promises otherwise, and the function that finds what breaks it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from harrow.checks.causes.metadata_loss import excused_by_metadata_loss
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
+from harrow.checks.prevention import by_switches
 
 SEEN_BY_CLIENTS: Final = 0
 SEEN_IN_LOGS: Final = 1
@@ -61,7 +62,9 @@ class Rule:
 
         Broken promises come first.
         """
-        found = [excused_by_metadata_loss(index, finding) for finding in self.find(index)]
+        found = [
+            self._guarded(index, excused_by_metadata_loss(index, finding)) for finding in self.find(index)
+        ]
         findings = tuple(sorted(found, key=lambda finding: finding.permitted_by is not None))
         if any(finding.permitted_by is None for finding in findings):
             status = VIOLATED
@@ -70,3 +73,11 @@ class Rule:
         else:
             status = PERMITTED if findings else HELD
         return RuleResult(status=status, promise=self.promise.held_to(index.evidence), findings=findings)
+
+    def _guarded(self, index: Index, finding: Finding) -> Finding:
+        """Return a finding; a broken promise with the switches that guard against it and are not safe in this run."""
+        if finding.permitted_by is not None:
+            return finding
+        causes = [cause.kind.name for cause in finding.causes]
+        switches = by_switches(index.evidence, self.name, causes)
+        return replace(finding, prevented_by=(*finding.prevented_by, *switches))

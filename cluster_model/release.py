@@ -34,6 +34,30 @@ DEFAULT_RELEASE: Final = "2.4"
 
 Version = tuple[int, ...]
 
+# What switches guard: rules whose promise they keep, and causes that they rule out.
+_LEADERS: Final = ("two-leaders", "one-controller-per-epoch")
+_QUORUM: Final = ("one-controller-per-epoch", "committed-metadata-kept")
+_SNAPSHOTS: Final = ("committed-metadata-kept", "metadata-snapshot-committed")
+_LOGS: Final = (
+    *("lost-write", "unseen", "inconsistent-offsets", "log-divergence", "nonmonotonic-send", "duplicate"),
+    *("offset-regression", "unavailable", "isr-holds-committed", "log-matching"),
+    *("hw-monotonic", "hw-within-log", "epoch-cache-monotonic", "producer-state-matches-log"),
+    *("checkpoint-within-log", "shutdown-flushes-logs"),
+    *("committed-record-lost", "acked-by-deposed-leader", "acked-before-commit"),
+)
+_SEQUENCES: Final = ("inconsistent-offsets", "nonmonotonic-send", "duplicate", "producer-state-matches-log")
+_COMPACTION: Final = (
+    *("superseded-by-lost-record", "compacted-without-later-record"),
+    "tombstone-removed-too-early",
+)
+_READS: Final = ("read-above-hw", "unseen", "inconsistent-offsets")
+_GROUPS: Final = ("rebalance-skip", "lost-effect", "doubled-effect", "offset-regression")
+_COMMITS: Final = ("offset-regression", "old-generation-committed")
+_TRANSACTIONS: Final = (
+    *("read-above-lso", "fenced-write", "lso-stands-still", "hanging-transaction", "unasked-commit"),
+    *("torn-transaction", "G1a", "aborted-although-acked"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -90,7 +114,8 @@ class Switch(TypedDict):
     ``of`` is its subject. ``is_met`` is False where no run of the subject's campaign reads it, but only tests and single
     requests do. ``before`` has what releases before others had, oldest first, ``latest`` what all have since. ``meaning``
     says in a few words what holds at the ``safe`` value. One that ``is_repair`` has to have that value, or a promise
-    may be broken; others only change how a promise is kept.
+    may be broken; others only change how a promise is kept. ``guards`` names the rules whose promise the safe value keeps, and the
+    kinds of causes that it rules out (`harrow.checks.prevention.by_switches`).
     """
 
     doc: str
@@ -103,6 +128,7 @@ class Switch(TypedDict):
     latest: Any
     before: tuple[tuple[str, Any], ...]
     is_repair: bool
+    guards: tuple[str, ...]
 
 
 @cache
@@ -132,6 +158,7 @@ def _switch(
     before: tuple[tuple[str, Any], ...] = (),
     is_repair: bool = True,
     is_met: bool = True,
+    guards: tuple[str, ...] = (),
 ) -> Any:
     switch = Switch(
         doc=doc,
@@ -144,6 +171,7 @@ def _switch(
         latest=latest,
         before=before,
         is_repair=is_repair,
+        guards=guards,
     )
     return field(default=_value_in(DEFAULT_RELEASE, switch), metadata=switch)
 
@@ -162,6 +190,7 @@ class Behaviours:
         choices=(HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, NO_TRUNCATION),
         meaning="a follower truncates to where its leader epoch ends (KIP-101, KIP-279)",
         before=(("0.11", HIGH_WATERMARK), ("2.0", LEADER_EPOCH)),
+        guards=_LOGS,
     )
     truncation_on_fetch: bool = _switch(
         "A follower that truncates by leader epochs fetches at once from its LEO, and says the epoch of its last record. A leader "
@@ -181,12 +210,14 @@ class Behaviours:
         of=FORMER_REIGNS,
         meaning="a follower takes no answer to a fetch of an older leader epoch (KAFKA-18991)",
         before=(("3.9.1", False),),
+        guards=_LOGS,
     )
     diverging_fetch_uncounted: bool = _switch(
         "A leader that answers a fetch with where the logs part does not take that fetch's offset for the follower's LEO. Off is a mutant.",
         "KIP-595, Partition.fetchRecords (DivergingEpoch)",
         of=TRUNCATION,
         meaning="a fetch that has parted from the leader's log does not count (KIP-595)",
+        guards=_LOGS,
     )
     out_of_range_follower: str = _switch(
         "What a follower does whose leader's log ends before its own, where unclean.leader.election.enable is false: it "
@@ -198,6 +229,7 @@ class Behaviours:
         choices=(TRUNCATES, SHUTS_DOWN, HANGS),
         meaning="a follower that is ahead of its leader truncates (KAFKA-7414)",
         before=(("0.11", HANGS), ("2.0.1", SHUTS_DOWN)),
+        guards=("unavailable",),
     )
     epoch_entry_on_election: bool = _switch(
         "A new leader puts (epoch, LEO) into its epoch cache at once, not with its first append.",
@@ -205,6 +237,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="a new leader notes its epoch at once (KAFKA-7415)",
         before=(("2.0.1", False),),
+        guards=_LOGS,
     )
     epoch_below_first_answered: bool = _switch(
         "An epoch request below the first leader epoch of a log is answered with where that begins; before, with nothing.",
@@ -220,6 +253,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="a follower drops a last epoch that has no records (KAFKA-10706)",
         before=(("2.6.1", False),),
+        guards=("unavailable",),
     )
     isr_expansion_checks_epoch_start: bool = _switch(
         "A follower joins the ISR only when it has reached the start of the leader's epoch, not just the "
@@ -228,6 +262,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="a follower joins the ISR only at the start of the leader's epoch",
         before=(("2.0.1", False),),
+        guards=_LOGS,
     )
     fetch_leader_epoch_fencing: bool = _switch(
         "Fetch and OffsetsForLeaderEpoch carry the current leader epoch; a mismatch is FENCED_LEADER_EPOCH "
@@ -236,6 +271,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="fetches carry the leader epoch (KIP-320)",
         before=(("2.1", False),),
+        guards=_LOGS,
     )
     failed_fetch_leaves_follower: bool = _switch(
         "A follower's fetch that is out of range, or fenced, leaves what the leader knows of it. Before, the leader forgot how far it was and "
@@ -268,6 +304,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="an incremental fetch is held to its leader epoch (KAFKA-9338)",
         before=(("2.5", False),),
+        guards=_LOGS,
     )
     follower_fetching: bool = _switch(
         "A follower serves consumers that know of racks (from the version of Fetch on that names one), up to its own high watermark. Before, "
@@ -340,6 +377,7 @@ class Behaviours:
         of=ZOOKEEPER,
         meaning="control requests carry the broker's epoch (KIP-380)",
         before=(("2.2", False),),
+        guards=(*_LEADERS, *_LOGS, "registrations-known"),
     )
     requests_after_registration: bool = _switch(
         "A starting broker handles no request before it is registered in ZooKeeper, so none that was meant "
@@ -348,6 +386,7 @@ class Behaviours:
         of=ZOOKEEPER,
         meaning="a starting broker obeys nothing before it is registered",
         before=(("2.0", False),),
+        guards=(*_LEADERS, *_LOGS, "controller-epoch-monotonic", "registered-before-control"),
     )
     sockets_opened_last: bool = _switch(
         "A starting broker opens its sockets when it is unfenced, with ZooKeeper when it is registered. Before, connections were accepted at once, and "
@@ -364,6 +403,7 @@ class Behaviours:
         of=ZOOKEEPER,
         meaning="only the present controller writes to ZooKeeper (KAFKA-6082)",
         before=(("2.1", False),),
+        guards=(*_LEADERS, *_LOGS, "controller-writes-fenced"),
     )
     failover_takes_out_dead_replicas: bool = _switch(
         "A new controller takes the replicas of brokers that are not alive out of the ISRs. Before, a broker "
@@ -372,6 +412,7 @@ class Behaviours:
         of=ZOOKEEPER,
         meaning="a new controller takes dead replicas out of the ISRs",
         before=(("2.3", False),),
+        guards=(*_LOGS, "failover-shrinks-isr"),
     )
     shutdown_awaits_controller: bool = _switch(
         "A broker that stops asks again later while there is no controller. Before, it gave up at once "
@@ -389,6 +430,7 @@ class Behaviours:
         of=DISKS,
         meaning="a broker survives the failure of one of several log directories (KIP-112)",
         before=(("1.0", False),),
+        guards=("unavailable",),
     )
     retention_waits_for_hw: bool = _switch(
         "Retention deletes no segment that reaches above the replica's high watermark. Before, a log could begin above what "
@@ -420,12 +462,14 @@ class Behaviours:
         "KIP-107, Partition.deleteRecordsOnLeader",
         of=DELETED_RECORDS,
         meaning="DeleteRecords takes what is below its offset alone",
+        guards=("deleted-beyond-request",),
     )
     retention_spares_recent: bool = _switch(
         "retention.ms deletes a segment when its latest record is older than that.",
         "KIP-33, Log.deleteRetentionMsBreachedSegments",
         of=DISKS,
         meaning="retention.ms deletes what is older alone",
+        guards=("deleted-too-early",),
     )
     cleaner_waits_for_hw: bool = _switch(
         "Compaction leaves alone what is above the replica's high watermark. Before, what was not committed took the place of what "
@@ -434,18 +478,21 @@ class Behaviours:
         of=DISKS,
         meaning="compaction goes by what is committed alone (KAFKA-13194)",
         before=(("3.1", False),),
+        guards=_COMPACTION,
     )
     cleaner_keeps_latest: bool = _switch(
         "Compaction keeps the latest record of each key. Off is a mutant: it keeps the earliest.",
         "Cleaner.shouldRetainRecord",
         of=DISKS,
         meaning="compaction keeps the latest record of each key",
+        guards=_COMPACTION,
     )
     cleaner_retains_tombstones: bool = _switch(
         "Compaction keeps a tombstone for delete.retention.ms, for readers that have seen what it deletes. Off is a mutant.",
         "Cleaner.shouldRetainRecord (delete.retention.ms)",
         of=DISKS,
         meaning="compaction keeps tombstones for delete.retention.ms",
+        guards=_COMPACTION,
     )
     tombstones_have_horizon: bool = _switch(
         "A tombstone may go delete.retention.ms after it was first cleaned, which its batch notes. Before, that went by when its "
@@ -464,6 +511,7 @@ class Behaviours:
         meaning="compaction keeps the last batch of what it cleans (KAFKA-17076)",
         before=(("4.0", False),),
         is_met=False,
+        guards=_COMPACTION,
     )
     cleaner_retains_batch_at_hw: bool = _switch(
         "Compaction keeps an empty batch only if it ends at the high watermark. Before, it kept the last batch of every cleaning round, "
@@ -518,6 +566,7 @@ class Behaviours:
         before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
         latest=WITH_OTHER_PROTOCOL,
         is_repair=False,
+        guards=("unconsumed",),
     )
     impossible_requests_answered: bool = _switch(
         "A request about a group on which its coordinator fails is told UNKNOWN_SERVER_ERROR: a join of a member that was given its id, and names a "
@@ -555,6 +604,7 @@ class Behaviours:
         of=STATIC_MEMBERS,
         meaning="a static leader that comes back goes on leading (KIP-814)",
         before=(("3.2", False),),
+        guards=("unconsumed",),
     )
     syncs_expire: bool = _switch(
         "A member that has joined and does not ask for its partitions is removed after the rebalance timeout. Before, the others "
@@ -564,12 +614,14 @@ class Behaviours:
         meaning="a member that does not sync is removed (KAFKA-12890)",
         before=(("2.8", False),),
         is_repair=False,
+        guards=("unconsumed",),
     )
     commits_fenced: bool = _switch(
         "The coordinator of a group refuses a commit of a consumer that is no member, or is of another generation. Off is a mutant.",
         "GroupCoordinator.validateOffsetCommit",
         of=GROUPS,
         meaning="a group takes commits of members of its present generation alone",
+        guards=(*_GROUPS, *_COMMITS, "commits-of-present-generation"),
     )
     consumer_group_protocol: bool = _switch(
         "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
@@ -612,12 +664,14 @@ class Behaviours:
         "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
         of=GROUPS,
         meaning="a partition is revoked before another member gets it (KIP-848)",
+        guards=("one-owner-per-partition",),
     )
     member_epochs_fence_commits: bool = _switch(
         "With KIP-848 a group's coordinator refuses a commit of a consumer that is no member, or whose member epoch is stale. Off is a mutant.",
         "KIP-848, ConsumerGroup.validateOffsetCommit",
         of=GROUPS,
         meaning="a commit with a stale member epoch is refused (KIP-848)",
+        guards=("offset-regression",),
     )
     commits_by_assignment_epoch: bool = _switch(
         "With KIP-848 a commit in an older member epoch is taken of partitions that the member was given in that epoch or before, and owns "
@@ -682,6 +736,7 @@ class Behaviours:
         meaning="a group's coordinator answers when what it has written is committed (KIP-848)",
         before=(("4.0", False),),
         is_repair=False,
+        guards=_COMMITS,
     )
     unknown_group_told: bool = _switch(
         "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
@@ -720,6 +775,7 @@ class Behaviours:
         meaning="a consumer that asks for committed offsets waits for open transactions (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
+        guards=_GROUPS,
     )
     transactional_commits_fenced: bool = _switch(
         "A producer that commits offsets of a group in a transaction says as which member of which generation. Before, the coordinator of "
@@ -729,18 +785,21 @@ class Behaviours:
         meaning="transactions commit offsets of current members of a group alone (KIP-447)",
         before=(("2.5", False),),
         is_repair=False,
+        guards=_GROUPS,
     )
     controller_epoch_fencing: bool = _switch(
         "Brokers refuse control requests with an older controller epoch (STALE_CONTROLLER_EPOCH).",
         "ReplicaManager.becomeLeaderOrFollower",
         of=ZOOKEEPER,
         meaning="brokers refuse a controller of an older epoch",
+        guards=(*_LEADERS, *_LOGS, "controller-epoch-monotonic", "leader-epoch-monotonic"),
     )
     leader_epoch_fencing: bool = _switch(
         "Brokers ignore a LeaderAndIsr whose leader epoch is not newer than their own.",
         "ReplicaManager.becomeLeaderOrFollower",
         of=REPLICATION,
         meaning="brokers refuse a leader epoch that is not newer than their own",
+        guards=(*_LEADERS, *_LOGS, "leader-epoch-monotonic"),
     )
     idempotence: bool = _switch(
         "The idempotent producer exists.",
@@ -748,6 +807,7 @@ class Behaviours:
         of=CLIENTS,
         meaning="the idempotent producer (KIP-98)",
         before=(("0.11", False),),
+        guards=_SEQUENCES,
     )
     producer_batches_retained: int = _switch(
         "How many batches of a producer a partition remembers to recognise duplicates; 0: no producer state.",
@@ -757,12 +817,14 @@ class Behaviours:
         choices=(0, 1, 5),
         meaning="a leader remembers the last batches of a producer (KIP-98, KAFKA-5494)",
         before=(("0.11", 0), ("1.0", 1)),
+        guards=_SEQUENCES,
     )
     sequence_check: bool = _switch(
         "A leader refuses a batch whose sequence number does not follow the last one.",
         "KIP-98, ProducerAppendInfo.checkSequence",
         of=CLIENTS,
         meaning="a leader refuses a sequence number out of order (KIP-98)",
+        guards=_SEQUENCES,
     )
     idempotent_in_flight_max: int = _switch(
         "The most requests in flight that an idempotent producer may be configured with.",
@@ -796,6 +858,7 @@ class Behaviours:
         of=UNKNOWN_PRODUCERS,
         meaning="the first batch in an empty log begins at sequence 0 (KAFKA-15591)",
         before=(("2.5", True), ("4.5", False)),
+        guards=_SEQUENCES,
     )
     unknown_producer_begins_at_zero: bool = _switch(
         "In a log that has records of others, and of which nothing has been deleted, the first batch of a producer has to begin at sequence 0. "
@@ -808,6 +871,7 @@ class Behaviours:
         safe=True,
         before=(("2.5", True),),
         is_met=False,
+        guards=_SEQUENCES,
     )
     producer_bumps_epoch: bool = _switch(
         "An idempotent producer that has a gap in its sequences raises its epoch, and goes on with the batches of that partition from "
@@ -827,6 +891,7 @@ class Behaviours:
         meaning="a batch that may be in the log keeps its sequence numbers when it is given up (KAFKA-14397)",
         latest=False,
         safe=True,
+        guards=_SEQUENCES,
     )
     throttled_answer_at_once: bool = _switch(
         "A broker answers a client that has exceeded its quota at once, with nothing where it fetches, and says for how long it will hear "
@@ -886,6 +951,7 @@ class Behaviours:
         "KAFKA-19012, Sender.failBatch, BufferPool.deallocate (Java clients 2.8.0 to 4.1.1)",
         of=CLIENTS,
         meaning="a request keeps the memory of its batches (KAFKA-19012)",
+        guards=("misrouted",),
     )
     oldest_request_fails_first: bool = _switch(
         "When a connection is lost, the oldest of the requests in flight fails first. A producer without "
@@ -917,30 +983,35 @@ class Behaviours:
         "Partition.maybeIncrementLeaderHW",
         of=REPLICATION,
         meaning="the high watermark waits for the whole ISR",
+        guards=_LOGS,
     )
     ack_waits_for_hw: bool = _switch(
         "acks=all is answered when the high watermark has passed the batch. Off is a mutant.",
         "Partition.checkEnoughReplicasReachOffset",
         of=REPLICATION,
         meaning="acks=all is answered when the high watermark has passed the record",
+        guards=_LOGS,
     )
     consumer_limited_by_hw: bool = _switch(
         "Consumers read below the high watermark only. Off is a mutant.",
         "ReplicaManager.readFromLocalLog",
         of=CLIENTS,
         meaning="consumers read below the high watermark only",
+        guards=_READS,
     )
     follower_limited_by_hw: bool = _switch(
         "A follower serves consumers below its own high watermark only. Off is a mutant: it serves them up to the end of its log.",
         "KIP-392, Partition.readRecords (FetchHighWatermark)",
         of=FOLLOWER_FETCHING,
         meaning="a follower serves consumers below its own high watermark only (KIP-392)",
+        guards=_READS,
     )
     hw_never_falls: bool = _switch(
         "The leader's high watermark never falls, not even while it does not know its followers' LEOs. Off is a mutant.",
         "Partition.maybeIncrementLeaderHW",
         of=REPLICATION,
         meaning="a leader's high watermark never falls",
+        guards=("hw-monotonic",),
     )
     hw_limited_to_log_end: bool = _switch(
         "A log that is opened cuts its checkpointed high watermark to its LEO: power loss may have taken what the "
@@ -948,18 +1019,21 @@ class Behaviours:
         "Partition.getOrCreateReplica, Log.updateHighWatermark",
         of=REPLICATION,
         meaning="a log is opened with a high watermark that is in it",
+        guards=("hw-within-log",),
     )
     recovery_point_follows_flush: bool = _switch(
         "The recovery point that is checkpointed is what has been flushed. Off is a mutant: it is the LEO.",
         "LogManager.checkpointLogRecoveryOffsets, Log.flush",
         of=REPLICATION,
         meaning="a recovery point is what has been flushed",
+        guards=("checkpoint-within-log",),
     )
     shutdown_flushes_logs: bool = _switch(
         "A broker that stops in good order flushes its logs before it says so in the clean shutdown file. Off is a mutant.",
         "LogManager.shutdown",
         of=SHUTDOWN,
         meaning="a broker that has stopped in good order has flushed its logs",
+        guards=("shutdown-flushes-logs",),
     )
     epoch_cache_follows_log: bool = _switch(
         "The epoch cache is cut where its log was cut: by a truncation, and by what a log that is opened has lost. "
@@ -967,12 +1041,14 @@ class Behaviours:
         "KIP-101, Log.truncateTo, Log.loadSegments",
         of=REPLICATION,
         meaning="the epoch cache is cut where the log is (KIP-101)",
+        guards=("epoch-cache-monotonic",),
     )
     isr_expansion_checks_hw: bool = _switch(
         "A follower joins the ISR only when it has reached the leader's high watermark. Off is a mutant.",
         "Partition.maybeExpandIsr",
         of=REPLICATION,
         meaning="a follower joins the ISR when it has reached the high watermark",
+        guards=_LOGS,
     )
     isr_expansion_checks_registration: bool = _switch(
         "A follower joins the ISR only while its broker is registered, as far as the leader has heard. Before, the fetch of "
@@ -1008,6 +1084,7 @@ class Behaviours:
         meaning="a leader that is elected again learns anew how far its followers are",
         latest=False,
         safe=True,
+        guards=_LOGS,
     )
     isr_change_survives_known_state: bool = _switch(
         "In KRaft a leader goes on waiting for a change of the ISR that it has asked for when the metadata log tells it the state that it "
@@ -1018,6 +1095,7 @@ class Behaviours:
         meaning="a leader goes on waiting for the ISR that it has asked for when it hears of what it knows",
         latest=False,
         safe=True,
+        guards=_LOGS,
     )
     reverted_epochs_recovered: bool = _switch(
         "A broker that opens a log puts the epochs of what is below the first entry of its epoch cache into it again. No release does: where "
@@ -1028,6 +1106,7 @@ class Behaviours:
         meaning="a log that begins earlier again has the leader epochs of that",
         latest=False,
         safe=True,
+        guards=_LOGS,
     )
     isr_lag_counts_messages: bool = _switch(
         "A follower leaves the ISR when it is more than replica.lag.max.messages behind, however quickly it catches up, or when it has sent no "
@@ -1046,6 +1125,7 @@ class Behaviours:
         "KIP-497 (maximal ISR), Partition.maybeShrinkIsr",
         of=REPLICATION,
         meaning="a smaller ISR counts when it is written (KIP-497)",
+        guards=_LOGS,
     )
     refused_isr_write_obeyed: bool = _switch(
         "A leader whose ISR write is refused keeps the ISR that it had. Off is a mutant: a leader that has been "
@@ -1053,6 +1133,7 @@ class Behaviours:
         "Partition.expandIsr, Partition.shrinkIsr",
         of=REPLICATION,
         meaning="a leader goes by no ISR that was refused",
+        guards=_LOGS,
     )
     maximal_isr: bool = _switch(
         "A follower that the leader has tried to take into the ISR counts for the high watermark until the controller "
@@ -1062,6 +1143,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="a follower that may have joined the ISR counts (KIP-497)",
         before=(("2.7", False),),
+        guards=_LOGS,
     )
     requests_wait_for_isr_write: bool = _switch(
         "Requests for a partition wait while its leader writes another ISR, and its high watermark stays. From KIP-497 on they do "
@@ -1092,6 +1174,7 @@ class Behaviours:
         meaning="a controller recognises an ISR that it has written before it repeats the write",
         latest=False,
         safe=True,
+        guards=("unavailable",),
     )
     isr_write_conditional: bool = _switch(
         "A leader writes an ISR only if the znode has not been written since. Off is a mutant: a leader that has been "
@@ -1099,12 +1182,14 @@ class Behaviours:
         "ReplicationUtils.updateLeaderAndIsr",
         of=ZOOKEEPER,
         meaning="a leader writes no ISR over its successor's",
+        guards=(*_LOGS, "two-leaders", "controller-writes-fenced"),
     )
     min_isr_checked: bool = _switch(
         "acks=all is refused while the ISR is smaller than min.insync.replicas. Off is a mutant.",
         "KAFKA-1555, Partition.appendRecordsToLeader",
         of=REPLICATION,
         meaning="acks=all is refused below min.insync.replicas (KAFKA-1555)",
+        guards=("acked-below-min-isr",),
     )
     min_isr_limited_to_replicas: bool = _switch(
         "A min.insync.replicas above the number of replicas counts as that number. Before, such a topic took no acks=all.",
@@ -1122,6 +1207,7 @@ class Behaviours:
         meaning="the high watermark stays below min.insync.replicas (KAFKA-15583)",
         before=(("3.7", False),),
         is_repair=False,
+        guards=("hw-waits-for-min-isr",),
     )
     deposed_leader_fails_pending: bool = _switch(
         "A leader that is succeeded answers NOT_LEADER_FOR_PARTITION to the acks=all that wait with it. Off is a "
@@ -1129,6 +1215,7 @@ class Behaviours:
         "DelayedProduce.tryComplete",
         of=REPLICATION,
         meaning="a leader that is succeeded acknowledges nothing more",
+        guards=_LOGS,
     )
     producer_state_follows_log: bool = _switch(
         "After a truncation the producers' states are learned again from what is left. Off is a mutant: a leader "
@@ -1136,6 +1223,7 @@ class Behaviours:
         "Log.truncateTo, ProducerStateManager.truncateAndReload",
         of=REPLICATION,
         meaning="what is cut off a log is not remembered as a batch of its producer",
+        guards=_LOGS,
     )
     duplicate_waits_for_hw: bool = _switch(
         "A retry that a leader recognises is answered like the first request, when the high watermark has passed the batch. Off is a "
@@ -1143,6 +1231,7 @@ class Behaviours:
         "ReplicaManager.appendRecords, DelayedProduce",
         of=CLIENTS,
         meaning="a recognised retry is acknowledged when its record is committed",
+        guards=_LOGS,
     )
     followers_learn_producers: bool = _switch(
         "A follower learns the producers' states from the batches that it copies. Off is a mutant: a new leader "
@@ -1150,12 +1239,14 @@ class Behaviours:
         "KIP-98, Log.append (analyzeAndValidateProducerState)",
         of=REPLICATION,
         meaning="followers learn what their leader knows of producers (KIP-98)",
+        guards=_SEQUENCES,
     )
     unclean_election_only_if_enabled: bool = _switch(
         "A replica outside the ISR is elected only where unclean.leader.election.enable says so. Off is a mutant.",
         "KIP-106, PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
         of=REPLICATION,
         meaning="unclean elections only where they are enabled (KIP-106)",
+        guards=_LOGS,
     )
     kraft_elects_uncleanly: bool = _switch(
         "In KRaft the controller goes by unclean.leader.election.enable. Before, it elected no replica from outside the ISR, whatever that said.",
@@ -1182,6 +1273,7 @@ class Behaviours:
         meaning="a follower joins the ISR only in the life in which it has fetched (KIP-903)",
         before=(("3.5", False),),
         is_repair=False,
+        guards=_LOGS,
     )
     former_life_fetch_refused: bool = _switch(
         "In KRaft a leader counts no fetch of a broker's former life once the metadata log says that the broker has registered again. "
@@ -1190,6 +1282,7 @@ class Behaviours:
         of=REPLICATION,
         meaning="a fetch of a broker's former life does not count (KAFKA-15221)",
         before=(("3.7", False),),
+        guards=_LOGS,
     )
     eligible_leader_replicas: bool = _switch(
         "In KRaft members that have left an ISR which is smaller than min.insync.replicas are remembered, and lead when "
@@ -1200,6 +1293,7 @@ class Behaviours:
         meaning="an eligible replica leads when the ISR cannot (KIP-966)",
         before=(("4.1", False),),
         is_repair=False,
+        guards=("unclean-replica-not-elected",),
     )
     fenced_broker_keeps_session: bool = _switch(
         "In KRaft a broker that was heard of within broker.session.timeout.ms cannot register as a new process, also where it is "
@@ -1246,6 +1340,7 @@ class Behaviours:
         "KIP-966, ClusterControlManager.registerBroker (handleUncleanBrokerShutdown)",
         of=KRAFT,
         meaning="a broker that stopped uncleanly is no longer eligible (KIP-966)",
+        guards=("unclean-replica-not-elected",),
     )
     alter_partition_fenced: bool = _switch(
         "In KRaft the controller takes an ISR from the present leader alone, and on top of the present partition state. Off is a mutant: "
@@ -1253,24 +1348,28 @@ class Behaviours:
         "KIP-497, ReplicationControlManager.validateAlterPartitionData",
         of=KRAFT,
         meaning="the controller takes no ISR that goes by an older state (KIP-497)",
+        guards=_LOGS,
     )
     election_raises_leader_epoch: bool = _switch(
         "In KRaft another leader has another leader epoch. Off is a mutant.",
         "PartitionChangeBuilder.electLeader",
         of=KRAFT,
         meaning="another leader has another leader epoch",
+        guards=(*_LOGS, "two-leaders"),
     )
     producer_ids_given_once: bool = _switch(
         "In KRaft a block of producer ids that was given is noted in the metadata log. Off is a mutant: the next broker gets the same block.",
         "KIP-730, ProducerIdControlManager.generateNextProducerId",
         of=KRAFT,
         meaning="a producer id is given once (KIP-730)",
+        guards=_SEQUENCES,
     )
     one_vote_per_epoch: bool = _switch(
         "In KRaft a voter votes once in an epoch. Off is a mutant: it votes for everyone whose log goes as far as its own.",
         "KIP-595, KafkaRaftClient.handleVoteRequest (QuorumState.votedKey)",
         of=KRAFT,
         meaning="a voter votes once in an epoch (KIP-595)",
+        guards=(*_QUORUM, *_LOGS),
     )
     snapshot_cuts_shorter_log_only: bool = _switch(
         "In KRaft a node that starts begins anew behind its latest snapshot only where its log does not go that far. Off is a mutant: it always "
@@ -1278,12 +1377,14 @@ class Behaviours:
         "KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
         of=KRAFT,
         meaning="a node that starts keeps what its metadata log has behind its latest snapshot (KIP-630)",
+        guards=_SNAPSHOTS,
     )
     snapshot_of_committed_metadata: bool = _switch(
         "In KRaft a snapshot has what is committed. Off is a mutant: that of the active controller has what it goes by, which is ahead of that.",
         "KIP-630, KafkaMetadataLog.createNewSnapshot; MetadataLoader.handleCommit",
         of=KRAFT,
         meaning="a snapshot of the metadata has what is committed, and nothing else (KIP-630)",
+        guards=_SNAPSHOTS,
     )
     pre_vote: bool = _switch(
         "In KRaft a voter asks whether it would be elected before it runs for office, so that one that was cut off deposes "
@@ -1352,6 +1453,7 @@ class Behaviours:
         "KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
         of=TRANSACTIONS,
         meaning="a producer that was succeeded writes in no transaction (KIP-98)",
+        guards=(*_GROUPS, *_TRANSACTIONS),
     )
     lso_below_open_transactions: bool = _switch(
         "read_committed reads below the first offset of the oldest transaction that is open. Off is a mutant: it reads up to the high "
@@ -1359,18 +1461,21 @@ class Behaviours:
         "KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
         of=TRANSACTIONS,
         meaning="read_committed reads nothing that is not decided (KIP-98)",
+        guards=(*_GROUPS, *_TRANSACTIONS),
     )
     markers_to_all_partitions: bool = _switch(
         "A coordinator has the end of a transaction written to all partitions of it. Off is a mutant: to the first one alone.",
         "KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
         of=TRANSACTIONS,
         meaning="a transaction ends in all its partitions (KIP-98)",
+        guards=(*_GROUPS, *_TRANSACTIONS),
     )
     prepared_commit_finished: bool = _switch(
         "A coordinator that is elected commits what its predecessor had noted as to be committed. Off is a mutant: it aborts it.",
         "KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
         of=TRANSACTIONS,
         meaning="a new coordinator commits what was to be committed (KIP-98)",
+        guards=(*_GROUPS, *_TRANSACTIONS),
     )
     transactions_loaded_once_committed: bool = _switch(
         "A broker that is elected to coordinate transactions answers once its log of them is committed as far as it goes. No release does: "
@@ -1381,6 +1486,7 @@ class Behaviours:
         meaning="a new coordinator answers by committed records only",
         latest=False,
         safe=True,
+        guards=(*_GROUPS, *_TRANSACTIONS),
     )
     producer_fenced_error: bool = _switch(
         "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
@@ -1426,6 +1532,7 @@ class Behaviours:
         of=TRANSACTIONS,
         meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
         before=(("3.6", False),),
+        guards=_TRANSACTIONS,
     )
     transactional_commits_verified: bool = _switch(
         "A group coordinator asks the transaction coordinator whether a transaction has the group before it takes offsets in it. Before, "
@@ -1434,6 +1541,7 @@ class Behaviours:
         of=TRANSACTIONS,
         meaning="offsets are committed only in a transaction that the coordinator knows of (KIP-890)",
         before=(("3.7", False),),
+        guards=_TRANSACTIONS,
     )
     transaction_abortable_error: bool = _switch(
         "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort it. Before, INVALID_TXN_STATE.",
@@ -1451,6 +1559,7 @@ class Behaviours:
         of=TRANSACTIONS,
         meaning="a transaction has an epoch of its own (KIP-890)",
         before=(("4.0", False),),
+        guards=(*_GROUPS, *_TRANSACTIONS),
     )
     next_transaction_verified: bool = _switch(
         "A leader takes a transaction for open only if it has the epoch of what is to be appended. Before, what a producer sent while its "
@@ -1460,6 +1569,7 @@ class Behaviours:
         of=TRANSACTIONS,
         meaning="the next transaction begins when the last one has its marker (KIP-890)",
         before=(("4.0", False),),
+        guards=_TRANSACTIONS,
     )
     transaction_begins_at_zero: bool = _switch(
         "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, any, as without transactions "
@@ -1495,6 +1605,7 @@ class Behaviours:
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",
         of=PREFERRED,
         meaning="the preferred replica leads only from within the ISR",
+        guards=_LOGS,
     )
 
     def elects_uncleanly(self, metadata: str) -> bool:

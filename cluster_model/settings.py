@@ -12,7 +12,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from harrow.cluster_model.registry import Registry
+from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release import RELEASES, Behaviours, version_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
@@ -56,7 +56,8 @@ class Setting:
     read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters. ``until`` is the last release that
     has it, empty where the newest one does; ``instead`` names what took its place. ``safe`` are the values, safest first, with which
     nothing is permitted that the setting itself may permit; ``guards`` names what else they may prevent: kinds of causes, permissions,
-    and rules whose promise is broken (`harrow.campaigns.run.remedies`).
+    and rules whose promise is broken (`harrow.campaigns.run.remedies`). ``former`` are names that it had in older releases, or has in
+    Kafka's own messages.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Setting:
     instead: tuple[str, ...] = ()
     safe: tuple[Value, ...] = ()
     guards: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -171,15 +173,19 @@ _CATALOGUE: Final = (
     Setting("replica.high.watermark.checkpoint.interval.ms", BROKER, "ms", _always(5_000),
             "How often the high watermarks are written to replication-offset-checkpoint.", minimum=1),
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
-            "How many records a log takes before it is flushed to disk.", minimum=1, safe=(1,), guards=_LOST),
+            "How many records a log takes before it is flushed to disk.", minimum=1, safe=(1,), guards=_LOST,
+            former=("log.flush.interval",)),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
-            "How long a log may stay unflushed when somebody looks; by default log.flush.scheduler.interval.ms."),
+            "How long a log may stay unflushed when somebody looks; by default log.flush.scheduler.interval.ms.",
+            former=("log.default.flush.interval.ms",)),
     Setting("log.flush.scheduler.interval.ms", BROKER, "ms", _always(LONG_MAX),
             "How often a broker looks for logs that have to be flushed; by default never after the first 30 s, so that "
-            "log.flush.interval.ms alone flushes nothing.", minimum=1),
+            "log.flush.interval.ms alone flushes nothing.", minimum=1,
+            former=("log.default.flush.scheduler.interval.ms",)),
     Setting("log.segment.bytes", BROKER, "int", _always(1 << 30),
             "How large a segment of a log gets. A new one has the old one flushed; recovery begins with the segment that has the "
-            "recovery point.", minimum=14, maximum=INT_MAX),
+            "recovery point.", minimum=14, maximum=INT_MAX,
+            former=("log.file.size",)),
     Setting("log.roll.ms", BROKER, "ms", _always(604_800_000),
             "How much later than its first batch a record may be that goes into the same segment, by their timestamps.", minimum=1),
     Setting("log.retention.ms", BROKER, "ms", _always(604_800_000),
@@ -187,7 +193,8 @@ _CATALOGUE: Final = (
     Setting("log.retention.bytes", BROKER, "int", _always(-1),
             "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
     Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
-            "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1),
+            "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1,
+            former=("log.cleanup.interval.mins",)),
     Setting("log.message.timestamp.before.max.ms", BROKER, "ms", _always(LONG_MAX),
             "How much earlier than a leader's clock a record's timestamp may be; the leader refuses an earlier one (INVALID_TIMESTAMP, "
             "KIP-937).", since="3.6"),
@@ -230,13 +237,15 @@ _CATALOGUE: Final = (
             since="2.8", metadata="kraft"),
     Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
             "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
-            maximum=INT_MAX, since="2.8", metadata="kraft"),
+            maximum=INT_MAX, since="2.8", metadata="kraft",
+            former=("quorum.election.timeout.ms",)),
     Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
             "How long a voter that was not elected waits before it stands again, at the most.", minimum=1,
             maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a voter goes without its leader before it stands for election; from 3.7 on a leader resigns after half as "
-            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
+            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft",
+            former=("quorum.fetch.timeout.ms",)),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("metadata.log.max.record.bytes.between.snapshots", BROKER, "int", _always(20_971_520),
@@ -348,7 +357,8 @@ _CATALOGUE: Final = (
             "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
             "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
     Setting("transaction.max.timeout.ms", BROKER, "ms", _always(900_000),
-            "The longest transaction.timeout.ms that a producer may ask for.", minimum=1, maximum=INT_MAX, since="0.11"),
+            "The longest transaction.timeout.ms that a producer may ask for.", minimum=1, maximum=INT_MAX, since="0.11",
+            former=("max.transaction.timeout.ms",)),
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", BROKER, "ms", (("0.11", 60_000), ("2.5", 10_000)),
             "How often a coordinator looks for transactions that have been open for too long.", minimum=1, maximum=INT_MAX,
             since="0.11"),
@@ -399,12 +409,14 @@ _CATALOGUE: Final = (
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
-            choices=("0", "1", "all"), safe=("all",)),
+            choices=("0", "1", "all"), safe=("all",),
+            former=("request.required.acks",)),
     Setting("enable.idempotence", PRODUCER, "bool", (("0.11", False), ("3.0", True)),
             "Whether retries are recognised by producer id and sequence number (KIP-98, KIP-679).", since="0.11",
             safe=(True,), guards=("stored-out-of-order", "retry-without-idempotence")),
     Setting("retries", PRODUCER, "int", (("0.10.2", 0), ("2.1", INT_MAX)),
-            "How often a producer sends a batch again after a retriable error.", maximum=INT_MAX),
+            "How often a producer sends a batch again after a retriable error.", maximum=INT_MAX,
+            former=("message.send.max.retries",)),
     Setting("max.in.flight.requests.per.connection", PRODUCER, "int", _always(5),
             "How many requests a producer sends to a broker before the first is answered.", minimum=1,
             maximum=INT_MAX, safe=(1,), guards=("stored-out-of-order",)),
@@ -413,15 +425,19 @@ _CATALOGUE: Final = (
     Setting("retry.backoff.max.ms", PRODUCER, "ms", _always(1_000),
             "What that grows to when it fails again, and the wait between requests for metadata (KIP-580).", since="3.7"),
     Setting("request.timeout.ms", PRODUCER, "ms", _always(30_000),
-            "How long a producer waits for an answer; a broker waits as long for acks=all.", maximum=INT_MAX),
+            "How long a producer waits for an answer; a broker waits as long for acks=all.", maximum=INT_MAX,
+            former=("timeout.ms",)),
     Setting("delivery.timeout.ms", PRODUCER, "ms", _always(120_000),
             "How long after send the outcome is reported at the latest (KIP-91).", maximum=INT_MAX, since="2.1"),
     Setting("linger.ms", PRODUCER, "ms", (("0.10.2", 0), ("4.0", 5)),
-            "How long a batch waits for more records (KIP-1030)."),
+            "How long a batch waits for more records (KIP-1030).",
+            former=("queue.buffering.max.ms",)),
     Setting("batch.size", PRODUCER, "int", _always(16_384),
-            "How many bytes a batch holds; one record at the least.", maximum=INT_MAX),
+            "How many bytes a batch holds; one record at the least.", maximum=INT_MAX,
+            former=("batch.num.messages",)),
     Setting("metadata.max.age.ms", PRODUCER, "ms", _always(300_000),
-            "How often a producer asks for metadata although nothing went wrong."),
+            "How often a producer asks for metadata although nothing went wrong.",
+            former=("topic.metadata.refresh.interval.ms",)),
     Setting("reconnect.backoff.ms", PRODUCER, "ms", _always(50),
             "How long a client waits before it connects to the same broker again."),
     Setting("reconnect.backoff.max.ms", PRODUCER, "ms", _always(1_000),
@@ -432,12 +448,15 @@ _CATALOGUE: Final = (
     Setting("transaction.timeout.ms", PRODUCER, "ms", _always(60_000),
             "How long a transaction may be open before its coordinator aborts it.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("max.block.ms", PRODUCER, "ms", _always(60_000),
-            "How long a producer with a transactional id waits for its coordinator in one call; the call may be made again."),
+            "How long a producer with a transactional id waits for its coordinator in one call; the call may be made again.",
+            former=("block.on.buffer.full", "metadata.fetch.timeout.ms")),
     # Consumers
     Setting("fetch.max.wait.ms", CONSUMER, "ms", _always(500),
-            "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
+            "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX,
+            former=("fetch.wait.max.ms",)),
     Setting("max.partition.fetch.bytes", CONSUMER, "int", _always(1_048_576),
-            "How much a consumer fetches of a partition at once; one batch at the least.", maximum=INT_MAX),
+            "How much a consumer fetches of a partition at once; one batch at the least.", maximum=INT_MAX,
+            former=("fetch.message.max.bytes",)),
     Setting("max.poll.records", CONSUMER, "int", _always(500),
             "How many records a poll returns.", minimum=1, maximum=INT_MAX),
     Setting("auto.offset.reset", CONSUMER, "choice", _always("latest"),
@@ -463,7 +482,8 @@ _CATALOGUE: Final = (
     Setting("partition.assignment.strategy", CONSUMER, "choice", (("0.10.2", "range"), ("3.0", "range,cooperative-sticky")),
             "The assignors that a member can do, the best first; all members have one in common (KIP-429).", choices=ASSIGNORS),
     Setting("enable.auto.commit", CONSUMER, "bool", _always(True),
-            "Whether a consumer of a group commits by itself what its polls have returned.", safe=(False,)),
+            "Whether a consumer of a group commits by itself what its polls have returned.", safe=(False,),
+            former=("auto.commit.enable", "autocommit.enable")),
     Setting("auto.commit.interval.ms", CONSUMER, "ms", _always(5_000),
             "How often it does, from within poll.", maximum=INT_MAX),
     Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
@@ -503,6 +523,12 @@ def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
     """Return the names of the settings in *scopes*, sorted."""
     wanted = frozenset(scopes)
     return sorted({name for scope, name in SETTINGS if scope in wanted})
+
+
+@derived
+def former_names() -> Mapping[str, str]:
+    """Return today's name of each setting by every former one."""
+    return {former: setting.name for setting in SETTINGS.values() for former in setting.former}
 
 
 def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str, V]:

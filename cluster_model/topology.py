@@ -207,6 +207,8 @@ class ClusterSpec:
         minimum=1,
         maximum=VOTERS_MAX,
         shrinks=False,
+        safe=(5,),
+        guards=("metadata-lost",),
     )
     combined: bool = described(
         "Whether the controllers of KRaft run in the processes of the first brokers, and not in their own.",

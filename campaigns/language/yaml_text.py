@@ -37,7 +37,7 @@ class Prose(str):
     __slots__ = ()
 
 
-_WHOLE: Final = "    "
+INDENT_OF_WHOLE: Final = "    "
 """Begins a line of a comment that is not broken, such as a command to copy (as code in Markdown)."""
 
 
@@ -63,7 +63,7 @@ def _comment_lines(comment: str) -> list[str]:
     lines: list[str] = []
     for paragraph in comment.split("\n"):
         shown = "".join(char if char.isprintable() else _escaped(char) for char in paragraph)
-        if shown.startswith(_WHOLE):
+        if shown.startswith(INDENT_OF_WHOLE):
             lines.append(f"# {shown}")
             continue
         # A path, a long name: what has no spaces stays whole.

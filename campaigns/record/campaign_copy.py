@@ -88,7 +88,13 @@ def _header(plan: Plan, seed: int, overrides: Sequence[str], notes: Sequence[str
     lines = [f"The variant `{variant_name(plan)}` of {plan.campaign}, as it was run with seed {seed}."]
     lines += [f"Merged in: --set {shlex.quote(override)}" for override in overrides]
     lines += [f"Again: harrow run campaign.yaml --seed {seed}{only_base}", *notes]
-    return "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in lines) + "\n"
+    return "".join(f"# {_on_one_line(line)}".rstrip() + "\n" for line in lines) + "\n"
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text on one line, indented as it is: an indented command is to be copied whole."""
+    indent = len(text) - len(text.lstrip(" "))
+    return f"{' ' * indent}{' '.join(text.split())}"
 
 
 def _effective(

@@ -9,7 +9,7 @@ from typing import Final
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.markdown import code, table, text
-from harrow.campaigns.record.phrases import prevention_label, preventions, timed_sentence
+from harrow.campaigns.record.phrases import prevention_lines, timed_sentence
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
     anomalies,
@@ -81,8 +81,9 @@ def _findings(result: RunResult) -> str:
             others = f", {text(others_of(incident))}" if len(incident.findings) > 1 else ""
             lines.append(f"- **{anomaly.rule}**{value}, {text(place(finding))}{others}, {judged}:")
             lines += [f"  - {text(timed_sentence(link))}" for link in finding.chain]
-            if ways := list(preventions(finding)):
-                lines.append(f"  - {prevention_label(finding)} {text('; or by '.join(ways))}")
+            for line in prevention_lines(finding):
+                shown = code(line.text) if line.is_command else text(line.text)
+                lines.append(f"  {'  ' * line.depth}- {shown}")
         if rest := sum(len(incident.findings) for incident in found[_FINDINGS_MAX:]):
             lines.append(f"- and {rest} more of {anomaly.rule}")
     return "## Findings\n\n" + "\n".join(lines) if lines else ""

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from harrow.campaigns.language.spelling import printable
 from harrow.checks.causes.story import folded, seconds
@@ -73,27 +73,61 @@ def because(finding: Finding) -> str:
     return "; ".join(timed_sentence(link) for link in finding.chain)
 
 
+class PreventionLine(NamedTuple):
+    """A line that says what prevents a finding.
+
+    ``depth`` is how far it is indented. One that ``is_command`` is what to type after the command that reproduces the run,
+    to see the trial; a screen shows it on a line of its own, so that it can be copied.
+    """
+
+    text: str
+    depth: int = 0
+    is_command: bool = False
+
+
 def preventions(finding: Finding) -> Iterator[str]:
-    """Yield what keeps a finding from happening: what was tried and held; where nothing did, what could not be tried."""
-    held = [_tried(way, way.trial) for way in finding.prevented_by if way.held and way.trial is not None]
-    yield from held
-    for way in () if held else finding.prevented_by:
+    """Yield each way to prevent a finding in one line: what was tried and held; if nothing did, what could not be tried."""
+    held = list(_held(finding))
+    for way, trial in held:
+        command = _command(trial)
+        meaning = f": {way.meaning}" if command and way.meaning else ""
+        yield f"{command or way.text} (tried: held){meaning}"
+    if not held:
+        yield from _untried(finding)
+
+
+def prevention_lines(finding: Finding) -> Iterator[PreventionLine]:
+    """Yield the lines that say what prevents a finding; none if nothing is known."""
+    held = list(_held(finding))
+    if held:
+        which = "any of these" if len(held) > 1 else ""
+        yield PreventionLine(f"prevented by {which and f'{which} '}(tried: held):")
+    for way, trial in held:
+        command = _command(trial)
+        yield PreventionLine(command or way.text, depth=1, is_command=bool(command))
+        if command and way.meaning:
+            yield PreventionLine(way.meaning, depth=2)
+    for reason in finding.no_remedy:
+        yield PreventionLine(f"nothing that harrow can set prevents this: {reason}")
+    for number, text in enumerate([] if held else _untried(finding)):
+        yield PreventionLine(f"{'or' if number else 'may be prevented'} by {text}")
+
+
+def _held(finding: Finding) -> Iterator[tuple[Prevention, Trial]]:
+    for way in finding.prevented_by:
+        if way.held and way.trial is not None:
+            yield way, way.trial
+
+
+def _untried(finding: Finding) -> Iterator[str]:
+    for way in finding.prevented_by:
         if way.trial is None:
             yield way.text
         elif way.held is None and way.kind != RELEASE:
             yield f"{way.text} (not tried: {way.trial.reason})"
 
 
-def _tried(way: Prevention, trial: Trial) -> str:
-    """Return a remedy as it is typed, where that shows the trial, and what it does."""
-    name = "--then" if trial.is_drawn else "--set"
-    typed = " ".join(f"{name} {shlex.quote(option)}" for option in trial.options)
-    if not typed:
-        return f"{way.text} (tried: held)"
-    return f"{typed} (tried: held){way.meaning and f': {way.meaning}'}"
-
-
-def prevention_label(finding: Finding) -> str:
-    """Return what stands before the first prevention; of a history alone nothing can be tried."""
-    tried = any(prevention.held for prevention in finding.prevented_by)
-    return "prevented by" if tried else "may be prevented by"
+def _command(trial: Trial) -> str:
+    """Return what to type to see a trial; nothing for a run whose trial was recorded without it."""
+    option = "--then" if trial.is_drawn else "--set"
+    return " ".join(f"{option} {shlex.quote(each)}" for each in trial.options)

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from harrow.checks.finding import Finding, RuleResult
 from harrow.checks.link import KINDS, Link, recorded
-from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Remedy, Trial
+from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Refutation, Remedy, Trial
 
 _US_PER_MS: Final = 1_000
 _NAMED: Final = frozenset(
     {
         *("partition", "offset", "value", "because", "chain", "causes"),
-        *("prevented_by", "preventions", "tried_in_vain", "not_tried", "permitted_by"),
+        *("prevented_by", "preventions", "tried_in_vain", "not_tried", "no_remedy", "permitted_by"),
         *("count", "members"),
     }
 )
@@ -105,14 +105,21 @@ def _remedy(recorded: Mapping[str, Any]) -> Remedy:
         settings=tuple(recorded.get("settings", {}).items()),
         release=recorded.get("release"),
         switches=tuple(recorded.get("switches", {}).items()),
-        fields=tuple(recorded.get("fields", {}).items()),
+        fields=tuple((name, as_tuples(value)) for name, value in recorded.get("fields", {}).items()),
     )
+
+
+def _refutation(recorded: Mapping[str, Any] | None) -> Refutation | None:
+    if recorded is None:
+        return None
+    return Refutation(**{name: as_tuples(value) for name, value in recorded.items()})
 
 
 def _trial(way: Mapping[str, Any]) -> Trial | None:
     """Return what came of a trial; older runs have no more of it than whether the remedy held."""
     trial = way.get("trial")
     if trial is not None:
-        return Trial(**{name: as_tuples(value) for name, value in trial.items()})
+        known = {name: as_tuples(value) for name, value in trial.items() if name != "refuted_by"}
+        return Trial(**known, refuted_by=_refutation(trial.get("refuted_by")))
     held = way.get("held")
     return None if held is None else Trial(outcome=TRIED_HELD if held else REFUTED)

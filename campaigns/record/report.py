@@ -423,6 +423,7 @@ def finding_as_mapping(finding: Finding) -> dict[str, Any]:
         "not_tried": [
             _prevention(way) for way in finding.prevented_by if way.held is None and way.trial is not None
         ],
+        "no_remedy": list(finding.no_remedy),
     }
     if finding.permitted_by is not None:
         line["permitted_by"] = finding.permitted_by
@@ -445,12 +446,15 @@ def _prevention(prevention: Prevention) -> dict[str, Any]:
             "switches": dict(remedy.switches),
             "fields": dict(remedy.fields),
         },
-        "trial": None if trial is None else {**asdict(trial), **_lists(trial)},
+        "trial": None if trial is None else _trial(trial),
     }
 
 
-def _lists(trial: Trial) -> dict[str, list[str]]:
-    return {name: list(getattr(trial, name)) for name in ("struck", "missing", "options")}
+def _trial(trial: Trial) -> dict[str, Any]:
+    refuted_by = trial.refuted_by
+    lists = {name: list(getattr(trial, name)) for name in ("struck", "missing", "options")}
+    found = None if refuted_by is None else {**asdict(refuted_by), "causes": list(refuted_by.causes)}
+    return {**asdict(trial), **lists, "refuted_by": found}
 
 
 def _link_as_mapping(link: Link) -> dict[str, Any]:

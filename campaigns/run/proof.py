@@ -1,11 +1,11 @@
-"""What would have prevented a finding, by trying it: the same run again, with as little changed as is enough.
+"""Find what would have prevented a finding, by running the same plan again with as little changed as possible.
 
-Tried is what guards against the kind of the finding (`harrow.campaigns.run.remedies`), each alone; of later releases
-the next ones, until one holds. Where nothing holds alone, all are tried together, and then what of them can be left
-out. What came of each is a `Trial` (`harrow.campaigns.run.trial`).
+The search tries everything that guards against the kind of finding (`harrow.campaigns.run.remedies`), each remedy alone, and
+then later releases until one holds. If nothing holds alone, it tries all of them together, also with the newest release, and
+then leaves out whatever is not needed. The outcome of each run is a `Trial` (`harrow.campaigns.run.trial`).
 
-What is changed can change what happens afterwards, for a fault may then find another leader. So what held is what
-would have helped in this run, and no law; what did not hold is refuted.
+A remedy can change everything that happens after it: a fault may strike another leader, for example. So a remedy that held
+would have helped in this run; that is no proof for other runs.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,16 +19,25 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.trial import Cause, Trials, cause_of
 from harrow.checks.finding import Finding, RuleResult
-from harrow.checks.prevention import SETTING, TRIED_HELD, Prevention, Trial, by_subject, together
+from harrow.checks.prevention import (
+    RELEASE,
+    SETTING,
+    TRIED_HELD,
+    Prevention,
+    Trial,
+    by_switches,
+    other_switches,
+    together,
+)
 
 RUNS_MAX: Final = 80
-"""How many runs the findings of one run may cost."""
+"""How many trials the findings of one run may cost."""
 
 
 def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
-    """Return a run whose findings say of each remedy that was tried what came of it.
+    """Return the run with the outcome of a trial in each remedy of its findings.
 
-    A remedy costs one run, however many findings it may prevent, and all together no more than `RUNS_MAX`.
+    A remedy costs one trial however many findings it may prevent, and a run costs at most `RUNS_MAX` of them.
     """
     if not any(judged.findings for judged in result.verdict.rules.values()):
         return result
@@ -40,6 +49,10 @@ def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) 
     return replace(result, verdict=replace(result.verdict, rules=rules))
 
 
+_Try = Callable[[Sequence[Prevention]], Trial | None]
+"""Tries remedies together; None if no trial is left."""
+
+
 class _Search:
     """The search for what prevents the findings of a run."""
 
@@ -48,7 +61,7 @@ class _Search:
         self._trials = Trials(result, run, RUNS_MAX)
 
     def proven(self, name: str, rule: RuleResult) -> RuleResult:
-        """Return what a rule says, with remedies that have been tried."""
+        """Return the result of a rule with its remedies tried."""
         by_cause: dict[Cause, list[Finding]] = {}
         for finding in rule.findings:
             by_cause.setdefault(cause_of(finding), []).append(finding)
@@ -57,7 +70,7 @@ class _Search:
         return replace(rule, findings=findings)
 
     def _tried(self, rule: str, findings: Sequence[Finding]) -> Iterator[Prevention]:
-        """Yield remedies for findings of one cause, with what came of them."""
+        """Yield the remedies for findings of one cause, each with its trial."""
 
         def trial(ways: Sequence[Prevention]) -> Trial | None:
             return self._trials.trial(together(ways).remedy, rule, findings)
@@ -66,29 +79,37 @@ class _Search:
         alone = self._alone(rule, findings)
         for way in alone:
             switches = {name for name, _ in way.remedy.switches}
-            # A later repair of the same switch builds on the one that holds.
+            # A later repair of the same switch includes the one that holds.
             shown = None if switches & held else trial([way])
             if shown is not None:
                 held.update({way.name, *switches} if _holds(shown) else ())
                 yield replace(way, trial=shown)
-        if not held and len(alone) > 1 and _holds(trial(alone)):
-            fewest = _fewest(alone, lambda ways: _holds(trial(ways)))
+        fewest = [] if held else _fewest(alone, trial)
+        if fewest:
+            held.update(way.name for way in fewest)
             yield replace(together(fewest), trial=trial(fewest))
-        for way in self._possible(later_releases(self._result.plan)):
+        releases = self._possible(later_releases(self._result.plan))
+        for way in releases:
             shown = trial([way])
             if shown is not None:
                 yield replace(way, trial=shown)
             if _holds(shown):
+                held.add(way.name)
                 break
+        fewest = [] if held else _fewest_with_release(alone, releases, trial)
+        if fewest:
+            yield replace(together(fewest), trial=trial(fewest))
 
     def _alone(self, rule: str, findings: Sequence[Finding]) -> list[Prevention]:
-        """Return what guards against findings of one cause, and can be tried, each once."""
+        """Return each remedy for findings of one cause that can be tried alone."""
         plan, evidence = self._result.plan, self._result.evidence
         proposed = [way for finding in findings for way in finding.prevented_by]
         kinds = kinds_of(rule, findings[0])
         switches = [way for way in proposed if way.kind != SETTING]
         if findings[0].permitted_by is None:
-            switches += by_subject(evidence, proposed)
+            causes = [cause.kind.name for cause in findings[0].causes]
+            switches += by_switches(evidence, rule, causes)
+            switches += other_switches(evidence, switches)
         return self._possible((*guarding(plan, kinds, proposed), *switches))
 
     def _possible(self, ways: Collection[Prevention] | Iterator[Prevention]) -> list[Prevention]:
@@ -100,11 +121,27 @@ def _holds(trial: Trial | None) -> bool:
     return trial is not None and trial.outcome == TRIED_HELD
 
 
-def _fewest(ways: Sequence[Prevention], hold: Callable[[Sequence[Prevention]], bool]) -> list[Prevention]:
-    """Return ways that hold together, and of which none can be left out."""
+def _fewest(ways: Sequence[Prevention], trial: _Try) -> list[Prevention]:
+    """Return remedies that hold together and that are all needed; none if they do not, or too few trials are left to tell."""
+    if len(ways) < 2 or not _holds(trial(ways)):
+        return []
     left = list(ways)
     for way in ways:
         shorter = [each for each in left if each is not way]
-        if shorter and hold(shorter):
+        shown = trial(shorter) if shorter else None
+        if shorter and shown is None:
+            return []
+        if _holds(shown):
             left = shorter
     return left
+
+
+def _fewest_with_release(
+    ways: Sequence[Prevention], releases: Sequence[Prevention], trial: _Try
+) -> list[Prevention]:
+    """Return the first release with which others hold together, and those of them that are needed there."""
+    fewest = _fewest([*ways, *releases[-1:]], trial) if releases else []
+    others = [way for way in fewest if way.kind != RELEASE]
+    if len(others) == len(fewest):
+        return fewest
+    return next(([*others, each] for each in releases if _holds(trial([*others, each]))), [])

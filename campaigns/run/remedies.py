@@ -1,8 +1,9 @@
-"""What to try against a finding: settings, fields and switches that guard against its cause, and later releases.
+"""What to try against a finding: settings, fields of the campaign, switches and later releases.
 
-What guards against what is declared where the setting (`harrow.cluster_model.settings.Setting`), the field
-(`harrow.cluster_model.fields.described`) or the switch is. A finding is named by what permits it and by the kinds of
-its causes, one that nothing permits also by its rule. So a lost disk is not tried against the fencing of transactions.
+Settings (`harrow.cluster_model.settings.Setting`), fields (`harrow.cluster_model.fields.described`) and switches
+(`harrow.cluster_model.release.Switch`) declare the kinds of findings that they guard against. A kind is the name of a cause, of
+what permits the finding, or, for a broken promise, of the rule. The fencing of transactions, for one, is not tried against a lost
+disk.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,17 +15,20 @@ from harrow.checks.prevention import FIELD, RELEASE, SETTING, Prevention, Remedy
 from harrow.cluster_model.fields import DeclaredField, fields_of
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import PRODUCER, SETTINGS, TRANSACTIONAL_ID, Setting, Value, conflicts
+from harrow.cluster_model.topology import TopicSpec
 
 _BOOLS: Final = {True: "true", False: "false"}
 
 
 def option_text(value: Any) -> str:
-    """Return a value as one types it."""
+    """Return a value as it is typed after ``--set``."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(option_text, value))}]"
     return _BOOLS[value] if isinstance(value, bool) else str(value)
 
 
 def options_of(remedy: Remedy) -> tuple[str, ...]:
-    """Return a remedy as the options that one types after ``--set``."""
+    """Return the options that apply a remedy, each to be typed after ``--set``."""
     release = () if remedy.release is None else (("kafka", remedy.release),)
     switches = ((f"behaviours.{name}", value) for name, value in remedy.switches)
     pairs = (*release, *switches, *remedy.settings, *remedy.fields)
@@ -32,18 +36,18 @@ def options_of(remedy: Remedy) -> tuple[str, ...]:
 
 
 def kinds_of(rule: str, finding: Finding) -> frozenset[str]:
-    """Return what a finding is called where it is said what guards against it."""
+    """Return the kinds of a finding: the names that ``guards`` use."""
     causes = {cause.kind.name for cause in finding.causes}
     if finding.permitted_by is None:
         return frozenset({rule, *causes})
-    # Of a permission such as ``acks=1`` the setting is named that permits it.
+    # A permission such as ``acks=1`` also counts under the name of its setting.
     return frozenset({finding.permitted_by, finding.permitted_by.partition("=")[0], *causes})
 
 
 def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) -> Iterator[Prevention]:
-    """Yield what guards against findings of these kinds: settings, then fields of the campaign, each with its safe values.
+    """Yield the settings and then the fields that guard against these kinds of findings, each with its safe values.
 
-    What a rule has *proposed* is tried too, setting by setting.
+    A setting that a rule has *proposed* is also tried, whatever it guards against.
     """
     named = {name for way in proposed for name, _ in way.remedy.settings}
     for setting in _settings():
@@ -55,10 +59,34 @@ def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) 
         for value in item.options.safe if not kinds.isdisjoint(item.options.guards) else ():
             fields = tuple((each, value) for each in path)
             yield Prevention(FIELD, name, value, f"{name}={option_text(value)}", Remedy(fields=fields))
+    yield from _more_replicas(plan, kinds)
+
+
+def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
+    """Yield an assignment with as many replicas as are safe, where a campaign says which brokers have a topic's partitions."""
+    (factor,) = (item for item in fields_of(TopicSpec) if item.key == "replication_factor")
+    if kinds.isdisjoint(factor.options.guards):
+        return
+    brokers = [broker.id for broker in plan.cluster.initial_brokers()]
+    for safe in factor.options.safe:
+        fields = []
+        for number, topic in enumerate(plan.cluster.topics):
+            assignment = tuple(_widened(replicas, safe, brokers) for replicas in topic.assignment)
+            if assignment != topic.assignment:
+                fields.append((f"cluster.topics.{number}.assignment", assignment))
+        if fields:
+            text = f"replication_factor={safe}"
+            yield Prevention(FIELD, factor.key, safe, text, Remedy(fields=tuple(fields)))
+
+
+def _widened(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
+    """Return the replicas of a partition with further brokers, as many as there are."""
+    others = [broker for broker in brokers if broker not in replicas]
+    return (*replicas, *others[: max(0, size - len(replicas))])
 
 
 def later_releases(plan: Plan) -> Iterator[Prevention]:
-    """Yield the releases after that of a plan, the next one first."""
+    """Yield the releases after the plan's own, oldest first."""
     version = RELEASES[plan.kafka].version
     for release in RELEASES.values():
         if release.version > version:
@@ -67,13 +95,13 @@ def later_releases(plan: Plan) -> Iterator[Prevention]:
 
 
 def _settings() -> Iterator[Setting]:
-    """Yield the settings that have a safe value, each name once."""
+    """Yield every setting that has a safe value; a name that several scopes share comes once."""
     found = {setting.name: setting for setting in SETTINGS.values() if setting.safe}
     yield from found.values()
 
 
 def _with_setting(plan: Plan, name: str, value: Value) -> Prevention:
-    """Return a setting, with what has to give way of a producer's own settings for Kafka to take it."""
+    """Return a setting with the changes to other producer settings without which Kafka would refuse it."""
     chosen: dict[str, Value] = {name: value}
     if (PRODUCER, name) in SETTINGS and SETTINGS[PRODUCER, name].exists_in(plan.kafka):
         for client in plan.producers:
@@ -86,15 +114,19 @@ def _with_setting(plan: Plan, name: str, value: Value) -> Prevention:
 
 
 def _fields(plan: Plan) -> Iterator[tuple[str, tuple[str, ...], DeclaredField]]:
-    """Yield each field that has a safe value, with its name and the paths at which the campaign has it."""
-    parts = (("workload.applications", plan.applications), ("cluster.topics", plan.cluster.topics))
+    """Yield each field that has a safe value, with its name and its paths in the campaign."""
+    parts: tuple[tuple[str, Sequence[object]], ...] = (
+        ("cluster", [plan.cluster]),
+        ("workload.applications", plan.applications),
+        ("cluster.topics", plan.cluster.topics),
+    )
     for place, specs in parts:
         for kind in dict.fromkeys(map(type, specs)):
             for item in fields_of(kind):
                 if item.options.safe:
-                    paths = tuple(
-                        f"{place}.{number}.{item.key}"
+                    owners = [
+                        place if spec is plan.cluster else f"{place}.{number}"
                         for number, spec in enumerate(specs)
                         if type(spec) is kind
-                    )
-                    yield item.key, paths, item
+                    ]
+                    yield item.key, tuple(f"{owner}.{item.key}" for owner in owners), item

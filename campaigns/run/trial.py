@@ -1,19 +1,19 @@
-"""The run again with a remedy: whether the same happened to it, and what it shows.
+"""A run again with a remedy, and whether it proves that the remedy holds.
 
-A remedy often takes away what the script of a campaign waits for, such as an ack. The script would stop there, the
-fault that did the damage would never strike, and all would be well. So in a trial a step waits for its condition no
-longer than `limits.step`, and is taken without. What a trial shows counts only if
+A remedy often takes away what the script of a campaign waits for, such as an ack. The script would stop there, the fault that
+did the damage would never strike, and nothing would break. So in a trial no step waits longer than `limits.step` for its
+condition, and the script then goes on without it. A trial in which the findings are gone proves something only if
 
-- every fault that had struck until the damage was done strikes again,
-- at each of them those that lasted at that time last still, where a step was taken without its condition, and
-- the trial's own verdict is not inconclusive, and judged on no less than that of the run: what was not acked, read
-  back or in sync cannot be missed.
+- every fault that had struck by the time of the damage strikes again,
+- the faults that lasted at that time still last, where a step was taken without its condition, and
+- the trial is not inconclusive, and had as much to judge as the run: an ack that never came cannot be broken, and a partition
+  that was not read back cannot lack a record.
 
-A remedy holds where the findings are gone and nothing new has come in their place, in any rule.
+A remedy holds if the findings are gone and no rule finds anything new in their place.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -23,9 +23,9 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.written_plan import WrittenPlan
 from harrow.campaigns.run.remedies import options_of
 from harrow.campaigns.run.run_result import InjectedFault, RunResult
-from harrow.checks.finding import INCONCLUSIVE, Finding, RuleResult
+from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.checks.link import cause_key
-from harrow.checks.prevention import NOT_TRIED, REFUTED, TRIED_HELD, Remedy, Trial
+from harrow.checks.prevention import NOT_TRIED, REFUTED, TRIED_HELD, Refutation, Remedy, Trial
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.history import OK
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -160,10 +160,14 @@ class Trials:
         needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
         struck = attempt.struck.faults
         missing = [fault.fault for key, fault in needed.items() if key not in struck]
-        outcome, reason = self._outcome(attempt, rule, findings, needed, missing)
+        refuted_by = _again(rule, again, findings)
+        reason = "" if refuted_by else self._lacks(attempt, rule, needed, missing)
+        if not (reason or refuted_by):
+            refuted_by = _instead(again, self._first, rule)
         return Trial(
-            outcome=outcome,
+            outcome=REFUTED if refuted_by else NOT_TRIED if reason else TRIED_HELD,
             reason=reason,
+            refuted_by=refuted_by,
             verdict=again.verdict.status,
             struck=tuple(fault.fault for key, fault in needed.items() if key in struck),
             missing=tuple(missing),
@@ -173,34 +177,26 @@ class Trials:
             digest=again.trace_digest,
         )
 
-    def _outcome(
-        self,
-        attempt: _Attempt,
-        rule: str,
-        findings: Sequence[Finding],
-        needed: Collection[_StrikeKey],
-        missing: Sequence[str],
-    ) -> tuple[str, str]:
+    def _lacks(
+        self, attempt: _Attempt, rule: str, needed: Collection[_StrikeKey], missing: Sequence[str]
+    ) -> str:
+        """Return why a trial in which the findings are gone proves nothing, empty if it does prove something."""
         again = attempt.result
         judged = again.verdict.rules.get(rule)
-        if judged is not None and _happens_again(judged, findings):
-            return REFUTED, ""
         if again.given_up is not None:
-            return NOT_TRIED, again.given_up
+            return again.given_up
         waits = _waits_for(again)
         if missing:
-            return NOT_TRIED, f"{missing[0]} did not strike{waits and f'; {waits}'}"
+            return f"{missing[0]} did not strike{waits and f'; {waits}'}"
         if waits and any(self._struck.lasting[key] - attempt.struck.lasting[key] for key in needed):
             # What the faults did together in the run, they did one after the other.
-            return NOT_TRIED, waits
+            return waits
         if again.verdict.status == INCONCLUSIVE or judged is None or judged.status == INCONCLUSIVE:
-            return NOT_TRIED, "; ".join(again.verdict.reasons) or "the trial is inconclusive"
+            return "; ".join(again.verdict.reasons) or "the trial is inconclusive"
         if again.evidence.unfinished:
-            return NOT_TRIED, "; ".join(again.evidence.unfinished)
+            return "; ".join(again.evidence.unfinished)
         lacking = _judged_on(self._first) - _judged_on(again)
-        if lacking:
-            return NOT_TRIED, min(map(_lacking_text, lacking))
-        return (REFUTED if _is_worse(again, self._first, rule) else TRIED_HELD), ""
+        return min(map(_lacking_text, lacking)) if lacking else ""
 
 
 def _waits_for(result: RunResult) -> str:
@@ -218,36 +214,52 @@ def _place(finding: Finding) -> Hashable:
     return finding.partition, finding.offset if finding.value is None else str(finding.value)
 
 
-def _happens_again(rule: RuleResult, findings: Sequence[Finding]) -> bool:
-    """Return whether a rule finds in a trial what it had found in the run: the same is permitted, or struck."""
+def _again(rule: str, again: RunResult, findings: Sequence[Finding]) -> Refutation | None:
+    """Return what a rule finds in a trial that it had found in the run: the same is permitted, or struck."""
+    judged = again.verdict.rules.get(rule)
     permitted_by, places = findings[0].permitted_by, set(map(_place, findings))
-    return any(finding.permitted_by == permitted_by or _place(finding) in places for finding in rule.findings)
-
-
-def _is_worse(again: RunResult, first: RunResult, rule: str) -> bool:
-    """Return whether a trial has findings that the run had not: one loss for another is no remedy.
-
-    They are of a rule that had found nothing, or of a cause that no rule had found, or not the one that is judged.
-    """
-    after, before = _whys(again), _whys(first)
-    return not (
-        after.keys() <= before.keys()
-        and after.get(rule, frozenset()) <= before[rule]
-        and frozenset().union(*after.values()) <= frozenset().union(*before.values())
+    return next(
+        (
+            _refutation(rule, finding)
+            for finding in (() if judged is None else judged.findings)
+            if finding.permitted_by == permitted_by or _place(finding) in places
+        ),
+        None,
     )
 
 
-def _whys(result: RunResult) -> Mapping[str, frozenset[_Why]]:
-    """Return why the rules found what they found."""
-    return {
-        name: frozenset(
-            (finding.permitted_by, kind)
-            for finding in judged.findings
-            for kind in cause_of(finding)[1] or (None,)
-        )
-        for name, judged in result.verdict.rules.items()
-        if judged.findings
-    }
+def _instead(again: RunResult, first: RunResult, rule: str) -> Refutation | None:
+    """Return a finding of a trial that the run had not: one loss for another is no remedy.
+
+    It is of a rule that had found nothing, or of a cause that no rule had found, or not the one that is judged.
+    """
+    before = {name: _whys(judged.findings) for name, judged in first.verdict.rules.items() if judged.findings}
+    known: frozenset[_Why] = frozenset().union(*before.values())
+    for name, judged in again.verdict.rules.items():
+        for finding in judged.findings:
+            whys = _whys([finding])
+            if not (name in before and whys <= known and (name != rule or whys <= before[name])):
+                return _refutation(name, finding, is_new=True)
+    return None
+
+
+def _refutation(rule: str, finding: Finding, *, is_new: bool = False) -> Refutation:
+    return Refutation(
+        rule=rule,
+        partition=finding.partition,
+        offset=finding.offset,
+        value=finding.value,
+        permitted_by=finding.permitted_by,
+        causes=tuple(dict.fromkeys(cause.kind.name for cause in finding.causes)),
+        is_new=is_new,
+    )
+
+
+def _whys(findings: Iterable[Finding]) -> frozenset[_Why]:
+    """Return why findings came about."""
+    return frozenset(
+        (finding.permitted_by, kind) for finding in findings for kind in cause_of(finding)[1] or (None,)
+    )
 
 
 def _damage_us(findings: Sequence[Finding]) -> int:

@@ -1,5 +1,6 @@
 """A shrunk failure as a campaign file that says what it shows and where it comes from."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -7,7 +8,8 @@ from typing import Final
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.units import fields_text
-from harrow.campaigns.record.phrases import preventions, timed_sentence
+from harrow.campaigns.language.yaml_text import INDENT_OF_WHOLE, WIDTH
+from harrow.campaigns.record.phrases import PreventionLine, prevention_lines, timed_sentence
 from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
@@ -47,8 +49,18 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
 def prevention_comments(result: RunResult, signature: Signature) -> list[str]:
     """Return what would have prevented a failure, as comments of a campaign; it is tried."""
     finding = same_failure(proven(result), signature)
-    ways = [] if finding is None else list(preventions(finding))
-    return ["", "What would have prevented it:", *(f"  {way}" for way in ways)] if ways else []
+    lines = [] if finding is None else list(prevention_lines(finding))
+    return ["", *(line for each in lines for line in _prevention_comment(each))] if lines else []
+
+
+def _prevention_comment(line: PreventionLine) -> list[str]:
+    """Return a line of what prevents a failure. A command stays whole, as all comments do that are indented so far."""
+    if not line.depth:
+        return [f"{line.text[:1].upper()}{line.text[1:]}"]
+    indent = INDENT_OF_WHOLE + "  " * (line.depth - 1)
+    width = WIDTH - len(f"# {indent}")
+    broken = [line.text] if line.is_command else textwrap.wrap(line.text, width, break_long_words=False)
+    return [f"{indent}{part}" for part in broken]
 
 
 def _sentence(best: Shrunk, signature: Signature) -> str:

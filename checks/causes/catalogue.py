@@ -88,7 +88,11 @@ def disk_failure(*, value: RecordValue, lost: Brokers) -> str:
     return f"every replica that had {value} lost its disk, or what was on it"
 
 
-@cause("damaged-on-leader", needs=(DAMAGED.of("leader"),))
+@cause(
+    "damaged-on-leader",
+    needs=(DAMAGED.of("leader"),),
+    no_remedy="no setting and no release has a leader compare its log with those of its followers, or repair a batch with a bad CRC",
+)
 def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
     """A leader goes on leading with a record that cannot be read, although others have it."""
     others = f" although {brokers(having)} had it" if having else ""
@@ -146,7 +150,11 @@ def tombstone_expired_by_wrong_clock(*, value: RecordValue, lead_us: Number) -> 
     return f"clocks were apart: {value} was taken for up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
 
 
-@cause("deleted-by-request", needs=(DELETED.of("value"),))
+@cause(
+    "deleted-by-request",
+    needs=(DELETED.of("value"),),
+    no_remedy="DeleteRecords does what the administrator asked for, read or not",
+)
 def deleted_by_request(*, value: RecordValue) -> str:
     """An administrator had a record deleted before anybody had read it."""
     return f"an administrator had {value} deleted (DeleteRecords) before a consumer had read it"
@@ -247,7 +255,11 @@ def acked_before_commit(*, value: RecordValue) -> str:
     return f"{value} was acked although it was never committed"
 
 
-@cause("resent-by-application", free_because=FROM_TRACE)
+@cause(
+    "resent-by-application",
+    free_because=FROM_TRACE,
+    no_remedy=f"the application itself has to send within transactions of one {TRANSACTIONAL_ID}, or not to send again",
+)
 def resent_by_application(*, times: Number) -> str:
     """An application sent a record again by itself."""
     return (

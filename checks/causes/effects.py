@@ -15,7 +15,7 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index, names
 from harrow.checks.link import ACTOR, FORBIDDEN, FROM_TRACE, OWN_DEED, Gap, Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
-from harrow.checks.prevention import COORDINATION, by_behaviour, lacks
+from harrow.checks.prevention import lacks
 from harrow.cluster_model import events
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.topology import (
@@ -337,8 +337,7 @@ def effect_finding(
 
 def unexplained(story: Story, applications: list[ApplicationSettings]) -> Cause:
     promised = ", ".join(dict.fromkeys(PROMISED[application.delivery] for application in applications))
-    prevented_by = by_behaviour(story.evidence, COORDINATION)
-    return Cause((effect_unexplained.conclude(promised=promised),), None, prevented_by)
+    return Cause((effect_unexplained.conclude(promised=promised),))
 
 
 PROMISED: Final = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from harrow.checks import prevention as preventions
 from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
@@ -77,7 +76,7 @@ def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: 
     permitted = lost_decision(index, deciding, since)
     if permitted is not None:
         return Cause((*permitted.links, *conclusions), permitted.permitted_by, permitted.prevented_by)
-    return Cause(conclusions, None, preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL))
+    return Cause(conclusions)
 
 
 def explain_aborted(story: Story, part: TransactionPart) -> Cause:

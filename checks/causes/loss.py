@@ -137,15 +137,14 @@ def _cause(
     if excuse is not None:
         return Cause((catalogue.by_excuse(excuse, logs_parted=True),), excuse.setting, excuse.prevented_by)
     if not group:
-        return Cause((), None, prevention.by_replication(story.evidence))
+        return Cause(())
     if newer_election(story, group[0]) is not None:
         kind = catalogue.acked_by_deposed_leader
     elif any(copy.is_committed for copy in group):
         kind = catalogue.committed_record_lost
     else:
         kind = catalogue.acked_before_commit
-    fixes = prevention.by_replication(story.evidence)
-    return Cause((kind.conclude(value=group[0].value),), None, fixes)
+    return Cause((kind.conclude(value=group[0].value),))
 
 
 def _by_storage(story: Story, group: Sequence[LogEntry], *, alone: bool) -> Cause | None:
@@ -177,14 +176,10 @@ def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Caus
         return Cause((catalogue.deleted_by_request.conclude(value=value),), DELETE_RECORDS)
     if deletion.setting == DELETE_RECORDS:
         beyond = catalogue.deleted_beyond_request.conclude(value=value)
-        return Cause(
-            (beyond,), None, prevention.by_behaviour(story.evidence, ("deleted_records_end_at_offset",))
-        )
+        return Cause((beyond,))
     if not deletion.was_due:
         too_early = catalogue.deleted_too_early.conclude(value=value, setting=deletion.setting)
-        return Cause(
-            (too_early,), None, prevention.by_behaviour(story.evidence, ("retention_spares_recent",))
-        )
+        return Cause((too_early,))
     passed = catalogue.retention_passed.conclude(value=value, setting=deletion.setting)
     instead = prevention.KEEPING_LONGER if deletion.setting == RETENTION_MS else prevention.KEEPING_MORE
     return Cause((passed,), deletion.setting, (instead,))
@@ -202,7 +197,6 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
     ):
         # It is not lost. That it has to be explained at all is because some leader went on without it.
         return None
-    fixes = prevention.by_behaviour(story.evidence, prevention.COMPACTION)
     if later is not None and taken.copy.removed is not None:
         of_later = story.copies(later.value, later.offset)
         was_committed = later.offset < taken.copy.removed.high_watermark
@@ -211,16 +205,16 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
         )
         if not was_committed:
             tell_copies(story, of_later)
-            return Cause((conclusion,), None, fixes)
+            return Cause((conclusion,))
         # What was committed by then had to stay: how it went after all decides.
         tell_lives(story, of_later)
         cause = _cause(story, of_later, later.value)
         return replace(cause, links=(*cause.links, conclusion))
     if not taken.is_tombstone:
-        return Cause((catalogue.compacted_without_later_record.conclude(value=value),), None, fixes)
+        return Cause((catalogue.compacted_without_later_record.conclude(value=value),))
     if not taken.was_due:
         early = catalogue.tombstone_removed_too_early.conclude(value=value, setting=DELETE_RETENTION_MS)
-        return Cause((early,), None, fixes)
+        return Cause((early,))
     if taken.lead_us:
         apart = catalogue.tombstone_expired_by_wrong_clock.conclude(value=value, lead_us=taken.lead_us)
         return Cause((apart,), CLOCK_SKEW)

@@ -15,7 +15,11 @@ _Place = tuple[int, int]
 """The offset of a send in the version order, and its row."""
 
 
-@cause("sent-later-stands-earlier", free_because=FROM_LOGS)
+@cause(
+    "sent-later-stands-earlier",
+    free_because=FROM_LOGS,
+    no_remedy="Kafka keeps the order of one producer in a partition; several that write at the same time have none",
+)
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:

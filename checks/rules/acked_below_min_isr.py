@@ -11,7 +11,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import ACTOR, BY_SETTING, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import by_behaviour, lacks
+from harrow.checks.prevention import lacks
 from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model import events
@@ -175,7 +175,6 @@ def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged])
         offset=offset,
         value=event.values[0] if event.values else None,
         chain=story.chain(isr_below_minimum.conclude(minimum=minimum, members=len(isr))),
-        prevented_by=by_behaviour(index.evidence, ("min_isr_checked",)),
         details=(("isr", list(isr)), ("min_insync_replicas", minimum)),
     )
 

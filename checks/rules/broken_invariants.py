@@ -18,7 +18,6 @@ from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.places import explain_lost_place, loss_link
 from harrow.checks.causes.story import Story
-from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import FORBIDDEN, Link, link
@@ -83,32 +82,6 @@ def _finding(index: Index, broken: _Broken) -> Finding:
     )
 
 
-def _prevented_by(evidence: Evidence, invariant: str) -> tuple[prevention.Prevention, ...]:
-    if invariant in _OF_CONTROL:
-        return prevention.by_behaviour(evidence, _OF_CONTROL[invariant])
-    if invariant == invariants.PRODUCER_STATE_MATCHES_LOG:
-        return prevention.by_behaviour(evidence, (*prevention.SEQUENCES, *prevention.REPLICATION))
-    return prevention.by_replication(evidence)
-
-
-_OF_CONTROL: Final[Mapping[str, tuple[str, ...]]] = {
-    invariants.ONE_CONTROLLER_PER_EPOCH: (*prevention.LEADERSHIP, *prevention.QUORUM),
-    invariants.CONTROLLER_EPOCH_MONOTONIC: ("controller_epoch_fencing", "requests_after_registration"),
-    invariants.LEADER_EPOCH_MONOTONIC: ("leader_epoch_fencing", "controller_epoch_fencing"),
-    invariants.CONTROLLER_WRITES_FENCED: ("controller_writes_fenced",),
-    invariants.REGISTERED_BEFORE_CONTROL: ("requests_after_registration",),
-    invariants.REGISTRATIONS_KNOWN: ("broker_epoch",),
-    invariants.FAILOVER_SHRINKS_ISR: ("failover_takes_out_dead_replicas",),
-    invariants.HW_WAITS_FOR_MIN_ISR: ("hw_waits_for_min_isr",),
-    invariants.COMMITTED_METADATA_KEPT: (*prevention.QUORUM, *prevention.SNAPSHOTS),
-    invariants.METADATA_SNAPSHOT_COMMITTED: prevention.SNAPSHOTS,
-    invariants.COMMITS_OF_PRESENT_GENERATION: ("commits_fenced",),
-    invariants.ONE_OWNER_PER_PARTITION: ("partitions_released_first",),
-    invariants.UNCLEAN_REPLICA_NOT_ELECTED: ("eligible_leader_replicas", "unclean_shutdown_leaves_elr"),
-}
-"""The invariants of which logs tell nothing (who is obeyed, what controllers know), and what keeps them."""
-
-
 # Causes
 
 
@@ -132,7 +105,7 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
             if cut.number < broken.number and cut.event.broker == event.broker and is_below:
                 because = catalogue.damaged_below_checkpoint.conclude(offset=cut.event.from_offset)
                 return Cause((because,), promise.DISK_FAILURE), cut.number
-    return Cause((), None, _prevented_by(story.evidence, event.invariant)), None
+    return Cause(()), None
 
 
 def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None] | None:

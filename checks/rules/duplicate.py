@@ -18,10 +18,7 @@ from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import (
     CLEAN_ELECTIONS,
     IDEMPOTENCE,
-    REPLICATION,
-    SEQUENCES,
     TRANSACTIONS,
-    by_behaviour,
 )
 from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.rule import DOUBLED, Rule
@@ -32,7 +29,6 @@ from harrow.cluster_model.history import INFO
 from harrow.cluster_model.settings import DELIVERY_TIMEOUT
 
 _GAPS_TOLD: Final = 2
-_BEHAVIOURS: Final = (*SEQUENCES, *REPLICATION)
 
 _Pair = tuple[LogEntry, LogEntry]
 """Two appends of one record, one after the other."""
@@ -135,7 +131,7 @@ def _cause(
         conclusion = catalogue.resent_by_application.conclude(times=len(sends))
         return Cause((conclusion,), promise.NOT_TRANSACTIONAL, (TRANSACTIONS,))
     if not sends:
-        return Cause((catalogue.sender_unknown.conclude(),), None, by_behaviour(evidence, _BEHAVIOURS))
+        return Cause((catalogue.sender_unknown.conclude(),))
     if any(not evidence.producers[send.process].idempotence for send in sends):
         return Cause(
             (catalogue.retry_without_idempotence.conclude(value=value),),
@@ -150,9 +146,7 @@ def _cause(
     return (
         _cause_by_loss(story, value, offsets)
         or _cause_by_renumbering(story, pairs, sends)
-        or Cause(
-            (catalogue.retry_not_recognised.conclude(value=value),), None, by_behaviour(evidence, _BEHAVIOURS)
-        )
+        or Cause((catalogue.retry_not_recognised.conclude(value=value),))
     )
 
 

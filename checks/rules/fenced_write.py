@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Final
 
-from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.story import AFTER, Story
@@ -116,9 +115,7 @@ def _finding(index: Index, partition: str, offset: int, number: int, fence: tupl
         value=value,
         chain=story.chain(*(() if permitted is None else permitted.links), concluded),
         permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL)
-        if permitted is None
-        else permitted.prevented_by,
+        prevented_by=() if permitted is None else permitted.prevented_by,
         details=(("producer_id", fate.producer_id), ("producer_epoch", fate.producer_epoch)),
     )
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.facts import LEADER
 from harrow.checks.causes.story import AFTER, Story
@@ -97,9 +96,7 @@ def _finding(index: Index, partition: str, known: LogTransaction) -> Finding:
         value=value,
         chain=story.chain(*(() if permitted is None else permitted.links), concluded),
         permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL)
-        if permitted is None
-        else permitted.prevented_by,
+        prevented_by=() if permitted is None else permitted.prevented_by,
         details=(("producer_id", known.producer_id), ("producer_epoch", known.producer_epoch)),
     )
 

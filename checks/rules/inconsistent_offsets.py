@@ -19,7 +19,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import RecordValue
 from harrow.checks.link import claim as declare_claim
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import READING, REPLICATION, SAFE_ACKS, SEQUENCES, by_behaviour
+from harrow.checks.prevention import SAFE_ACKS
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
@@ -36,9 +36,6 @@ def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
         sources += ["polled"] * polled + ["acked"] * acked
         told.append(f"{value} ({', '.join(sources)})")
     return f"offset {offset_claimed} is {' and '.join(told)}"
-
-
-_BEHAVIOURS: Final = (*REPLICATION, *READING, *SEQUENCES)
 
 
 @dataclass(slots=True, eq=False)
@@ -138,7 +135,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
         # After healing all replicas hold the same; only a replica that forgets excuses it.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
-        prevented += excuse.prevented_by if excuse else by_behaviour(index.evidence, _BEHAVIOURS)
+        prevented += excuse.prevented_by if excuse else ()
         # With equal logs the record that the leader does not have would still be gone.
         readable = index.readable(partition)
         for claim in claims:
@@ -233,7 +230,7 @@ def _causes_of_uncommitted(story: Story, claim: _Claim, given_again: int) -> Ite
             yield Cause((because,), promise.ACKS_1, (SAFE_ACKS,))
         elif send.completed_us is not None and send.completed_us < until_us:
             because = acked_before_commit.conclude(value=claim.value)
-            yield Cause((because,), None, by_behaviour(story.evidence, _BEHAVIOURS))
+            yield Cause((because,))
 
 
 def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:

@@ -11,7 +11,6 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import RecordValue, claim
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import by_replication
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH, HIGH_WATERMARK, LOG_DIVERGENCE
 from harrow.checks.rule import DIVERGED, SEEN_IN_LOGS, Rule
 from harrow.cluster_model.events import Brokers, Epoch, FieldKind, Offset
@@ -106,7 +105,7 @@ def _finding(
         offset=first,
         chain=story.chain(differ, *([by_excuse(excuse)] if excuse else [])),
         permitted_by=excuse.setting if excuse else None,
-        prevented_by=excuse.prevented_by if excuse else by_replication(index.evidence),
+        prevented_by=excuse.prevented_by if excuse else (),
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding
@@ -48,9 +47,7 @@ def find(index: Index) -> Iterator[Finding]:
             value=index.standing_at(partition, lso),
             chain=Story(index, partition).chain(*(() if permitted is None else permitted.links), concluded),
             permitted_by=None if permitted is None else permitted.permitted_by,
-            prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL)
-            if permitted is None
-            else permitted.prevented_by,
+            prevented_by=() if permitted is None else permitted.prevented_by,
             details=(("lso", lso), ("leo", log.leo)),
         )
 

@@ -15,10 +15,7 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import by_behaviour
 from harrow.checks.rule import Rule
-
-_BEHAVIOURS: Final = ("expired_memory_kept",)
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -29,8 +26,7 @@ def find(index: Index) -> Iterator[Finding]:
     for finding in misrouted_records(index.orders, is_complete=True):
         assert finding.value is not None, "it was polled"
         chain = _chain(index, finding.partition, finding.value, dict(finding.details)["sent_to"])
-        prevented_by = by_behaviour(index.evidence, _BEHAVIOURS)
-        yield replace(finding, chain=chain, prevented_by=prevented_by)
+        yield replace(finding, chain=chain)
     for partition in index.logs:
         known = index.history.partitions.get(partition)
         values = {} if known is None else known.rows
@@ -49,7 +45,6 @@ def find(index: Index) -> Iterator[Finding]:
                     value=value,
                     chain=_chain(index, partition, value, sent_to),
                     permitted_by=None,
-                    prevented_by=by_behaviour(index.evidence, _BEHAVIOURS),
                     details=(("sent_to", sent_to),),
                 )
 

@@ -8,7 +8,7 @@ from harrow.checks import prevention
 from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.requests import tell_retry, tell_sent
 from harrow.checks.causes.story import Story
-from harrow.checks.evidence import Evidence, ProducerSettings
+from harrow.checks.evidence import ProducerSettings
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import ACKED, SendRecord, Value
 from harrow.checks.index import Index, SessionSends
@@ -111,16 +111,14 @@ def _finding(index: Index, earlier: tuple[int, SendRecord], later: tuple[int, Se
         value=second.value,
         chain=story.chain(conclusion),
         permitted_by=permitted_by,
-        prevented_by=_prevented_by(index.evidence, producer, permitted_by),
+        prevented_by=_prevented_by(producer, permitted_by),
         details=(("offsets", [earlier_offset, later_offset]),),
     )
 
 
-def _prevented_by(
-    evidence: Evidence, producer: ProducerSettings, permitted_by: str | None
-) -> tuple[prevention.Prevention, ...]:
+def _prevented_by(producer: ProducerSettings, permitted_by: str | None) -> tuple[prevention.Prevention, ...]:
     if permitted_by is None:
-        return prevention.by_behaviour(evidence, (*prevention.SEQUENCES, *prevention.REPLICATION))
+        return ()
     if permitted_by == FLUSH_INTERVAL:
         return (prevention.FLUSHING,)
     answers = (prevention.WAITING_FOR_ANSWERS,) if producer.acks == "0" else ()

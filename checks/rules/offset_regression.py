@@ -273,11 +273,10 @@ def _why_committed(
     ):
         by = not_owned_committed.conclude(member=stray.member, generation=stray.generation)
         return Cause((by,), promise.CONSUMER_PROTOCOL)
-    fixes = preventions.by_behaviour(index.evidence, preventions.COMMITS)
     if commit.generation < known.generation:
         old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
-        return Cause((old,), None, fixes)
-    return Cause((), None, fixes)
+        return Cause((old,))
+    return Cause(())
 
 
 def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
@@ -296,7 +295,7 @@ def _why_without_generation(index: Index, group: str) -> Cause:
         return Cause((no_member_committed.conclude(),), promise.ASSIGN)
     if lacks_group_metadata(index, applications):
         return Cause((commit_of_anybody.conclude(),), NO_GROUP_METADATA)
-    return Cause((), None, preventions.by_behaviour(index.evidence, preventions.COORDINATION))
+    return Cause(())
 
 
 def _by_answer(
@@ -317,9 +316,8 @@ def _by_answer(
         gone = commits_expired(expired.at_us, expired.broker, group=group, partition=event.partition)
         story.tell(line, gone, decides=True)
         because = Cause((commits_had_expired.conclude(setting=OFFSETS_RETENTION),), OFFSETS_RETENTION)
-    fixes = preventions.by_behaviour(index.evidence, (*preventions.COMMITS, *preventions.REPLICATION))
     key = group, event.partition
-    return _finding(index, story, key, known, event.offset, because or Cause((), None, fixes))
+    return _finding(index, story, key, known, event.offset, because or Cause(()))
 
 
 def _finding(

@@ -10,7 +10,6 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import FORBIDDEN, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import READING, by_behaviour
 from harrow.checks.promise import HIGH_WATERMARK, READ_ABOVE_HW
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -81,7 +80,6 @@ def _finding(index: Index, number: int, event: events.RecordsServed, hw: int) ->
         offset=offset,
         value=group[0].value if group else None,
         chain=story.chain(conclusion),
-        prevented_by=by_behaviour(index.evidence, READING),
         details=(("client", event.client),),
     )
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.story import AFTER, Story
@@ -82,7 +81,6 @@ def _finding(index: Index, number: int, event: events.RecordsServed, replica: Re
         offset=offset,
         value=group[0].value if group else None,
         chain=story.chain(*conclusions),
-        prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL),
         details=(("client", event.client),),
     )
 

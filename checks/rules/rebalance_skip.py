@@ -21,7 +21,6 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import COORDINATION, by_behaviour
 from harrow.checks.rule import Rule
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.events import Offset, OffsetReset, Text
@@ -192,7 +191,7 @@ def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Ca
         if next_offset is None
         else began_behind_it.conclude(offset=next_offset)
     )
-    return Cause((why,), None, by_behaviour(index.evidence, COORDINATION))
+    return Cause((why,))
 
 
 def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:

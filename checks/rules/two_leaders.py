@@ -10,7 +10,6 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import FORBIDDEN, cause
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import LEADERSHIP, by_behaviour
 from harrow.checks.promise import LEADER_EPOCH, TWO_LEADERS
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model.events import BecameLeader, Brokers, ControllerElected, Epoch
@@ -66,7 +65,6 @@ def _finding(index: Index, first: BecameLeader, second: BecameLeader) -> Finding
         partition=partition,
         offset=second.start_offset,
         chain=story.chain(one_epoch_two_leaders.conclude(leaders=leaders, leader_epoch=epoch)),
-        prevented_by=by_behaviour(index.evidence, LEADERSHIP),
         details=(("leader_epoch", epoch),),
     )
 

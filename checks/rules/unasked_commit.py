@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.coordinators import Coordinators
 from harrow.checks.causes.story import AFTER, Story
@@ -133,9 +132,7 @@ def _finding(index: Index, number: int, event: events.TransactionStateChanged, b
         partition=partition,
         chain=story.chain(*(() if permitted is None else permitted.links), concluded),
         permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=preventions.by_behaviour(index.evidence, preventions.TRANSACTIONAL)
-        if permitted is None
-        else permitted.prevented_by,
+        prevented_by=() if permitted is None else permitted.prevented_by,
         details=(("client", begun.client), ("transactional_id", event.transactional_id)),
     )
 

@@ -25,7 +25,6 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, Link, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import REPLICATION, by_behaviour
 from harrow.checks.promise import (
     BY_DAMAGED_LEADER,
     DISK_FAILURE,
@@ -212,7 +211,6 @@ def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str)
         value=None if first is None else first[1],
         chain=story.chain(_conclusion(core, index, partition, lack), *because),
         permitted_by=DISK_FAILURE if because else None,
-        prevented_by=() if because else by_behaviour(index.evidence, REPLICATION),
         details=(
             ("lacks", lack),
             ("core", list(core.brokers)),

@@ -30,7 +30,7 @@ from harrow.checks.history.records import SendRecord
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, OWN_DEED, cause, claim, link
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import EARLIEST_RESET, by_behaviour
+from harrow.checks.prevention import EARLIEST_RESET
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.clients.consumer import EARLIEST, LATEST
@@ -42,7 +42,6 @@ from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
 
 _NO_POSITION: Final = f"{AUTO_OFFSET_RESET}=none"
-_BEHAVIOURS: Final = ("static_leader_skips_assignment", "static_rejoin_rebalances", "syncs_expire")
 
 _DISTURBANCES: Final = (
     *(events.FaultStruck, events.FaultEnded, events.MessageRuleApplied, events.ClockStepped),
@@ -306,11 +305,10 @@ def _tell_members(story: Story, names: set[str]) -> None:
 
 def _cause(story: Story, group: _Group, offset: int) -> Cause:
     index, partition = story.index, story.partition
-    fixes = by_behaviour(index.evidence, _BEHAVIOURS)
     owner = group.owner(partition)
     if owner is None:
         because = assigned_to_no_member.conclude(partition=partition, group=group.name)
-        return Cause((because,), None, fixes)
+        return Cause((because,))
     member = index.group_work.client(owner)
     for _, corrupt in story.events(events.CorruptBatchFetched):
         if corrupt.receiver == member and corrupt.offset <= offset:
@@ -319,7 +317,7 @@ def _cause(story: Story, group: _Group, offset: int) -> Cause:
         because = no_position.conclude(member=member)
         return Cause((because,), _NO_POSITION, (EARLIEST_RESET,))
     because = member_does_not_read.conclude(partition=partition, member=member, offset=offset)
-    return Cause((because,), None, fixes)
+    return Cause((because,))
 
 
 def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:

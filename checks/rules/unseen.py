@@ -14,7 +14,6 @@ from harrow.checks.history.records import UNKNOWN, SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, cause
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import READING, REPLICATION, by_behaviour
 from harrow.checks.promise import (
     BY_LOSS,
     BY_LOST_DECISION,
@@ -112,9 +111,7 @@ def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> F
             else stands_above_lso.conclude(places=tuple(places), lso=held_up_at),
         ),
         permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=by_behaviour(index.evidence, (*REPLICATION, *READING))
-        if permitted is None
-        else permitted.prevented_by,
+        prevented_by=() if permitted is None else permitted.prevented_by,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record import report
 from harrow.campaigns.record.campaign_copy import expect_line
-from harrow.campaigns.record.phrases import prevention_label, preventions, shortened, timed_sentence
+from harrow.campaigns.record.phrases import prevention_lines, shortened, timed_sentence
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED, Finding, RuleResult
 from harrow.checks.incident import incidents
@@ -111,8 +111,8 @@ def story(finding: Finding) -> Iterator[str]:
     yield f"{value}{report.place(finding)}:"
     for link in shortened(finding.chain):
         yield f"  {timed_sentence(link)}"
-    if ways := list(preventions(finding)):
-        yield f"  {prevention_label(finding)} {' or by '.join(ways)}"
+    for line in prevention_lines(finding):
+        yield f"  {'  ' * line.depth}{line.text}"
 
 
 def summary_of(run: FinishedRun) -> str:

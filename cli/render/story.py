@@ -11,7 +11,7 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
-from harrow.campaigns.record.phrases import prevention_label, preventions, sentence, shortened
+from harrow.campaigns.record.phrases import prevention_lines, sentence, shortened
 from harrow.campaigns.record.report import (
     OTHERWISE,
     UNEXPECTED,
@@ -90,11 +90,17 @@ def story_of(finding: Finding, *, everything: bool = False) -> Iterator[Renderab
     """
     chain = finding.chain if everything else shortened(finding.chain)
     yield indented(chain_table(chain), INDENT + 2)
-    if ways := list(preventions(finding)):
-        prevention = terms(style=DIM, gap=1)
-        for number, text in enumerate(ways):
-            prevention.add_row("or by" if number else prevention_label(finding), Text(text))
-        yield indented(prevention, INDENT + 2)
+    yield from prevention_of(finding, INDENT + 2)
+
+
+def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
+    """Yield what would have prevented a finding; what is to be typed stands on a line of its own, which is not broken."""
+    for line in prevention_lines(finding):
+        indent = left + 2 * line.depth
+        if line.is_command:
+            yield unbroken(Text(f"{' ' * indent}{printable(line.text)}"))
+        else:
+            yield indented(Text(printable(line.text), DIM if line.depth > 1 else ""), indent)
 
 
 def chain_table(chain: Iterable[Link]) -> Table:

@@ -9,7 +9,6 @@ from rich.console import Console, RenderableType
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.numbered_findings import NumberedFinding
-from harrow.campaigns.record.phrases import prevention_label, preventions
 from harrow.campaigns.story.narration import FAULTS
 from harrow.campaigns.story.trace_record import RecordStory
 from harrow.campaigns.story.trace_selection import Folded, Row, Shown
@@ -17,6 +16,7 @@ from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.causes.story import seconds
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, EVENT_STYLES, indented, terms
+from harrow.cli.render.story import prevention_of
 from harrow.cli.render.trace_lanes import LaneStates
 from harrow.cli.text import Text
 
@@ -83,10 +83,8 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
         table = terms(style=DIM, gap=1)
         for text in finding.conclusions():
             table.add_row("so", Text(text))
-        for number, text in enumerate(preventions(finding.finding)):
-            label = "or by" if number else prevention_label(finding.finding)
-            table.add_row(label, Text(printable(text)))
         yield indented(table, _GAP)
+        yield from prevention_of(finding.finding, _GAP)
 
 
 def lanes_of(story: TraceStory, rows: Sequence[Row]) -> list[str]:

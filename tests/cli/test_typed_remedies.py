@@ -1,7 +1,11 @@
 """What a run names as having prevented a finding shows when it is typed after the same command."""
 
+import html
 import json
+import re
 import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +13,13 @@ import typer
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.writers.section import UnwritablePlanError
+from harrow.campaigns.record.report import run_as_mapping
+from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.runner import run_plan
 from harrow.cli.commands import run as run_command
 from harrow.cli.commands.run_selection import select
 from tests.cli.conftest import Harrow
+from tests.scenarios.library_plans import library_plans
 
 WORDS = ("--no-results", "--format", "json")
 
@@ -52,6 +60,54 @@ def test_a_remedy_that_is_typed_shows_its_trial(
                 assert finding["value"] is None or finding["value"] not in values
                 typed += 1
     assert typed
+
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+WIDE = ("loss-by-hw-truncation", "--variant", "base")
+"""A campaign with remedies whose options take more than 80 columns."""
+
+
+def commands_of(shown: str) -> list[list[str]]:
+    """Return the lines that can be copied, as a shell takes them apart."""
+    lines = (line.strip(" #-`") for line in COLOURS.sub("", shown).splitlines())
+    return [shlex.split(f"--{line}") for line in lines if line.startswith(("set ", "then "))]
+
+
+def options_of(run: Mapping[str, Any]) -> list[list[str]]:
+    """Return the options of each remedy of the first finding."""
+    (finding, *_) = run["rules"]["lost-write"]["findings"]
+    trials = [way["trial"]["options"] for way in finding["preventions"]]
+    return [[word for option in options for word in ("--set", option)] for options in trials]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[list[str]]:
+    """Return what to type against the loss of `WIDE`."""
+    result = proven(run_plan(library_plans()["loss-by-hw-truncation[base]"], 0))
+    found = options_of(run_as_mapping(result, ""))
+    assert max(len(shlex.join(words)) for words in found) > 70
+    return found
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_what_a_terminal_shows_of_a_remedy_can_be_copied_into_a_shell(
+    on_terminal: Callable[..., tuple[int, str]], expected: list[list[str]], columns: int
+) -> None:
+    _, shown = on_terminal("run", *WIDE, "-v", columns=columns)
+    assert commands_of(shown)[: len(expected)] == expected
+    _, shown = on_terminal("trace", "results/latest", "--around", "1", columns=columns)
+    assert commands_of(shown) == expected
+
+
+@pytest.mark.parametrize("format_", ["table", "junit", "github"])
+def test_what_a_format_says_of_a_remedy_can_be_copied_into_a_shell(
+    harrow: Harrow, folder: Path, expected: list[list[str]], format_: str
+) -> None:
+    shown = harrow("run", *WIDE, "-v", "--set", "expect.verdict=held", "--format", format_).stdout
+    text = html.unescape(shown.replace("%0A", "\n").replace("%25", "%"))
+    assert commands_of(text)[: len(expected)] == expected
+    (report,) = folder.glob("results/**/report.md")
+    assert commands_of(report.read_text(encoding="utf-8"))[: len(expected)] == expected
 
 
 def test_a_run_says_which_steps_did_not_wait_any_longer(harrow: Harrow) -> None:

@@ -131,7 +131,9 @@ def test_a_broken_promise_fails_with_its_chain(run_pytest: Pytest, project: Path
             "  lost-write m1, t-0 offset 1:",
             "    *s broker 0 acked m1: all of the ISR *",
             "    *s broker 1 truncated to its own high watermark, 1, and cut off m1",
-            "    prevented by --set behaviours.follower_truncation=leader_epoch *(tried: held): KIP-101, *",
+            "    prevented by any of these (tried: held):",
+            "      --set behaviours.follower_truncation=leader_epoch *",
+            "        KIP-101, *",
             "  reproduce harrow run campaigns/loss.yaml --seed 0",
             "FAILED campaigns/loss.yaml::base[[]seed-0] - lost m1 despite acks=all; *expected held",
         ]

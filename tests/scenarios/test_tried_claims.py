@@ -1,7 +1,7 @@
 """Each "tried: held" of the library rests on a trial in which the same happened, and shows when it is typed."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.trial import cause_of
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.checks.incident import incidents
+from harrow.checks.link import KINDS
 from harrow.checks.prevention import REFUTED, TRIED_HELD, Trial
 from tests.scenarios.library_plans import library_plans
 
@@ -36,8 +37,14 @@ class Claim(NamedTuple):
         return f"{self.first.plan.campaign}[{self.first.plan.variant}] {self.rule}: {self.trial.options}"
 
 
-def claims_of(plan: Plan) -> list[Claim]:
-    """Return what is claimed of a plan's run, with the trials as they were run."""
+class Tried(NamedTuple):
+    """A run with its remedies tried, and the runs of the trials by their digests."""
+
+    first: RunResult
+    trials: Mapping[str, RunResult]
+
+
+def tried(plan: Plan) -> Tried:
     trials: dict[str, RunResult] = {}
 
     def run(tried: Plan, seed: int) -> RunResult:
@@ -45,19 +52,24 @@ def claims_of(plan: Plan) -> list[Claim]:
         trials[again.trace_digest] = again
         return again
 
-    first = proven(run_plan(plan, SEED), run)
+    return Tried(proven(run_plan(plan, SEED), run), trials)
+
+
+@cache
+def library_tried() -> list[Tried]:
+    return [tried(plan) for plan in library_plans().values()]
+
+
+@cache
+def claims() -> list[Claim]:
     return [
         Claim(first, rule, incident.first, way.trial, trials[way.trial.digest])
+        for first, trials in library_tried()
         for rule, judged in first.verdict.rules.items()
         for incident in incidents(judged.findings)
         for way in incident.first.prevented_by
         if way.trial is not None and way.trial.outcome == TRIED_HELD
     ]
-
-
-@cache
-def claims() -> list[Claim]:
-    return [claim for plan in library_plans().values() for claim in claims_of(plan)]
 
 
 def faults_until_the_damage(claim: Claim) -> Counter[str]:
@@ -124,6 +136,25 @@ def test_no_claim_of_the_library_says_what_its_own_variants_refute() -> None:
     }
     assert ("disk-loss", None, "lost-write", "m0") not in named
     assert not [key for key in named if key[0] in ("controller-disk-loss", "bit-rot")]
+
+
+def test_each_cause_of_the_library_has_a_remedy_that_held_or_a_declared_reason_why_there_is_none() -> None:
+    """`python -m benchmarks.preventions --library` prints the findings without one."""
+    prevented: set[str] = set()
+    lacking: dict[str, str] = {}
+    for first, _ in library_tried():
+        for rule, judged in first.verdict.rules.items():
+            for finding in [incident.first for incident in incidents(judged.findings)]:
+                causes = {cause.kind.name for cause in finding.causes}
+                if any(way.held for way in finding.prevented_by):
+                    prevented |= causes
+                    continue
+                place = f"{first.plan.campaign}[{first.plan.variant or 'base'}] {rule} {finding.value}"
+                lacking.update(dict.fromkeys(causes, place))
+    assert len(prevented) >= 30
+    reasons = {name for name, kind in KINDS.items() if kind.no_remedy}
+    assert {name: place for name, place in lacking.items() if name not in prevented | reasons} == {}
+    assert reasons & prevented == set(), "a cause with a remedy declares that it has none"
 
 
 @pytest.mark.soak(size=24, test=1, soak=10)

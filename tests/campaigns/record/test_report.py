@@ -64,6 +64,7 @@ def trial(outcome: str) -> dict[str, Any]:
         "options": [],
         "is_drawn": False,
         "digest": "",
+        "refuted_by": None,
     }
 
 
@@ -145,6 +146,7 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
                     }
                 ],
                 "not_tried": [],
+                "no_remedy": [],
                 "offsets": [1, 2],
                 "count": 1,
                 "members": [{"partition": "t-0", "offset": 1, "value": "m1"}],
@@ -349,7 +351,7 @@ def test_the_report_for_readers_has_everything() -> None:
         "lost m1 despite acks=all",
         "| lost-write | violated | 1 | acks=all |",
         *(f"  - {text}" for text in TEXTS),
-        f"  - prevented by {KIP_101.text} (tried: held)",
+        f"  - prevented by (tried: held):\n    - {KIP_101.text}",
         "line 42: m1 is not acked",
         "| 1.2005 s | broker_crash | broker=1 restart_after=- |",
         "| t-0 | 0 | 1 | 1 | 0@0 | m0 |",

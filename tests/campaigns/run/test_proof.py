@@ -7,7 +7,7 @@ import pytest
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.written_plan import WrittenPlan
-from harrow.campaigns.record.phrases import prevention_label, preventions
+from harrow.campaigns.record.phrases import prevention_lines, preventions
 from harrow.campaigns.run.proof import RUNS_MAX, proven
 from harrow.campaigns.run.remedies import guarding
 from harrow.campaigns.run.run_result import InjectedFault, RunResult
@@ -23,6 +23,7 @@ from harrow.checks.prevention import (
     REFUTED,
     TRIED_HELD,
     Prevention,
+    Refutation,
 )
 from harrow.cluster_model.topology import ProducerSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash
@@ -84,8 +85,10 @@ def test_of_the_repairs_those_are_tried_that_are_about_the_same() -> None:
 
 
 def test_without_a_trial_nothing_is_said_to_prevent_it() -> None:
-    assert prevention_label(losing(FLUSHING)) == "may be prevented by"
-    assert prevention_label(losing(tried(FLUSHING, TRIED_HELD))) == "prevented by"
+    (line,) = prevention_lines(losing(FLUSHING))
+    assert line.text == "may be prevented by log.flush.interval.messages=1"
+    first, *_ = prevention_lines(losing(tried(FLUSHING, TRIED_HELD)))
+    assert first.text == "prevented by (tried: held):"
 
 
 def test_a_loss_of_another_record_by_the_same_cause_is_no_proof() -> None:
@@ -111,6 +114,34 @@ def test_another_loss_must_not_take_its_place(permitted_by: str | None) -> None:
     # What the run had as well is not the remedy's fault.
     finding, _ = shown(run_result(first, other), lambda _: run_result(other))
     assert list(preventions(finding))
+
+
+def refutation(finding: Finding) -> Refutation | None:
+    """Return what refuted flushing."""
+    (way,) = (way for way in finding.prevented_by if way.name == FLUSHING.name)
+    assert way.trial is not None
+    assert way.trial.outcome == REFUTED
+    assert way.trial.reason == ""
+    return way.trial.refuted_by
+
+
+def test_what_refutes_a_remedy_is_named_as_data() -> None:
+    first = run_result(losing(FLUSHING))
+    finding, _ = shown(first, lambda _: first)
+    assert refutation(finding) == Refutation(
+        rule="lost-write", partition="t-0", offset=1, value="m1", causes=("committed-record-lost",)
+    )
+    other = replace(losing(value="m7"), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")))
+    permitted = losing(FLUSHING, permitted_by=POWER)
+    finding, _ = shown(run_result(permitted), lambda _: run_result(other))
+    assert refutation(finding) == Refutation(
+        rule="lost-write",
+        partition="t-0",
+        offset=1,
+        value="m7",
+        causes=("acked-before-commit",),
+        is_new=True,
+    )
 
 
 def test_a_trial_that_judged_on_less_proves_nothing() -> None:

@@ -35,8 +35,10 @@ def test_a_file_says_what_was_tried_and_held(tmp_path: Path) -> None:
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     (written,) = write_failures(tmp_path, sweep, [group(sweep.cells[0].name)])
     text = written.path.read_text(encoding="utf-8")
-    assert "# What would have prevented it:\n# --set behaviours.follower_truncation=leader_epoch " in text
-    assert " (tried: held): KIP-101" in " ".join(text.replace("\n#", " ").split())
+    begin = text.index("Prevented by any of these (tried: held):")
+    lines = text[begin:].splitlines()
+    assert lines[1].startswith("#     --set behaviours.follower_truncation=leader_epoch --set limits.step=")
+    assert lines[2].startswith("#       KIP-101, from 0.11 on: ")
     assert [plan.digest() for plan in load_campaign(written.path).plans][:1] == [campaign.plans[0].digest()]
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from harrow.campaigns.language.former_names import CAMPAIGN_KEYS, FORMER_NAMES
+from harrow.campaigns.language.former_names import CAMPAIGN_KEYS
 from harrow.campaigns.language.glossary import TERMS, term_of
 from harrow.campaigns.language.tickets import tickets
 from harrow.cli.render.catalogue import all_names, explain
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import switch_docs
 from harrow.cluster_model.repairs import REPAIRS
-from harrow.cluster_model.settings import scopes_of
+from harrow.cluster_model.settings import SETTINGS, former_names, scopes_of
 
 
 def test_what_a_term_refers_to_can_be_explained() -> None:
@@ -47,6 +47,11 @@ def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> Non
     assert named <= tickets().keys()
 
 
-def test_a_former_name_of_a_setting_leads_to_one_that_there_is() -> None:
-    assert {name for name in FORMER_NAMES.values() if not scopes_of(name)} == set()
-    assert {name for name in (*FORMER_NAMES, *CAMPAIGN_KEYS) if scopes_of(name)} == set()
+def test_a_former_name_or_a_campaigns_key_is_no_setting_of_today() -> None:
+    assert {name for name in (*former_names(), *CAMPAIGN_KEYS) if scopes_of(name)} == set()
+
+
+def test_no_two_settings_have_the_same_former_name() -> None:
+    said = [(former, setting.name) for setting in SETTINGS.values() for former in setting.former]
+    assert len(said) == len({former for former, _ in said})
+    assert former_names()["max.transaction.timeout.ms"] == "transaction.max.timeout.ms"

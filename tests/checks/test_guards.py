@@ -1,0 +1,47 @@
+"""What guards against what: settings, fields and switches declare it, and each name that they use is a kind of finding."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from harrow.checks.link import KINDS
+from harrow.checks.promise import BY_LOSS
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.mutants import MUTANTS, Mutant
+from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.settings import SETTINGS
+from harrow.cluster_model.topology import ApplicationSpec, TopicSpec
+
+
+def kinds() -> frozenset[str]:
+    """Return the names that findings have: rules, causes, and what permits them with or without its value."""
+    permissions = {each.setting for rule in RULES.values() for each in rule.promise.permissions}
+    permissions |= {each.setting for each in BY_LOSS}
+    return frozenset(
+        {
+            *RULES,
+            *(name for name, kind in KINDS.items() if kind.is_cause),
+            *permissions,
+            *(name.partition("=")[0] for name in permissions),
+        }
+    )
+
+
+def guards() -> Mapping[str, tuple[str, ...]]:
+    fields = [item for spec in (ApplicationSpec, TopicSpec) for item in fields_of(spec)]
+    return {
+        **{name: switch["guards"] for name, switch in switch_docs().items()},
+        **{setting.name: setting.guards for setting in SETTINGS.values()},
+        **{item.key: item.options.guards for item in fields},
+    }
+
+
+def test_whatever_guards_names_kinds_of_findings() -> None:
+    unknown = {name: sorted(set(said) - kinds()) for name, said in guards().items() if set(said) - kinds()}
+    assert unknown == {}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)
+def test_the_switch_of_a_flaw_that_rules_notice_guards_against_something(mutant: Mutant) -> None:
+    assert bool(switch_docs()[mutant.switch]["guards"]) or not mutant.noticed_by
