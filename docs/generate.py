@@ -12,7 +12,7 @@ from docs.event_tables import event_table
 from docs.fault_tables import fault_tables, target_table
 from docs.glossary_tables import term_table, ticket_table
 from docs.library_tables import library_table
-from docs.promise_tables import anomaly_table, promise_table
+from docs.promise_tables import anomaly_table, no_remedy_table, promise_table
 from docs.schema_tables import key_tables
 from docs.source_tables import behaviour_table, source_table
 from harrow.campaigns.sweep.row_table import COLUMNS
@@ -56,6 +56,7 @@ TABLES = {
     "keys": key_tables,
     "library": library_table,
     "mutants": mutant_table,
+    "no_remedy": no_remedy_table,
     "promises": promise_table,
     "sources": source_table,
     "terms": term_table,

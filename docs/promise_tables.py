@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.link import KINDS
 from harrow.checks.rules.catalogue import RULES
 
 
@@ -20,6 +21,15 @@ def anomaly_table() -> str:
     return _table(
         ("anomaly", "what it is"),
         ((f"`{name}`", anomaly.definition) for name, anomaly in ANOMALIES.items()),
+    )
+
+
+def no_remedy_table() -> str:
+    """Return a row for each cause that nothing prevents: what it is, and why."""
+    causes = [kind for kind in KINDS.values() if kind.no_remedy]
+    return _table(
+        ("cause", "what happened", "why nothing prevents it"),
+        ((f"`{kind.name}`", (kind.phrase.__doc__ or "").strip(), kind.no_remedy) for kind in causes),
     )
 
 

@@ -23,6 +23,7 @@ _Place = tuple[int, int]
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
+    """Records stand in another order than that in which their operations sent them."""
     return f"{value} was sent after {earlier}, which stands at offset {earlier_at}, and stands at {stands_at}"
 
 
