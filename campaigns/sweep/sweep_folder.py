@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from harrow.campaigns.language.spelling import quoted
+from harrow.campaigns.record.file_lock import FileLock, TakenError
 from harrow.campaigns.record.json_text import json_document, json_line
 from harrow.campaigns.record.regular_file import open_regular, regular_text
 from harrow.campaigns.record.whole_file import whole_file, whole_path
@@ -84,21 +85,11 @@ class SweepFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         try:
-            import fcntl  # noqa: PLC0415 - not everywhere
-        except ImportError:
+            lock = FileLock(self.path / _LOCK)
+        except TakenError:
+            raise SweepFolderError(f"{self.path}: another harrow is sweeping into it just now") from None
+        with lock:
             yield
-            return
-        descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SweepFolderError(f"{self.path}: another harrow is sweeping into it just now") from None
-            except OSError:
-                pass  # A file system without locks: then it is for the user to see to it.
-            yield
-        finally:
-            os.close(descriptor)
 
     def begin(self) -> None:
         """Make the folder and write what the sweep is of.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MODEL: Final = "model"
 _KAFKA: Final = "kafka:"
 _FILES: Final = (".yaml", ".yml")
-ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGTERM", "SIGHUP"})
 
 
 @contextmanager

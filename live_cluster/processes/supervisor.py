@@ -17,7 +17,7 @@ import sys
 from typing import Any, Final
 
 _PR_SET_PDEATHSIG: Final = 1
-_ENDED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDED_SIGNALS: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 
 
 def main() -> None:

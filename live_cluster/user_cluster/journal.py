@@ -1,6 +1,5 @@
 """The faults in force on a user's cluster, on disk before they are: whatever happens to harrow, it is known what to undo."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
+from harrow.campaigns.record.file_lock import FileLock, TakenError
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.command import FilledCommand
@@ -81,10 +81,9 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with ExitStack() as opened:
             # A file of its own: the journal itself goes when nothing is in force.
-            lock = opened.enter_context(path.with_suffix(".lock").open("a"))
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                opened.enter_context(FileLock(path.with_suffix(".lock")))
+            except TakenError:
                 raise JournalError("another harrow is at work on this cluster") from None
             self._file: TextIO = opened.enter_context(open(path, "a+", opener=_opened))
             self._read()
