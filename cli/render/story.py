@@ -40,8 +40,12 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1, everything=False)
     yield from _release_line(run)
-    if run.result.difference is None or run.outcome == UNEXPECTED:
+    difference = run.result.difference
+    if difference is None or run.outcome == UNEXPECTED:
         yield from _misses(run, shown=reason(run.result))
+    elif difference.step is not None:
+        # In the trial the script only got further; nothing says that what was missed has the same cause.
+        yield from _expectations(run)
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
         yield indented(Text.assemble(("drawn     ", DIM), drawn))
@@ -117,8 +121,8 @@ def _release_line(run: FinishedRun) -> Iterator[RenderableType]:
         yield indented(Text(f"written for {plan.written_for}, run as of Kafka {plan.kafka}", DIM))
 
 
-def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
-    """Yield what the campaign expected otherwise, and why the run tells nothing, unless that is *shown* already."""
+def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
+    """Yield the expectations of the campaign that were not met."""
     result = run.result
     accuses = result.plan.written_for is None or run.outcome == UNEXPECTED
     word, style = ("missed", FAILED) if accuses else (OTHERWISE, DIM)
@@ -129,6 +133,12 @@ def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
         yield indented(Text.assemble((f"{word} ", style), f"{where}: {first}"))
         for message in others:
             yield indented(message, INDENT + len(word) + 1)
+
+
+def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
+    """Yield what the campaign expected and did not get, and why the run is undecided, unless that is *shown* already."""
+    yield from _expectations(run)
+    result = run.result
     for step in result.hurried:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"

@@ -9,7 +9,7 @@ from rich.console import Console
 from harrow.campaigns.language.loader import Campaign
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record.report import reproduce_command, run_as_mapping
-from harrow.campaigns.run.run_result import MissedExpectation, RunResult
+from harrow.campaigns.run.run_result import MissedExpectation, ReleaseDifference, RunResult
 from harrow.checks.finding import HELD, INCONCLUSIVE
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, Tally
@@ -66,6 +66,26 @@ def test_a_whole_story_has_what_could_not_be_seen_on_brokers() -> None:
     assert "unseen brokers are as they are: maximal_isr is not set\n" in shown
     assert "unseen loss.yaml:42: LEO is 1, expected 2\n" in shown
     assert "unseen" not in rendered(run_result(lost("m1"), unseen=unseen))
+
+
+def test_expectations_that_a_difference_of_releases_does_not_explain_are_shown() -> None:
+    missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
+    later = plan(written_for="0.10.2", written_release="0.10.2", expect=Expectation(verdict=HELD))
+
+    def shown(step: int | None) -> str:
+        difference = ReleaseDifference(switch="follower_truncation", value="", since="0.11", step=step)
+        return rendered(
+            run_result(
+                lost("m1", permitted_by="acks"),
+                plan=later,
+                expected=False,
+                missed=missed,
+                difference=difference,
+            )
+        )
+
+    assert "otherwise loss.yaml:42: LEO is 1, expected 2\n" in shown(step=3)
+    assert "LEO is 1" not in shown(step=None), "with the behaviour set back all went as expected"
 
 
 def test_what_was_found_can_be_looked_at() -> None:
