@@ -39,6 +39,16 @@ def test_a_link_of_a_rule_that_is_not_installed_keeps_its_words() -> None:
     assert because(read["no-such-rule"].findings[0]) == "0.001s broker 0 did x"
 
 
+@pytest.mark.parametrize(
+    "operands", [{}, {"leader": 0, "error": "x", "values": [], "hindered": [], "more": 1}]
+)
+def test_a_link_whose_kind_has_other_operands_today_keeps_its_words(operands: dict[str, object]) -> None:
+    link = {"at_ms": 1, "text": "0.001s p got no answer", "kind": "no-answer", "operands": operands}
+    finding = {"partition": "t-0", "chain": [link]}
+    read = recorded_rules({"lost-write": {"status": "violated", "findings": [finding]}})
+    assert because(read["lost-write"].findings[0]) == "0.001s p got no answer"
+
+
 def test_a_link_that_decides_is_read_back_as_one() -> None:
     decisive = replace(CHAIN[1], decides=True)
     finding = replace(lost("m1"), chain=(CHAIN[0], decisive))
