@@ -13,7 +13,13 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem, UnsuitedError
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
-from harrow.campaigns.language.release_options import in_words, names_release, release_mark, written_release
+from harrow.campaigns.language.release_options import (
+    BrokerRelease,
+    in_words,
+    names_release,
+    release_mark,
+    written_release,
+)
 from harrow.campaigns.language.spelling import listed, printable, quoted
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
@@ -44,6 +50,8 @@ class Campaign:
     plans: tuple[Plan, ...]
     text: str = ""
     notes: tuple[Problem, ...] = ()
+    brokers: BrokerRelease | None = None
+    """As of whose release plans were read that name none."""
 
     def heading(self) -> str:
         """Return the comments above the first key, a line each."""
@@ -54,7 +62,10 @@ class Campaign:
 
 
 def load_campaign(
-    path: str | Path, overrides: Sequence[str] = (), variants: Collection[str] = ()
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    variants: Collection[str] = (),
+    brokers: BrokerRelease | None = None,
 ) -> Campaign:
     """Return the campaign in a file, with the options ``--set key=value`` applied (`load_text`).
 
@@ -62,11 +73,15 @@ def load_campaign(
         CampaignError: the file cannot be read, or has mistakes.
 
     """
-    return load_text(read_file(Path(path)), str(path), overrides, variants)
+    return load_text(read_file(Path(path)), str(path), overrides, variants, brokers)
 
 
 def load_text(
-    text: str, file: str, overrides: Sequence[str] = (), variants: Collection[str] = ()
+    text: str,
+    file: str,
+    overrides: Sequence[str] = (),
+    variants: Collection[str] = (),
+    brokers: BrokerRelease | None = None,
 ) -> Campaign:
     """Return the campaign in *text*; *file* is what messages call it.
 
@@ -75,13 +90,16 @@ def load_text(
     release, plans that it does not suit are left out in any case, and of a swarm the aims alone, where the rest suits it; the
     notes say so.
 
+    A plan that names neither a release nor a control plane depends on none. For *brokers* it is read as of theirs, unless it has
+    something that they have not; then it stays one of the default release.
+
     Raises:
         UnsuitedError: the text is right, but nothing of it can be had as of the release that an option names.
         CampaignError: the text has mistakes.
 
     """
     report = Report()
-    campaign = _load(text, Path(file), overrides, variants if overrides else (), report)
+    campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report)
     if campaign is None or report.found:
         raise CampaignError(_problems(text, file, report))
     notes = Report(found={note: [None] for note in report.notes})
@@ -117,7 +135,12 @@ def _mark_of_end(text: str) -> nodes.Mark:
 
 
 def _load(
-    text: str, path: Path, overrides: Sequence[str], only: Collection[str], report: Report
+    text: str,
+    path: Path,
+    overrides: Sequence[str],
+    only: Collection[str],
+    brokers: BrokerRelease | None,
+    report: Report,
 ) -> Campaign | None:
     read = _root(text, report)
     if read is None:
@@ -130,7 +153,14 @@ def _load(
     if _is_too_much(base, variants, report):
         return None
     plans = _Plans(
-        name=name, names=_variant_names(root), base=base, read=read, options=options, only=only, report=report
+        name=name,
+        names=_variant_names(root),
+        base=base,
+        read=read,
+        options=options,
+        only=only,
+        report=report,
+        brokers=brokers,
     )
     plans.read_all(variants)
     # A variant that somebody names is not left out in silence.
@@ -143,6 +173,7 @@ def _load(
         plans=tuple(plans.found),
         text=text,
         notes=tuple(_problems(text, str(path), plans.left_out())),
+        brokers=brokers,
     )
 
 
@@ -158,6 +189,7 @@ class _Plans:
     options: Sequence[Override]
     only: Collection[str]
     report: Report
+    brokers: BrokerRelease | None
     found: list[Plan] = field(default_factory=list)
     description: str = ""
     unsuited: Report = field(default_factory=Report)
@@ -209,7 +241,8 @@ class _Plans:
         tree = (
             self.base if over is None else _overridden(merged(self.base, over), self.options, variant, found)
         )
-        plan = read_plan(Draft(tree, variant, found), self.name, self.names)
+        read = self._read_for_brokers(tree, variant)
+        plan, found = read or (read_plan(Draft(tree, variant, found), self.name, self.names), found)
         if variant is None:
             self.description = plan.description
         is_unsuited = is_wanted and bool(found.found) and self._is_unsuited(found, variant, over)
@@ -225,6 +258,17 @@ class _Plans:
             self._reasons.setdefault(first, []).append(variant or BASE)
         elif is_wanted:
             self.report.take(found)
+
+    def _read_for_brokers(self, tree: nodes.MapNode, variant: str | None) -> tuple[Plan, Report] | None:
+        """Return a plan that names no release as of that of the brokers, None where there is no such plan."""
+        if self.brokers is None or written_release(tree).is_named:
+            return None
+        found = self.report.beside()
+        options = _options(self.brokers.options(), found)
+        plan = read_plan(
+            Draft(_overridden(tree, options, variant, found), variant, found), self.name, self.names
+        )
+        return None if found.found else (plan, found)
 
     def _without_aims(
         self, found: Report, variant: str | None, tree: nodes.MapNode

@@ -24,6 +24,20 @@ def names_release(option: Override) -> bool:
     return option.parts in (_KAFKA, _METADATA)
 
 
+class BrokerRelease(NamedTuple):
+    """The release of the model that real brokers count as, and where they keep their metadata."""
+
+    kafka: str
+    metadata: str
+
+    def options(self) -> tuple[str, ...]:
+        """Return the options that run a campaign as of it."""
+        plane = (
+            () if RELEASES[self.kafka].metadata == self.metadata else (f"cluster.metadata={self.metadata}",)
+        )
+        return (f"kafka={self.kafka}", *plane)
+
+
 class WrittenRelease(NamedTuple):
     """The release and the control plane of a campaign, or of a variant; ``is_named`` is whether its text says any of it."""
 

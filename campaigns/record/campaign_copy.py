@@ -42,7 +42,7 @@ def campaign_copy(
     """
     body, has_variants = _body(campaign.text, plan.campaign, plan.variant, tuple(overrides))
     # What is copied as it was read says what the campaign has been loaded as.
-    is_as_read = body == campaign.text and not overrides
+    is_as_read = body == campaign.text and not overrides and campaign.brokers is None
     known = tuple(each.digest() for each in campaign.plans) if is_as_read else _digests(body)
     if plan.digest() not in known:
         body, has_variants = campaign_text(plan), False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.run.runner import RunStopped
 from harrow.cli.console import say
 from harrow.cli.extras import need
@@ -87,6 +88,35 @@ def look_for(interrupts: Interrupts) -> None:
     """
     if interrupts.is_waiting():
         raise RunStopped("an interrupt")
+
+
+def broker_release(target: str) -> BrokerRelease | None:
+    """Return the release of the brokers that a target names; None for the model, and for what names nothing that can be run on.
+
+    Raises:
+        FileError: the file of a cluster has mistakes.
+        Refusal: there is no such release, or the cluster does not answer.
+        ModuleNotFoundError: harrow's extra `live` is not installed.
+        typer.BadParameter: the release does not keep its metadata there.
+
+    """
+    if target.startswith(_KAFKA):
+        need("live")
+        release, metadata = _release_of(target)
+        return BrokerRelease(release.model_release, metadata)
+    if target == MODEL or not is_cluster_file(target):
+        return None
+    need("live")
+    from harrow.live_cluster.errors import LiveError
+    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
+    from harrow.live_cluster.user_cluster.users_brokers import surveyed
+
+    file = load_cluster_file(Path(target))
+    try:
+        seen = surveyed(file)
+    except LiveError as error:
+        raise Refusal(f"nothing was done: {error}") from error
+    return BrokerRelease(seen.release.model_release, seen.metadata)
 
 
 def is_cluster_file(target: str) -> bool:

@@ -20,7 +20,7 @@ from harrow.campaigns.run.workers.runs_meanwhile import RunsMeanwhile
 from harrow.campaigns.version import version
 from harrow.checks.finding import SKIPPED
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import look_for, real_brokers
+from harrow.cli.commands.brokers import broker_release, look_for, real_brokers
 from harrow.cli.commands.conform_requests import requests_session
 from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.console import message_console, show
@@ -68,7 +68,9 @@ def session(request: ConformRequest) -> int:
         return requests_session(request)
     assert request.campaigns is not None
     messages = message_console(no_color=request.no_color)
-    selections = select(request.campaigns, request.overrides, request.variants)
+    selections = select(
+        request.campaigns, request.overrides, request.variants, broker_release(request.target)
+    )
     if not request.no_results:
         need_writable(request.results)
     if not request.quiet:

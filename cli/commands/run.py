@@ -27,7 +27,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
-from harrow.cli.commands.brokers import MODEL, look_for, real_brokers
+from harrow.cli.commands.brokers import MODEL, broker_release, look_for, real_brokers
 from harrow.cli.commands.run_selection import Selection, select, tell_notes
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import message_console, say
@@ -81,7 +81,9 @@ def _refuse(options: Mapping[str, object], when: str) -> None:
 
 def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
-    selections = select(request.campaigns, request.overrides, request.variants)
+    selections = select(
+        request.campaigns, request.overrides, request.variants, broker_release(request.target)
+    )
     if request.then:
         selections = [_laid_over(selection, request.seed or 0, request.then) for selection in selections]
     if not request.no_results:

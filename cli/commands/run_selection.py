@@ -11,6 +11,7 @@ from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import Problem, UnsuitedError
+from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
 from harrow.cli.console import say
@@ -27,9 +28,14 @@ class Selection:
 
 
 def select(
-    arguments: Iterable[str], overrides: Sequence[str] | None, variants: Sequence[str] | None
+    arguments: Iterable[str],
+    overrides: Sequence[str] | None,
+    variants: Sequence[str] | None,
+    brokers: BrokerRelease | None = None,
 ) -> list[Selection]:
     """Return the campaigns, each with all its plans or those of the *variants*, of which it may have none.
+
+    For *brokers* what names no release is as of theirs.
 
     A campaign that cannot be had as of the release that an option names is one without plans, where there are others.
 
@@ -38,7 +44,7 @@ def select(
 
     """
     files, not_found = find_campaigns(arguments)
-    campaigns, mistakes, unsuited = _load_each(files, overrides or (), variants or ())
+    campaigns, mistakes, unsuited = _load_each(files, overrides or (), variants or (), brokers)
     is_anything_left = any(campaign.plans for campaign in campaigns)
     if problems := [*not_found, *mistakes, *([] if is_anything_left else unsuited)]:
         raise CampaignError(dict.fromkeys(problems))
@@ -116,7 +122,10 @@ def load_all(
 
 
 def _load_each(
-    paths: Iterable[Path], overrides: Sequence[str], variants: Sequence[str]
+    paths: Iterable[Path],
+    overrides: Sequence[str],
+    variants: Sequence[str],
+    brokers: BrokerRelease | None = None,
 ) -> tuple[list[Campaign], list[Problem], list[Problem]]:
     """Load campaign files; return those that are right, what is wrong with the others, and what does not suit a release."""
     loaded: list[Campaign] = []
@@ -124,7 +133,7 @@ def _load_each(
     unsuited: list[Problem] = []
     for path in paths:
         try:
-            loaded.append(load_campaign(path, overrides, variants))
+            loaded.append(load_campaign(path, overrides, variants, brokers))
         except UnsuitedError as error:
             unsuited += error.problems
             notes = tuple(

@@ -1,14 +1,18 @@
 """`harrow target`: what a cluster of the user's is, and what can run there."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.console import Console
 
 from harrow.campaigns.language.library_index import library_names
+from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
-from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.release_options import BrokerRelease
+from harrow.campaigns.language.spelling import counted, run_name
+from harrow.campaigns.record.report import variant_name
 from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import Selection, select
 from harrow.cli.console import data_console, show
@@ -21,8 +25,9 @@ from harrow.cli.text import Text
 
 if TYPE_CHECKING:
     from harrow.live_cluster.user_cluster.cluster_file import ClusterFile
-    from harrow.live_cluster.user_cluster.users_reach import Settings
     from harrow.live_cluster.wire.survey import Survey
+
+_REASONS_SHOWN: Final = 8
 
 
 def session(request: TargetRequest) -> int:
@@ -31,6 +36,7 @@ def session(request: TargetRequest) -> int:
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.user_cluster.cluster_file import cluster_file_schema, load_cluster_file
     from harrow.live_cluster.user_cluster.users_brokers import settings_of_brokers, surveyed
+    from harrow.live_cluster.user_cluster.users_reach import obstacles_on
 
     console = data_console(no_color=request.no_color)
     if request.action == "schema":
@@ -39,10 +45,6 @@ def session(request: TargetRequest) -> int:
     if request.file is None:
         raise typer.BadParameter("name the file of the cluster", param_hint="FILE")
     file = load_cluster_file(request.file)
-    if request.campaigns:
-        selections = select(request.campaigns, request.overrides, None)
-    else:
-        selections = _library(request.overrides)
     with Interrupts():
         try:
             seen = surveyed(file)
@@ -50,15 +52,28 @@ def session(request: TargetRequest) -> int:
             settings = settings_of_brokers(file, seen) if all(answers.values()) else {}
         except LiveError as error:
             raise Refusal(str(error)) from error
+    brokers = BrokerRelease(seen.release.model_release, seen.metadata)
+    if request.campaigns:
+        selections = select(request.campaigns, request.overrides, None, brokers)
+    else:
+        selections = _library(request.overrides, brokers)
     _show_cluster(console, seen, answers)
     _show_commands(console, file)
     if not all(answers.values()):
         return exit_code.BROKEN
-    can_run = _show_campaigns(console, file, seen, settings, selections)
+    plans = [
+        (plan, tuple(obstacles_on(plan, file, seen, settings)))
+        for selection in selections
+        for plan in selection.plans
+    ]
+    show(console, Text())
+    (_show_each if request.verbose else _show_in_short)(console, plans)
+    can_run = sum(not reasons for _, reasons in plans)
+    show(console, Text(), Text(f"{can_run} of {counted(len(plans), 'plan')} can run there"))
     return exit_code.OK if can_run else exit_code.INCONCLUSIVE
 
 
-def _library(overrides: Sequence[str] | None) -> list[Selection]:
+def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = None) -> list[Selection]:
     """Return the campaigns of the library that options suit: Kafka 2.4, say, has no settings of KRaft for those that have some.
 
     Raises:
@@ -69,7 +84,7 @@ def _library(overrides: Sequence[str] | None) -> list[Selection]:
     problems: list[Problem] = []
     for name in library_names():
         try:
-            found += select([name], overrides, None)
+            found += select([name], overrides, None, brokers)
         except CampaignError as error:
             problems += error.problems
     if not found:
@@ -108,25 +123,34 @@ def _show_commands(console: Console, file: "ClusterFile") -> None:
     show(console, Text(), indented(table, 2))
 
 
-def _show_campaigns(
-    console: Console,
-    file: "ClusterFile",
-    seen: "Survey",
-    settings: "Settings",
-    selections: Sequence[Selection],
-) -> int:
-    """Print which campaigns can run, and why others can not; return how many can."""
-    from harrow.campaigns.language.spelling import run_name
-    from harrow.live_cluster.user_cluster.users_reach import obstacles_on
-
-    can_run, plans = 0, [plan for selection in selections for plan in selection.plans]
-    show(console, Text())
-    for plan in plans:
-        reasons = list(obstacles_on(plan, file, seen, settings))
+def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
+    """Print of each plan whether it can run, and why not."""
+    for plan, reasons in plans:
         name = run_name(plan.campaign, plan.variant)
-        can_run += not reasons
         show(console, Text.assemble("can run  " if not reasons else ("skipped  ", DIM), name))
         for reason in reasons:
             show(console, indented(reason, 9, DIM))
-    show(console, Text(), Text(f"{can_run} of {counted(len(plans), 'plan')} can run there"))
-    return can_run
+
+
+def _show_in_short(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
+    """Print the campaigns that can run, each with its variants, and what keeps most of the others from it."""
+    can_run: dict[str, list[str]] = {}
+    for plan, reasons in plans:
+        if not reasons:
+            can_run.setdefault(plan.campaign, []).append(variant_name(plan))
+    table = columns("can run", "variants")
+    for campaign, variants in can_run.items():
+        table.add_row(campaign, ", ".join(variants))
+    if can_run:
+        show(console, indented(table, 2), Text())
+    counts = Counter(reason for _, reasons in plans for reason in dict.fromkeys(reasons))
+    table = columns("plans", "are skipped, for")
+    for reason, count in counts.most_common(_REASONS_SHOWN):
+        table.add_row(str(count), reason)
+    if counts:
+        show(console, indented(table, 2))
+    if len(counts) > _REASONS_SHOWN:
+        show(
+            console,
+            indented(f"and {len(counts) - _REASONS_SHOWN} more reasons; -v has them plan by plan", 2, DIM),
+        )

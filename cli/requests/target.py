@@ -15,7 +15,7 @@ class TargetRequest(Request):
     """Look at a cluster of yours, and see what can run there.
 
     `check` connects and asks, and changes nothing: which brokers there are, whether each answers, which faults there are commands for,
-    and which campaigns can run there. `schema` prints the JSON Schema of such files.
+    which campaigns can run there, and what keeps others from it (`-v`: each of them). `schema` prints the JSON Schema of such files.
     """
 
     action: Annotated[Literal["check", "schema"], typer.Argument(metavar="ACTION", help="check or schema.")]
@@ -26,4 +26,5 @@ class TargetRequest(Request):
         list[str] | None, typer.Argument(metavar="[CAMPAIGN]...", help="By default those of the library.")
     ] = None
     overrides: options.Overrides = None
+    verbose: options.Verbose = False
     no_color: options.NoColor = False

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model import events
 from harrow.cluster_model.release import version_of
 from harrow.cluster_model.settings import Value
@@ -137,6 +138,7 @@ def _obstacles_of_settings(
     plan: Plan, brokers: Mapping[int, int], seen: Survey, settings: Settings
 ) -> Iterator[str]:
     """Yield where brokers have other settings than the campaign gives them; what topics can have is set there."""
+    wrong: dict[str, list[int]] = {}
     for broker in plan.cluster.brokers:
         own = sorted(OF_TOPICS & broker.settings.keys())
         if own:
@@ -147,10 +149,12 @@ def _obstacles_of_settings(
             is_about_zookeeper = name.startswith("zookeeper.")
             if name in OF_TOPICS or (is_about_zookeeper and seen.metadata != ZOOKEEPER):
                 continue
-            if name not in found:
-                yield f"broker {brokers[broker.id]} does not tell {name}, the campaign has {_text(value)}"
-            elif found[name].lower() != _text(value):
-                yield f"{name} is {found[name]} on broker {brokers[broker.id]}, the campaign has {_text(value)}"
+            here = f"{name} is {found[name]}" if name in found else f"{name} is not told"
+            if found.get(name, "").lower() != _text(value):
+                wrong.setdefault(f"{here}, the campaign has {_text(value)}", []).append(brokers[broker.id])
+    for difference, where in wrong.items():
+        # What all brokers have is said of the cluster.
+        yield (difference if len(where) == len(brokers) else f"{difference} (on broker {listed(where)})")
 
 
 def _text(value: Value) -> str:

@@ -7,7 +7,6 @@ from typing import Any, Final
 from kafka.protocol.admin import DeleteTopicsRequest, DescribeConfigsRequest, DescribeQuorumRequest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-from kafka.protocol.producer import TxnOffsetCommitRequest
 
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
@@ -20,8 +19,13 @@ _TOPIC: Final = 2
 _BROKER: Final = 4
 _TIMEOUT_MS: Final = 30_000
 _UNKNOWN_TOPIC: Final = 3
-_LATER_RELEASES: Final = ((TxnOffsetCommitRequest.API_KEY, 6, "4.4"),)
-"""Requests of releases that kafka-python cannot tell yet, oldest first: the API, its version, and the release that brought it."""
+_METADATA_VERSION: Final = "metadata.version"
+_API_VERSIONS: Final = 3
+_LEVELS: Final = (
+    *((1, "3.0"), (2, "3.1"), (3, "3.2"), (4, "3.3"), (8, "3.4"), (9, "3.5"), (12, "3.6"), (15, "3.7")),
+    *((20, "3.8"), (21, "3.9"), (22, "4.0"), (26, "4.1"), (28, "4.2"), (30, "4.3"), (31, "4.4"), (34, "4.5")),
+)
+"""The first level of the feature metadata.version in each release, oldest first (``MetadataVersion.java``)."""
 
 
 class SurveyError(LiveError):
@@ -60,7 +64,7 @@ def survey(connection: BrokerConnection, release: KafkaRelease | None = None) ->
     api_keys = connection.ask(ApiVersionsRequest[0]()).api_keys
     spoken = {api.api_key: (api.min_version, api.max_version) for api in api_keys}
     if release is None:
-        release = release_that_speaks(spoken)
+        release = release_that_speaks(spoken, _metadata_level(connection, spoken))
     version = connection.version_of(MetadataRequest, _METADATA)
     answer = connection.ask(MetadataRequest[version](topics=None, allow_auto_topic_creation=False))
     return Survey(
@@ -84,13 +88,24 @@ def survey(connection: BrokerConnection, release: KafkaRelease | None = None) ->
     )
 
 
-def release_that_speaks(spoken: Mapping[int, tuple[int, int]]) -> KafkaRelease:
-    """Return the newest release whose requests a broker speaks: of each API the lowest and the highest version."""
-    name = ".".join(map(str, infer_broker_version_from_api_versions(spoken)))
-    for api, version, later in _LATER_RELEASES:
-        if api in spoken and spoken[api][1] >= version:
-            name = later
-    return KafkaRelease(name)
+def release_that_speaks(spoken: Mapping[int, tuple[int, int]], level: int | None = None) -> KafkaRelease:
+    """Return the release of a broker.
+
+    In KRaft the newest *level* of metadata.version that it supports tells. With ZooKeeper its requests do: it *speaks* of each API the
+    versions between the lowest and the highest one.
+    """
+    if level is not None and level >= _LEVELS[0][0]:
+        return KafkaRelease(next(name for first, name in reversed(_LEVELS) if level >= first))
+    return KafkaRelease(".".join(map(str, infer_broker_version_from_api_versions(spoken))))
+
+
+def _metadata_level(connection: BrokerConnection, spoken: Mapping[int, tuple[int, int]]) -> int | None:
+    """Return the newest level of metadata.version that a broker supports, None where it tells none."""
+    if spoken.get(ApiVersionsRequest.API_KEY, (0, 0))[1] < _API_VERSIONS:
+        return None
+    request = ApiVersionsRequest[_API_VERSIONS](client_software_name="harrow", client_software_version="0")
+    features = connection.ask(request).supported_features
+    return next((each.max_version for each in features or () if each.name == _METADATA_VERSION), None)
 
 
 def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]:

@@ -1,10 +1,17 @@
 """What `harrow target check` looks through where no campaign is named: as much of the library as the options suit."""
 
-import pytest
+import io
 
-from harrow.campaigns.language.library_index import library_names
+import pytest
+from rich.console import Console
+
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.problem import CampaignError
-from harrow.cli.commands.target import _library
+from harrow.campaigns.language.release_options import BrokerRelease
+from harrow.cli.commands.target import _library, _show_in_short
+from harrow.cluster_model.release import RELEASES, version_of
+from tests.campaigns.record.run_results import plan
 
 
 def test_without_options_it_is_the_whole_library() -> None:
@@ -21,3 +28,37 @@ def test_campaigns_that_an_option_does_not_suit_are_left_out() -> None:
 def test_an_option_that_suits_none_is_a_mistake() -> None:
     with pytest.raises(CampaignError, match="9"):
         _library(["kafka=9.9"])
+
+
+def test_in_short_it_has_what_can_run_and_the_commonest_reasons() -> None:
+    stream = io.StringIO()
+    reasons = [f"reason {number}" for number in range(12)]
+    plans = [
+        (plan(campaign="crash", variant=None), ()),
+        (plan(campaign="crash", variant="leader"), ()),
+        *((plan(campaign="other"), (reason, "the same")) for reason in reasons),
+    ]
+    _show_in_short(Console(file=stream, width=200), plans)
+    lines = [line.split() for line in stream.getvalue().splitlines()]
+    assert lines[1] == ["crash", "base,", "leader"]
+    assert lines[4] == ["12", "the", "same"]
+    assert lines[-1][:4] == ["and", "5", "more", "reasons;"]
+    assert len(lines) == 13
+
+
+OF_ANY_CLUSTER = [name for name in library_names() if name.startswith("any-")]
+
+
+def test_at_least_twenty_plans_of_the_library_are_for_a_cluster_of_any_release() -> None:
+    plans = [each for name in OF_ANY_CLUSTER for each in load_campaign(resolve(name)[0]).plans]
+    assert len(plans) >= 20
+
+
+@pytest.mark.parametrize("name", OF_ANY_CLUSTER)
+def test_campaigns_for_any_cluster_are_as_of_each_release_from_2_4_on(name: str) -> None:
+    (path,) = resolve(name)
+    for release in RELEASES.values():
+        for metadata in release.modes:
+            if release.version >= version_of("2.4"):
+                plans = load_campaign(path, brokers=BrokerRelease(release.name, metadata)).plans
+                assert {(each.kafka, each.metadata) for each in plans} == {(release.name, metadata)}

@@ -5,6 +5,7 @@ import pytest
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.problem import UnsuitedError
+from harrow.campaigns.language.release_options import BrokerRelease
 from tests.campaigns.language.campaign_texts import load, problems
 from tests.conditions import condition
 
@@ -294,3 +295,28 @@ def test_a_setting_that_a_release_no_longer_has_is_refused(name: str) -> None:
     assert load(text).plans
     (found,) = problems(text, "kafka=4.0")
     assert found.startswith(f"2:12: Kafka 4.0 no longer has {name}; 3.9 was the last release with it: use ")
+
+
+def for_brokers(text: str, kafka: str, metadata: str, *overrides: str) -> list[tuple[str | None, str, str]]:
+    campaign = load_text(text, "file.yaml", overrides, (), BrokerRelease(kafka, metadata))
+    return [(plan.variant, plan.kafka, plan.metadata) for plan in campaign.plans]
+
+
+def test_what_names_no_release_is_as_of_that_of_the_brokers() -> None:
+    text = 'expect: {}\nvariants:\n  plain: {}\n  old: {kafka: "3.6"}\n  quorum: {kafka: "4.3", cluster: {metadata: kraft}}\n'
+    named = [("old", "3.6", "kraft"), ("quorum", "4.3", "kraft")]
+    assert for_brokers(text, "4.4", "kraft") == [(None, "4.4", "kraft"), ("plain", "4.4", "kraft"), *named]
+    assert for_brokers(text, "3.9", "zookeeper")[:2] == [
+        (None, "3.9", "zookeeper"),
+        ("plain", "3.9", "zookeeper"),
+    ]
+    # An option names one.
+    assert for_brokers("expect: {}", "4.4", "kraft", "kafka=2.8") == [(None, "2.8", "zookeeper")]
+
+
+def test_what_brokers_have_not_stays_as_of_the_default_release() -> None:
+    assert for_brokers(OF_ZOOKEEPER.replace('kafka: "2.4"\n', "", 1), "4.4", "kraft")[0] == (
+        None,
+        "2.4",
+        "zookeeper",
+    )

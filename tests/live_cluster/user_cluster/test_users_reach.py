@@ -91,9 +91,7 @@ def test_each_obstacle_is_said(tmp_path: Path, text: str, obstacle: str) -> None
 
 def test_settings_of_brokers_are_compared_and_those_of_topics_are_set(tmp_path: Path) -> None:
     text = "settings: {replica.lag.time.max.ms: 5s, min.insync.replicas: 2}"
-    assert obstacles(tmp_path, text, seen()) == [
-        f"replica.lag.time.max.ms is 10000 on broker {broker}, the campaign has 5000" for broker in (1, 2, 3)
-    ]
+    assert obstacles(tmp_path, text, seen()) == ["replica.lag.time.max.ms is 10000, the campaign has 5000"]
     assert settings_of_topic(plan(text), plan(text).cluster.topics[0]) == {
         "min.insync.replicas": 2,
         "unclean.leader.election.enable": False,

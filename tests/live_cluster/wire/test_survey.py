@@ -5,7 +5,6 @@ from typing import Any, cast
 import pytest
 from kafka.protocol.admin import DescribeConfigsResponse
 
-from harrow.cluster_model.release import NEWEST_RELEASE
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.survey import SurveyError, broker_settings, release_that_speaks
 
@@ -17,7 +16,6 @@ LIST_OFFSETS, TXN_OFFSET_COMMIT, DESCRIBE_LOG_DIRS = 2, 28, 35
     [
         ({LIST_OFFSETS: 10, TXN_OFFSET_COMMIT: 5}, "4.0"),
         ({LIST_OFFSETS: 11, TXN_OFFSET_COMMIT: 5, DESCRIBE_LOG_DIRS: 5}, "4.3"),
-        ({LIST_OFFSETS: 11, TXN_OFFSET_COMMIT: 6, DESCRIBE_LOG_DIRS: 5}, NEWEST_RELEASE),
     ],
 )
 def test_a_cluster_has_the_newest_release_whose_requests_its_brokers_speak(
@@ -38,3 +36,13 @@ def test_a_broker_that_describes_another_one_is_a_reason_and_no_error_of_harrow(
 
     with pytest.raises(SurveyError, match="broker 1 does not describe its settings"):
         broker_settings(cast("BrokerConnection", Connection()), 1)
+
+
+@pytest.mark.parametrize(
+    ("level", "release"),
+    [(1, "3.0"), (7, "3.3"), (21, "3.9"), (25, "4.0"), (30, "4.3"), (33, "4.4"), (34, "4.5"), (99, "4.5")],
+)
+def test_in_kraft_the_newest_metadata_version_that_a_broker_supports_names_its_release(
+    level: int, release: str
+) -> None:
+    assert release_that_speaks({LIST_OFFSETS: (0, 10)}, level).name == release
