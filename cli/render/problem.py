@@ -10,15 +10,20 @@ from harrow.cli.console import show, unbroken
 from harrow.cli.text import Text
 
 _EXCERPT_MAX = 100
+_SHOWN_MAX = 100
+"""How many problems are printed. A file of a mebibyte can have a hundred thousand mistakes, which only machines read."""
 
 
 def show_problems(console: Console, problems: Iterable[Problem]) -> None:
-    """Print problems, one a line, as editors and CI systems know how to read them."""
-    for problem in problems:
+    """Print problems, one a line, as editors and CI systems know how to read them; of very many the first."""
+    listed = list(problems)
+    for problem in listed[:_SHOWN_MAX]:
         place, message = str(problem)[: -len(problem.message)], problem.message
         show(console, unbroken(Text.assemble((place, "bold"), message)))
         if console.is_terminal:
             show(console, *_excerpt(problem))
+    if len(listed) > _SHOWN_MAX:
+        show(console, Text(f"and {len(listed) - _SHOWN_MAX} more"))
 
 
 def _excerpt(problem: Problem) -> list[Text]:
