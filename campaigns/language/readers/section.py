@@ -62,9 +62,11 @@ class SectionReader:
         return value
 
     def _check_unique(self, item: DeclaredField, values: Sequence[Any], path: Path) -> None:
+        seen: set[Any] = set()
         for index, value in enumerate(values if item.options.unique else ()):
-            if value in values[:index]:
+            if value in seen:
                 self._draft.problem((*path, index), f"{_NOUNS.get(item.kind, '')}{value} stands here twice")
+            seen.add(value)
 
 
 def _given(section: Section | None, item: DeclaredField) -> Iterator[tuple[Path, Any]]:
