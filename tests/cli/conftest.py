@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.cli import warm_process
+from tests.conftest import put
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -95,6 +97,7 @@ Harrow = Callable[..., subprocess.CompletedProcess[str]]
 
 WAITED_FOR = """
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from harrow.campaigns.run.runner import Run
 from harrow.cli.__main__ import main
@@ -130,10 +133,12 @@ def interrupted_in_a_run(
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not sign.exists() and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    with ExitStack() as ended:
+        put(ended, process)
+        while not sign.exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
     return process.returncode, stdout, stderr
 
 
@@ -175,7 +180,9 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
 
 
 @pytest.fixture
-def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
+def on_terminal(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> Callable[..., tuple[int, str]]:
     """Return a function that runs the command on a terminal, and returns its exit code and what is shown.
 
     It interrupts the command as soon as *interrupt_at* is shown.
@@ -202,6 +209,7 @@ def on_terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tupl
             stdout=theirs,
             stderr=theirs,
         )
+        put(processes, process)
         os.close(theirs)
         shown = bytearray()
         try:

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import ROOT, Harrow
+from tests.conftest import put
 from tests.patience import PATIENCE_S
 
 Operation = tuple[int, str, str, list[Any]]
@@ -238,13 +240,16 @@ def test_on_a_terminal_of_80_columns(
     assert "\x1b[" in on_terminal("check", "history.jsonl")[1]
 
 
-def test_an_interrupt_ends_it_with_a_word(folder: Path, environment: dict[str, str]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harrow", "check", "-"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+def test_an_interrupt_ends_it_with_a_word(processes: ExitStack, environment: dict[str, str]) -> None:
+    process = put(
+        processes,
+        subprocess.Popen(
+            [sys.executable, "-m", "harrow", "check", "-"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ),
     )
     assert process.stdin is not None
     # More than the pipe and the reader's buffer hold: once it is written, some has been read.

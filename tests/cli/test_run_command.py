@@ -7,12 +7,14 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from harrow.campaigns.version import version
 from tests.cli.conftest import ROOT, Harrow
+from tests.conftest import put
 from tests.patience import PATIENCE_S
 
 RUN_KEYS = {
@@ -250,14 +252,29 @@ def test_a_campaign_named_twice_runs_once(harrow: Harrow, folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
-def test_an_interrupt_ends_with_what_was_finished(folder: Path, environment: dict[str, str]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harrow", "run", "endless.yaml", "--seeds", "0..1000000", "--format", "json"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def test_an_interrupt_ends_with_what_was_finished(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> None:
+    process = put(
+        processes,
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "harrow",
+                "run",
+                "endless.yaml",
+                "--seeds",
+                "0..1000000",
+                "--format",
+                "json",
+            ],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ),
     )
     latest = folder / "results" / "latest"
     while not latest.exists() and process.poll() is None:
@@ -276,25 +293,28 @@ def test_an_interrupt_ends_with_what_was_finished(folder: Path, environment: dic
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
-def test_nobody_reads_the_output(folder: Path, environment: dict[str, str]) -> None:
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "harrow",
-            "run",
-            "calm.yaml",
-            "--seeds",
-            "0..100000",
-            "--format",
-            "ndjson",
-            "--no-results",
-        ],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def test_nobody_reads_the_output(processes: ExitStack, folder: Path, environment: dict[str, str]) -> None:
+    process = put(
+        processes,
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "harrow",
+                "run",
+                "calm.yaml",
+                "--seeds",
+                "0..100000",
+                "--format",
+                "ndjson",
+                "--no-results",
+            ],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ),
     )
     assert process.stdout is not None
     assert process.stderr is not None
