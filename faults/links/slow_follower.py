@@ -13,9 +13,9 @@ from harrow.faults.fault import Environment, MessageFault, process_names
 class SlowFollower(MessageFault):
     """The follower's fetches are stuck, or each round of them is slow.
 
-    Only the connections on which this broker replicates are touched: it goes on
-    serving what it leads. Whether it leaves the ISR is for `replica.lag.time.max.ms`
-    to decide.
+    It goes on serving what it leads. Whether it leaves the ISR is for `replica.lag.time.max.ms` to decide. On real brokers only the
+    connections of its fetchers are touched. On the model so is whatever else it asks other brokers: with ZooKeeper AlterPartition and
+    ControlledShutdown of the controller, and for transactions WriteTxnMarkers and AddPartitionsToTxn.
     """
 
     name: ClassVar[str] = "slow_follower"
