@@ -189,6 +189,7 @@ def undisturbed(command: Command) -> tuple[int, int]:
             check=False,
             timeout=PATIENCE_S,
         )
+        assert ended.returncode == 0, ended.stderr
         return ended.returncode, int((folder / ".tally").read_text(encoding="utf-8"))
 
 
@@ -227,7 +228,7 @@ def codes(code: int, victim: str, number: signal.Signals) -> set[int]:
     if victim == PARENT:
         return {130, code} if number == signal.SIGINT else {-number}
     if victim == JAVA:
-        return {3}  # Spark is gone, and harrow says so.
+        return {2, 3}  # Spark cannot be had, or is gone, and harrow says so.
     return {code}
 
 
