@@ -33,9 +33,10 @@ CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
 class Refusal(Exception):
     """A request that cannot be met; the message says why, and *below* are lines that go on after it."""
 
-    def __init__(self, message: str, *below: str) -> None:
+    def __init__(self, message: str, *below: str, code: int = exit_code.USAGE) -> None:
         super().__init__(message)
         self.below = below
+        self.code = code
 
 
 def exit_code_of(command: str, request: Request) -> int:
@@ -59,6 +60,7 @@ def exit_code_of(command: str, request: Request) -> int:
         say(messages, str(error), style="red")
         for line in error.below:
             messages.print(Text(line, "red"), soft_wrap=True)
+        return error.code
     except KeyboardInterrupt:
         say(messages, "interrupted: there is no result")
         return exit_code.INTERRUPTED

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from harrow.checks.finding import Finding, RuleResult
-from harrow.checks.link import KINDS, Link, LinkKind, operand_kinds, recorded
+from harrow.checks.link import KINDS, Link, operand_kinds, recorded
 from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Refutation, Remedy, Trial
 
 _US_PER_MS: Final = 1_000
@@ -60,12 +60,18 @@ def _link(link: Mapping[str, Any]) -> Link:
     at_us = None if at_ms is None else round(at_ms * _US_PER_MS)
     kind = KINDS.get(link["kind"])
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
-    if kind is None or not _is_of_today(kind, operands):
-        # Of a rule that is not installed here, or of another release of harrow: its words are all that is left of it.
-        return recorded.conclude(text=str(link["text"]))
+    # Of a rule that is not installed here, or of another release of harrow: the words are all that is left of such a link.
+    by_words = recorded.conclude(text=str(link["text"]))
+    if kind is None or not operands.keys() <= operand_kinds(kind.name).keys():
+        return by_words
     if not isinstance(actor, int | str | None):
         raise TypeError(f"no actor is called {actor}")
-    kind.phrase(**operands)  # Whether there are words for them shows here, and not where it is told.
+    try:
+        kind.phrase(**operands)  # Whether there are words for them shows here, and not where it is told.
+    except TypeError:
+        if operands.keys() == operand_kinds(kind.name).keys():
+            raise
+        return by_words
     return Link(
         kind=kind,
         at_us=at_us,
@@ -74,13 +80,6 @@ def _link(link: Mapping[str, Any]) -> Link:
         decides=bool(link.get("decides")),
         strike=link.get("strike"),
     )
-
-
-def _is_of_today(kind: LinkKind[...], operands: Mapping[str, Any]) -> bool:
-    """Return whether a link has the operands that links of its kind have, and all that they need."""
-    names = operand_kinds(kind.name).keys()
-    defaults = getattr(kind.phrase, "__kwdefaults__", None) or {}
-    return names - defaults.keys() <= operands.keys() <= names
 
 
 def as_tuples(value: Any) -> Any:

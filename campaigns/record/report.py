@@ -435,7 +435,7 @@ def _prevention(prevention: Prevention) -> dict[str, Any]:
     return {
         "kind": prevention.kind,
         "name": prevention.name,
-        "value": prevention.value,
+        "value": _plain(prevention.value),
         "tried": prevention.held is not None,
         "held": prevention.held,
         "text": prevention.text,
@@ -444,7 +444,7 @@ def _prevention(prevention: Prevention) -> dict[str, Any]:
             "settings": dict(remedy.settings),
             "release": remedy.release,
             "switches": dict(remedy.switches),
-            "fields": dict(remedy.fields),
+            "fields": {name: _plain(value) for name, value in remedy.fields},
         },
         "trial": None if trial is None else _trial(trial),
     }
@@ -452,9 +452,10 @@ def _prevention(prevention: Prevention) -> dict[str, Any]:
 
 def _trial(trial: Trial) -> dict[str, Any]:
     refuted_by = trial.refuted_by
-    lists = {name: list(getattr(trial, name)) for name in ("struck", "missing", "options")}
-    found = None if refuted_by is None else {**asdict(refuted_by), "causes": list(refuted_by.causes)}
-    return {**asdict(trial), **lists, "refuted_by": found}
+    found = (
+        None if refuted_by is None else {name: _plain(value) for name, value in asdict(refuted_by).items()}
+    )
+    return {**{name: _plain(value) for name, value in asdict(trial).items()}, "refuted_by": found}
 
 
 def _link_as_mapping(link: Link) -> dict[str, Any]:

@@ -132,7 +132,8 @@ class _SweepSession:
         def check(read: int, of_all: int) -> None:
             if request.time_max_s is not None and time.monotonic() - began_s >= request.time_max_s:
                 raise Refusal(
-                    f"--max-time was over when {read} of {of_all} combinations of values had been read; no run was begun"
+                    f"--max-time is over: {read} of {of_all} combinations of values were read, and no run began",
+                    code=exit_code.INCONCLUSIVE,
                 )
 
         definition = define(

@@ -55,17 +55,20 @@ def heading(
     record: RecordStory | None,
     *,
     everything: bool = False,
-) -> Iterator[Text]:
+) -> Iterator[RenderableType]:
     """Yield the first lines of a story: which run it is, and what was found."""
     verdict = f"Kafka {story.recorded.plan.kafka}, {story.recorded.verdict}"
     yield unbroken(Text.assemble((story.name, "bold"), f": {verdict}"))
     if finding is not None:
         title = f"finding {finding.number}, {finding.title()}: {finding.judged()}"
-        yield unbroken(Text(f"  {title}", "bold"))
+        yield indented(Text(title, "bold"), 2)
     elif record is None:
         listed = story.findings if everything else story.findings[:_FINDINGS_LISTED]
+        table = terms(gap=2)
         for found in listed:
-            yield unbroken(Text(f"  {found.number}  {found.title()}: {found.judged()}"))
+            table.add_row(str(found.number), Text(f"{found.title()}: {found.judged()}"))
+        if listed:
+            yield indented(table, 2)
         rest = len(story.findings) - len(listed)
         if rest:
             yield unbroken(Text(f"  and {rest} more findings (--all lists them)", DIM))

@@ -61,7 +61,7 @@ def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
             ("results/latest", "--around", "lost-wrte"),
             ["no finding `lost-wrte`", "did you mean `lost-write`"],
         ),
-        (("results/latest", "--around", "9"), ["no finding `9`", "it has 3 findings: 1 lost-write, 2 isr"]),
+        (("results/latest", "--around", "9"), ["no finding `9`", "it has 2 findings: 1 lost-write, 2 isr"]),
         (("results/latest", "--from", "soon"), ["--from", "`soon`"]),
         (("results/latest", "--from", "9s", "--to", "1s"), ["the end is before the beginning"]),
         (("results/latest", "--record", "m1", "--around", "1"), ["choose one"]),

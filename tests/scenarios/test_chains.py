@@ -202,13 +202,16 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("truncated", 0, "cut off m1"),
             ("conclusion", None, "the quorum lost with the disks of its controllers what it had committed"),
         ),
-        (),
+        ("cluster.kraft.voters=5",),
     ),
     ("disk-loss[base]", "lost-write", "m0"): (
         LAST_IN_ISR,
-        (),
+        ("min.insync.replicas and kafka, together",),
     ),
-    ("disk-loss[base]", "lost-write", "m1"): (lost_with_only_disk("m1"), ()),
+    ("disk-loss[base]", "lost-write", "m1"): (
+        lost_with_only_disk("m1"),
+        ("min.insync.replicas and kafka, together",),
+    ),
     ("disk-loss[min-isr-2]", "lost-write", "m0"): (LAST_IN_ISR, ("Kafka 4.3",)),
     ("disk-loss[min-isr-2]", "inconsistent-offsets", "m0"): (
         (*LAST_IN_ISR[:-1], ("appended", 0, "m1 at offset 0 (epoch 2)"), LAST_IN_ISR[-1]),
@@ -218,8 +221,14 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         lost_with_only_disk("m1"),
         ("min.insync.replicas=2",),
     ),
-    ("disk-loss[one-replica]", "lost-write", "m0"): (lost_with_only_disk("m0"), ()),
-    ("disk-loss[one-replica]", "lost-write", "m1"): (lost_with_only_disk("m1"), ()),
+    ("disk-loss[one-replica]", "lost-write", "m0"): (
+        lost_with_only_disk("m0"),
+        ("cluster.topics.0.assignment=[[0, 1, 2]]",),
+    ),
+    ("disk-loss[one-replica]", "lost-write", "m1"): (
+        lost_with_only_disk("m1"),
+        ("cluster.topics.0.assignment=[[0, 1, 2]]",),
+    ),
     ("bit-rot[older-segment]", "lost-write", "m1"): (
         rotten("every replica that had m1"),
         (),

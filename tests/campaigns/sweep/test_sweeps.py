@@ -238,7 +238,9 @@ def test_an_engine_that_is_gone_ends_the_sweep_and_keeps_what_is_done(tmp_path: 
 
 def test_it_stops_after_so_many_failures(tmp_path: Path) -> None:
     of = definition(
-        20_000, text="name: small\nlimits: {events: 10}\ncluster: {brokers: 1, topics: [{name: t}]}"
+        20_000,
+        text="name: small\nexpect: {verdict: violated}\ncluster: {brokers: 1, topics: [{name: t}]}\n"
+        "workload: {duration: 1s, producers: [{name: p, rate: 3/s}]}",
     )
     progress = sweep(tmp_path, Here(of), Limits(failures_max=1))
     assert progress.stopped == "--max-failures 1 reached"
