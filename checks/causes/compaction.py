@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harrow.checks.causes.clocks import lead_us
-from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with
+from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with, leaders
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
@@ -39,6 +39,8 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
     copy = last_held(index, partition, copies)
     if copy is None or copy.lost_with_machine:
         copy = _gone_before(index, partition, copies)
+    if copy is None and last_leader_with(index, partition, copies)[0] is None:
+        copy = _compacted_out_of_office(index, partition, copies)
     return None if copy is None else _compaction(index, partition, copies, copy)
 
 
@@ -60,6 +62,20 @@ def _gone_before(index: Index, partition: str, copies: Sequence[LogEntry]) -> Lo
         ),
         None,
     )
+
+
+def _compacted_out_of_office(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+    """Return the copy that a broker compacted before it led, and led with what stands for it; None if there is none.
+
+    A leader that does not know of its successor stores records which no reign counts, until it is elected again.
+    """
+    state = index.partition(partition)
+    for begin, leader in reversed(leaders(index, partition)):
+        for copy in copies:
+            was_compacted = copy.broker == leader and end_of(copy) < begin
+            if was_compacted and any(stands.is_there(begin) for stands in _stand_ins(state, copy)):
+                return copy
+    return None
 
 
 def _stand_ins(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:

@@ -114,7 +114,7 @@ def last_leader_with(
     """Return the copy of the last leader that had a record while it led, the line up to which that led, and who was elected then."""
     successor: int | None = None
     end = END
-    for begin, leader in reversed(_leaders(index, partition)):
+    for begin, leader in reversed(leaders(index, partition)):
         held = [
             copy for copy in copies if copy.broker == leader and copy.number < end and end_of(copy) > begin
         ]
@@ -167,7 +167,7 @@ def _last_before(copies: Sequence[LogEntry], broker: int, line: int) -> LogEntry
     return max(gone, key=end_of, default=None)
 
 
-def _leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
+def leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
     """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen.
 
     A broker that was elected and never began to lead is left out: no log followed its own.

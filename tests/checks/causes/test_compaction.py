@@ -534,3 +534,23 @@ def test_what_an_unclean_election_brings_back_to_its_place_was_replaced_by_permi
     run.read_to_end(0)
     (finding,) = (found for found in INCONSISTENT.judge(judged(run)).findings if found.offset == 0)
     assert finding.permitted_by == UNCLEAN_ELECTION
+
+
+def test_what_a_leader_compacts_that_does_not_know_of_its_successor_is_superseded_once_it_leads_again() -> (
+    None
+):
+    """Broker 0 stores m0 and m1 and compacts m0 for m1 after broker 1 was elected; it is elected again with m1."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.elect(1, 1, (1,), unclean=True)
+    run.epochs[P] = 0
+    keyed_at(run, producer, "m0", "a", 0)
+    keyed_at(run, producer, "m1", "a", 0)
+    cleaned(run, 0, 2, 0)
+    forget(run, 0, 0)
+    run.elect(0, 2, (0,), unclean=True)
+    run.read_to_end(0)
+    index = judged(run)
+    assert is_superseded(index, P, "m0")
+    assert RULE.judge(index).status == "held"
