@@ -11,7 +11,7 @@ from harrow.compilation import compilation
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _USAGE: Final = 2
-"""`exit_code.USAGE`, without what it takes to import that."""
+"""`exit_code.USAGE`. This module imports as little as it can before it has looked at the streams."""
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ class ProgressLine:
         self._next_s = time.monotonic() + (_APPEARS_S if self._redrawn else _PLAIN_EVERY_S)
 
     def update(self, done: int, doing: str | Callable[[], str]) -> None:
-        """Say that *done* runs are finished and what runs now; at most some times a second. It is looked up only when it is said."""
+        """Say how many runs are *done* and what runs now, a few times a second at most. A function is called only then."""
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
             return

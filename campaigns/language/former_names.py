@@ -1,4 +1,4 @@
-"""What to write in place of a setting's former name, and of a setting for which a campaign has a key of its own."""
+"""Hints for settings that a file cannot name: Kafka renamed them, or a campaign has its own key for them."""
 
 from typing import Final
 

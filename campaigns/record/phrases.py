@@ -86,7 +86,7 @@ class PreventionLine(NamedTuple):
 
 
 def preventions(finding: Finding) -> Iterator[str]:
-    """Yield each way to prevent a finding in one line: what was tried and held; if nothing did, what could not be tried."""
+    """Yield one line for each remedy that a trial held; if none did, one for each that no trial could decide."""
     held = list(_held(finding))
     for way, trial in held:
         command = _command(trial)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from harrow.checks.finding import Finding, RuleResult
-from harrow.checks.link import KINDS, Link, recorded
+from harrow.checks.link import KINDS, Link, LinkKind, recorded
 from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Refutation, Remedy, Trial
 
 _US_PER_MS: Final = 1_000
@@ -60,16 +60,11 @@ def _link(link: Mapping[str, Any]) -> Link:
     at_us = None if at_ms is None else round(at_ms * _US_PER_MS)
     kind = KINDS.get(link["kind"])
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
-    # Of a rule that is not installed here, or of another release of harrow: the words are all that is left of such a link.
-    by_words = recorded.conclude(text=str(link["text"]))
-    if kind is None:
-        return by_words
+    if kind is None or not _has_words(kind, operands):
+        # A rule that is not installed here wrote it, or another release of harrow: only its words are left.
+        return recorded.conclude(text=str(link["text"]))
     if not isinstance(actor, int | str | None):
         raise TypeError(f"no actor is called {actor}")
-    try:
-        kind.phrase(**operands)  # Whether there are words for them shows here, and not where it is told.
-    except TypeError:
-        return by_words
     return Link(
         kind=kind,
         at_us=at_us,
@@ -78,6 +73,15 @@ def _link(link: Mapping[str, Any]) -> Link:
         decides=bool(link.get("decides")),
         strike=link.get("strike"),
     )
+
+
+def _has_words(kind: LinkKind[...], operands: Mapping[str, Any]) -> bool:
+    """Return whether today's phrase of a kind takes these operands. A compiled phrase has no signature to ask."""
+    try:
+        kind.phrase(**operands)
+    except TypeError:
+        return False
+    return True
 
 
 def as_tuples(value: Any) -> Any:

@@ -26,7 +26,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def regular_text(path: Path) -> str:
-    """Return what is in a regular file of text.
+    """Return the text of a regular file.
 
     Raises:
         OSError: it cannot be read, or is something else.

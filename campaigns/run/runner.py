@@ -91,9 +91,9 @@ def _full_collections() -> int:
 class Run:
     """One run, from the cluster's start to its verdict.
 
-    `result` goes through all phases. What steers a run itself (`harrow.campaigns.run.live_run`) begins it, does
-    what it likes with ``target`` and ``script``, and ends it. Without a *target* that is the model. *tell* is called now and then with
-    a function that says what the run waits for.
+    `result` goes through all phases. A caller that steers the run itself begins it, uses ``target`` and ``script``, and
+    ends it. Without a *target* the run is on the model. From time to time the run calls *tell* with a function that
+    says what the run waits for.
     """
 
     def __init__(

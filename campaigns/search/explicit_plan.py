@@ -83,7 +83,7 @@ def sends_of(result: RunResult) -> Iterator[Moment]:
 
 
 def _begun(result: RunResult) -> list[Moment]:
-    """Return where producers began transactions: before what was sent in the same instant."""
+    """Return the moments at which producers began transactions. Of one instant, these come before the sends."""
     producers = _producers(result)
     return [
         Moment(at_us=begun.at_us, action=BeginTransaction(producer=begun.client))

@@ -569,7 +569,7 @@ def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value
 
     What was in force between the sending and the failure counts, else what was over shortly before, the surest first: a message that was met, a stop
     or a pause of the leader, a quota, a fault on the way. Where an answer waits for the ISR, so does what hindered a
-    follower. Where the trace has nothing of the kind, nothing is told.
+    follower. If the trace has no such event, the story gets no link.
     """
     begin = _sent_at(story, line, failure, value)
     client, leader = failure.client, failure.leader

@@ -403,7 +403,7 @@ def chosen(
 def became_leader(
     *, leader_epoch: events.Epoch, offset: events.Offset, is_second: events.Flag = False
 ) -> str:
-    """A broker began to lead; ``is_second``: in an epoch in which another one had led, so that it is not clear who leads."""
+    """A broker became leader. ``is_second``: another broker had led in the same epoch, so two may lead at once."""
     also = ", in which another broker had led" if is_second else ""
     return f"became leader in epoch {leader_epoch}{also}"
 

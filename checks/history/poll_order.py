@@ -31,7 +31,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
 
 
 def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
-    """Return whether nothing stands from one index to another but what was aborted, which no consumer has to read."""
+    """Return whether all records between two indexes were aborted, so that no consumer has to read them."""
     return bisect_left(order.kept, first) == bisect_left(order.kept, end)
 
 

@@ -21,6 +21,7 @@ from typing import Final
 import pytest
 import yaml
 
+from tests.cli.test_failing_streams import LOSING
 from tests.conftest import put
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -37,16 +38,6 @@ workload: {duration: 5s, producers: [{name: p, rate: 4/s}]}
 faults:
   - rate: 30/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
-"""
-LOSING: Final = """
-name: losing
-kafka: "2.4"
-cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
-workload: {duration: 2s, producers: [{name: p, rate: 4/s, settings: {enable.idempotence: false}}]}
-faults:
-  - rate: 60/m
-    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
-behaviours: {hw_counts_whole_isr: false}
 """
 
 MARK: Final = "HARROW_TEST_OF_KILLS"

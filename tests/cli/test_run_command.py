@@ -251,30 +251,27 @@ def test_a_campaign_named_twice_runs_once(harrow: Harrow, folder: Path) -> None:
     assert len(ended.stdout.splitlines()) == 1
 
 
+def started(
+    processes: ExitStack, folder: Path, environment: dict[str, str], *words: str
+) -> subprocess.Popen[str]:
+    """Start harrow; the process ends with the test."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harrow", *words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return put(processes, process)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
 def test_an_interrupt_ends_with_what_was_finished(
     processes: ExitStack, folder: Path, environment: dict[str, str]
 ) -> None:
-    process = put(
-        processes,
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "harrow",
-                "run",
-                "endless.yaml",
-                "--seeds",
-                "0..1000000",
-                "--format",
-                "json",
-            ],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ),
+    process = started(
+        processes, folder, environment, "run", "endless.yaml", "--seeds", "0..1000000", "--format", "json"
     )
     latest = folder / "results" / "latest"
     while not latest.exists() and process.poll() is None:
@@ -294,27 +291,17 @@ def test_an_interrupt_ends_with_what_was_finished(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
 def test_nobody_reads_the_output(processes: ExitStack, folder: Path, environment: dict[str, str]) -> None:
-    process = put(
+    process = started(
         processes,
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "harrow",
-                "run",
-                "calm.yaml",
-                "--seeds",
-                "0..100000",
-                "--format",
-                "ndjson",
-                "--no-results",
-            ],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ),
+        folder,
+        environment,
+        "run",
+        "calm.yaml",
+        "--seeds",
+        "0..100000",
+        "--format",
+        "ndjson",
+        "--no-results",
     )
     assert process.stdout is not None
     assert process.stderr is not None
