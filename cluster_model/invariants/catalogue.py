@@ -108,7 +108,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=CHECKPOINT_WITHIN_LOG,
             definition=(
                 "No checkpoint is written with an offset above the LEO, no recovery point above what is flushed, "
-                "and a log that is opened reaches to its recovery point, unless its end could not be noted when it was cut."
+                "and a log that is opened reaches to its recovery point, unless it was cut above its last batch, or while its directory could not be written to."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",
         ),

@@ -8,7 +8,7 @@ from typing import Final
 from harrow.cluster_model.invariants import catalogue
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedReplica
-from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT
+from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, LogFile
 from harrow.cluster_model.log.producer_state import ProducerStateEntry
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 
@@ -234,6 +234,11 @@ def _unlike(producer_id: int, entry: ProducerStateEntry) -> str:
     return f"of producer id {producer_id} the sequence numbers {known} are remembered, the log has others"
 
 
+def _has_unrecorded_end(file: LogFile) -> bool:
+    """Return whether a log ends above its last batch, where only the running process knows."""
+    return file.read_end_offset() < file.log_end_offset
+
+
 class CheckpointWithinLog:
     """What a checkpoint says of a log is in it."""
 
@@ -248,6 +253,8 @@ class CheckpointWithinLog:
         is_recovery_point = kind == RECOVERY_POINT_OFFSET_CHECKPOINT
         if is_recovery_point:
             replica.has_old_recovery_point = False
+            if not _has_unrecorded_end(file):
+                replica.unrecorded_end = -1
         end = file.flushed_offset if is_recovery_point else file.log_end_offset
         if offset > end:
             what = "flushed up to" if is_recovery_point else "written up to"
@@ -260,21 +267,21 @@ class CheckpointWithinLog:
 
     def _note_cut(self, replica: WatchedReplica) -> None:
         file = replica.file
-        if file.compacts and file.read_end_offset() < file.log_end_offset:
-            replica.untold_end = file.log_end_offset
+        if _has_unrecorded_end(file):
+            replica.unrecorded_end = file.log_end_offset
         if not replica.disk.is_writable(replica.partition.name):
             replica.has_old_recovery_point = True
 
     def _check_opened(self, replica: WatchedReplica) -> None:
-        """Look at the recovery point: unlike the high watermark it speaks of what survives power loss.
+        """Compare the recovery point with the log. Unlike the high watermark it speaks of what survives power loss.
 
-        A log that was cut back into what compaction has emptied ends, for its next process, behind the last batch that is left
-        (`LogFile.read_end_offset`), and has all the same what there was to flush. And where its directory could not be written to when
-        it was cut, the checkpoint still has what it had.
+        A log that is cut in the middle of a batch, or where compaction has removed the last batches, ends above its
+        last batch, and so does its recovery point (``Log.truncateTo``). The next process sees only the batches.
+        A directory that cannot be written to when its log is cut keeps its old checkpoint.
         """
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
         leo = replica.file.log_end_offset
-        if recovery_point > max(leo, replica.untold_end) and not replica.has_old_recovery_point:
+        if recovery_point > max(leo, replica.unrecorded_end) and not replica.has_old_recovery_point:
             details = f"{RECOVERY_POINT_OFFSET_CHECKPOINT} says {recovery_point}, the log that is opened ends at {leo}"
             self._broken(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
 

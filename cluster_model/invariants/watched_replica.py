@@ -38,8 +38,8 @@ class WatchedReplica:
     hw: int = 0
     checked_entries: list[tuple[int, int]] = field(default_factory=list)
     last_batches: dict[int, int] = field(default_factory=dict)
-    untold_end: int = -1
-    """Where the log ended when it was cut and nothing that is stored told so any more, -1 if that never was."""
+    unrecorded_end: int = -1
+    """The end of the log when it was cut above its last batch, until a recovery point within the batches is written; else -1."""
     has_old_recovery_point: bool = False
     """Whether the log was cut while no checkpoint could be written."""
 

@@ -312,6 +312,22 @@ class TestCheckpointWithinLog:
         assert watched.logs[1].log_end_offset == 0
         assert watched.names() == ["checkpoint-within-log"] * (not cut)
 
+    def test_a_log_cut_in_the_middle_of_a_batch_has_its_recovery_point_above_the_batches_before(
+        self, watched: Watched
+    ) -> None:
+        watched.append(1, "a")
+        watched.append(1, "b", "c")
+        watched.logs[1].flush()
+        watched.truncate(1, 2)
+        watched.disks[1].write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {T: 2})
+        watched.restart(1, power_loss=True)
+        assert watched.logs[1].log_end_offset == 1
+        assert watched.broken == []
+        # A recovery point within the batches ends the exception.
+        watched.emit(CheckpointWritten, 1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((T, 1),))
+        watched.restart(1, power_loss=True)
+        assert watched.names() == ["checkpoint-within-log"]
+
     def test_a_log_that_was_cut_while_its_disk_took_nothing_has_an_old_recovery_point(
         self, watched: Watched
     ) -> None:
