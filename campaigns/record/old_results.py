@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harrow.campaigns.record.results_folder import FILES, LATEST, RUN, is_left_over, unfinished
+from harrow.campaigns.record.results_folder import FILES, LATEST, RUN
+from harrow.campaigns.record.whole_file import is_left_over, unfinished
 
 _HIDDEN: Final = "."
 _SWEEP: Final = "sweep.json"

@@ -18,10 +18,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from harrow.campaigns.language.spelling import quoted
-from harrow.campaigns.record.file_lock import FileLock, TakenError
 from harrow.campaigns.record.json_text import json_document, json_line
 from harrow.campaigns.record.regular_file import open_regular, regular_text
 from harrow.campaigns.record.whole_file import whole_file, whole_path
@@ -77,7 +77,7 @@ class SweepFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from sweeping into the folder at the same time, where the system can.
+        """Keep other processes from sweeping into the folder at the same time.
 
         Raises:
             SweepFolderError: another one does.
@@ -85,10 +85,10 @@ class SweepFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         try:
-            lock = FileLock(self.path / _LOCK)
-        except TakenError:
+            held = FileLock(self.path / _LOCK).acquire(blocking=False)
+        except Timeout:
             raise SweepFolderError(f"{self.path}: another harrow is sweeping into it just now") from None
-        with lock:
+        with held:
             yield
 
     def begin(self) -> None:

@@ -8,19 +8,19 @@ import hashlib
 import os
 import re
 import shutil
-import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from platformdirs import user_cache_path
+
+from harrow.live_cluster.getting.building_site import building_site
 from harrow.live_cluster.getting.kafka_release import KafkaRelease, jar_name
 from harrow.live_cluster.getting.maven import copy_jars
 from harrow.live_cluster.getting.repository import download_jars
 
 CACHE_VARIABLE: Final = "HARROW_CACHE"
 _LIST: Final = "jars.txt"
-_UNDER_WAY: Final = ".getting-"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -80,8 +80,10 @@ class KafkaCache:
                 f"of Kafka {release.name} it is not known which jars it needs: get it with Maven, without --repository"
             )
         self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=_UNDER_WAY, dir=self._folder) as made:
-            folder = Path(made)
+        target = self.folder_of(release)
+        with building_site(target) as folder:
+            if self.has(release):
+                return  # Another process has got it meanwhile.
             if repository is not None:
                 download_jars(repository, known, folder)
             else:
@@ -94,15 +96,9 @@ class KafkaCache:
                 (folder / "repository" / _place(artifact)).rename(ready / jar_name(artifact))
             lines = [f"{digest}  {artifact}\n" for artifact, digest in found.items()]
             (ready / _LIST).write_text("".join(lines), encoding="utf-8")
-            target = self.folder_of(release)
-            if target.exists() and not self.has(release):
+            if target.exists():
                 shutil.rmtree(target)  # Something broke off there.
-            try:
-                ready.rename(target)
-            except OSError:
-                if not self.has(release):
-                    raise
-                # Another process was quicker.
+            ready.rename(target)
 
     def _check(self, release: KafkaRelease) -> None:
         """Compare what is there with its list, and its list with what is known."""
@@ -124,15 +120,10 @@ class KafkaCache:
         _compare(release, found, listed)
 
 
-def default_cache(environ: Mapping[str, str] = os.environ) -> KafkaCache:
+def default_cache() -> KafkaCache:
     """Return the cache of the user: below HARROW_CACHE, or where the system keeps caches."""
-    given = environ.get(CACHE_VARIABLE)
-    if given:
-        return KafkaCache(Path(given) / "kafka")
-    if sys.platform == "darwin":
-        return KafkaCache(Path.home() / "Library" / "Caches" / "harrow" / "kafka")
-    base = environ.get("XDG_CACHE_HOME")
-    return KafkaCache((Path(base) if base else Path.home() / ".cache") / "harrow" / "kafka")
+    given = os.environ.get(CACHE_VARIABLE)
+    return KafkaCache((Path(given) if given else user_cache_path("harrow", appauthor=False)) / "kafka")
 
 
 def _found(repository: Path) -> dict[str, str]:

@@ -6,17 +6,19 @@ archive does not fit, because the jars or Java are others, and starts as it does
 """
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from filelock import Timeout
+
+from harrow.campaigns.record.whole_file import whole_path
+from harrow.live_cluster.getting.building_site import building_site
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
 _LIST: Final = ".classes"
 _MADE_S: Final = 300.0
-_UNDER_WAY: Final = ".sharing-"
 
 
 class SharedClasses:
@@ -43,12 +45,9 @@ class SharedClasses:
             file.unlink(missing_ok=True)
         if not classes or self.archive.exists():
             return
-        # A cache that cannot be written to has no archives.
-        with (
-            suppress(OSError),
-            tempfile.TemporaryDirectory(prefix=_UNDER_WAY, dir=self.archive.parent) as made,
-        ):
-            listed, archive = Path(made) / "classes", Path(made) / "archive"
+        # A cache that cannot be written to has no archives, and one process that makes an archive is enough.
+        with suppress(OSError, Timeout), building_site(self.archive, waits=False) as site:
+            listed, archive = site / "classes", site / "archive"
             # Lambdas are listed by the classes that they are in, which have to come before them.
             listed.write_text("\n".join(sorted(classes, key=_is_lambda)) + "\n", encoding="utf-8")
             paths = [
@@ -59,12 +58,13 @@ class SharedClasses:
             ]
             command: list[str | Path] = [self._java, *options, "-Xshare:dump", *paths]
             with ChildProcesses() as children:
-                maker = children.start(command, folder=Path(made), log=Path(made) / "log")
+                maker = children.start(command, folder=site, log=site / "log")
                 if not maker.wait(_MADE_S):
                     return
             if maker.code != 0 or not archive.exists():
                 archive.write_bytes(b"")
-            archive.replace(self.archive)
+            with whole_path(self.archive) as whole:
+                archive.replace(whole)
 
 
 def _version(java: Path) -> str:

@@ -3,15 +3,16 @@
 import hashlib
 import json
 import os
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
-from harrow.campaigns.record.file_lock import FileLock, TakenError
+from filelock import FileLock, Timeout
+from platformdirs import user_state_path
+
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.command import FilledCommand
@@ -46,15 +47,10 @@ class JournalledFault:
         return f"{self.deed} of broker {self.broker}"
 
 
-def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where journals are: below HARROW_STATE, or where the system keeps what programs have to remember."""
-    given = environ.get(STATE_VARIABLE)
-    if given:
-        return Path(given) / "faults"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "harrow" / "faults"
-    base = environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "harrow" / "faults"
+def state_folder() -> Path:
+    """Return where journals are: below HARROW_STATE, or where the system keeps the state of programs."""
+    given = os.environ.get(STATE_VARIABLE)
+    return (Path(given) if given else user_state_path("harrow", appauthor=False)) / "faults"
 
 
 def journals(folder: Path) -> Iterator[Path]:
@@ -82,8 +78,8 @@ class Journal:
         with ExitStack() as opened:
             # A file of its own: the journal itself goes when nothing is in force.
             try:
-                opened.enter_context(FileLock(path.with_suffix(".lock")))
-            except TakenError:
+                opened.enter_context(FileLock(path.with_suffix(".lock")).acquire(blocking=False))
+            except Timeout:
                 raise JournalError("another harrow is at work on this cluster") from None
             self._file: TextIO = opened.enter_context(open(path, "a+", opener=_opened))
             self._read()

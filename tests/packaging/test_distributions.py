@@ -80,7 +80,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert "licenses/LICENSE" in info
     required = [line for line in info["METADATA"].splitlines() if line.startswith("Requires-Dist:")]
     assert {re.split("[<>=]", line.split()[1])[0] for line in required if "extra ==" not in line} == {
-        *("pydantic", "pyyaml", "rich", "typer")
+        *("filelock", "platformdirs", "pydantic", "pyyaml", "rich", "typer")
     }
 
 

@@ -1,17 +1,23 @@
 """results/: whole files, whatever happens."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harrow.campaigns.record.report import run_as_mapping, run_id
-from harrow.campaigns.record.results_folder import trace_line, unfinished, write_run
-from harrow.campaigns.record.whole_file import whole_file
+from harrow.campaigns.record.results_folder import LATEST, RUN, trace_line, write_run
+from harrow.campaigns.record.whole_file import unfinished, whole_file
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.trace import as_mapping
 from tests.campaigns.record.run_results import failed_run, run_result
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="looks in /proc for what is flushed"
+)
 
 
 def write(results: Path, result: RunResult, campaign_text: str = "name: loss\n") -> Path:
@@ -65,6 +71,62 @@ def test_the_same_run_is_replaced_file_by_file(tmp_path: Path) -> None:
         assert reader.read() == "first\n"
     assert (folder / "campaign.yaml").read_text(encoding="utf-8") == "second\n"
     assert sorted(path.name for path in (tmp_path / "loss").iterdir()) == [folder.name]
+
+
+@needs_proc
+def test_what_has_its_final_name_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut keeps what was flushed. So each file is flushed before it or its folder is renamed, and then the new name."""
+    moments = flushes_and_renames(monkeypatch)
+    result = run_result()
+    folder = write(tmp_path, result)
+    renamed = moments.index(f"rename to {folder.name}")
+    files = {path.name for path in folder.iterdir()}
+    assert set(moments[:renamed]) == {f"flush {name}" for name in (*files, unfinished(folder).name)}
+    assert moments[renamed + 1] == f"flush {folder.parent.name}"
+    # Once more: the folder is there, so each file is replaced, the one that says that it is a run at the end.
+    moments.clear()
+    write(tmp_path, result)
+    replaced = [moment for moment in moments if moment.startswith("rename")]
+    assert {f"rename to {name}" for name in files} == set(replaced[:-1])
+    assert replaced[-2:] == [f"rename to {RUN}", f"rename to {LATEST}"]
+    first = moments.index(replaced[0])
+    assert {f"flush {name}" for name in files} <= set(moments[:first])
+    assert moments[moments.index(f"rename to {RUN}") + 1] == f"flush {folder.name}"
+
+
+@needs_proc
+def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = flushes_and_renames(monkeypatch)
+    path = tmp_path / "out.json"
+    with whole_file(path) as stream:
+        stream.write("all")
+    assert moments == [
+        f"flush {unfinished(path).name}",
+        "rename to out.json",
+        f"flush {tmp_path.name}",
+    ]
+
+
+def flushes_and_renames(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with each file or folder that is flushed to disk, or gets its name."""
+    moments: list[str] = []
+    flush, replace, rename = os.fsync, Path.replace, Path.rename
+
+    def flushed(descriptor: int) -> None:
+        flush(descriptor)
+        moments.append(f"flush {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+
+    def renamed(do: Callable[[Path, Path], Path]) -> Callable[[Path, Path], Path]:
+        def note(path: Path, target: Path) -> Path:
+            moments.append(f"rename to {target.name}")
+            return do(path, target)
+
+        return note
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "replace", renamed(replace))
+    monkeypatch.setattr(Path, "rename", renamed(rename))
+    return moments
 
 
 def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ def written(path: Path, of: Definition, seeds: range) -> SweepFolder:
 
 
 def test_two_processes_do_not_sweep_into_one_folder(tmp_path: Path) -> None:
-    pytest.importorskip("fcntl")
     first, second = (SweepFolder(tmp_path / "s", definition()) for _ in range(2))
     with (
         first.held(),

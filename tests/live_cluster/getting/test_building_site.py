@@ -1,0 +1,63 @@
+"""What is made for the cache is made by one process at a time, and nothing of a killed one stays."""
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from filelock import Timeout
+
+from harrow.live_cluster.getting.building_site import building_site
+from tests.conftest import put
+from tests.plain_environment import PYTHONPATH, plain_environment
+
+BUILDER = """
+import sys
+from pathlib import Path
+from harrow.live_cluster.getting.building_site import building_site
+
+with building_site(Path(sys.argv[1])) as site:
+    (site / "half").write_text("of it")
+    print("at work", flush=True)
+    sys.stdin.read()
+"""
+
+
+def begun(processes: ExitStack, path: Path) -> "subprocess.Popen[str]":
+    """Start a process that is at work until its input ends."""
+    process = put(
+        processes,
+        subprocess.Popen(
+            [sys.executable, "-c", BUILDER, path],
+            env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "at work\n"
+    return process
+
+
+def test_one_process_at_a_time_is_at_work(processes: ExitStack, tmp_path: Path) -> None:
+    path = tmp_path / "release"
+    first = begun(processes, path)
+    with pytest.raises(Timeout), building_site(path, waits=False):
+        pass
+    assert (tmp_path / ".release" / "half").exists()
+    first.communicate("")
+    with building_site(path) as site:
+        assert not list(site.iterdir())
+    assert not site.exists()
+
+
+def test_the_site_of_a_killed_process_is_free_and_empty(processes: ExitStack, tmp_path: Path) -> None:
+    path = tmp_path / "release"
+    killed = begun(processes, path)
+    killed.kill()
+    killed.wait()
+    with building_site(path, waits=False) as site:
+        assert not list(site.iterdir())
+    assert [left.name for left in tmp_path.iterdir()] == [".release.lock"]
