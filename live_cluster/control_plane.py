@@ -91,7 +91,7 @@ class LocalControlPlane(ControlPlaneAccess, Protocol):
         """Return what a broker has to be told to find it."""
 
     def prepare(self, broker: int, folder: Path) -> None:
-        """Do what is needed before a broker with this log folder starts for the first time."""
+        """Do what this log directory of a broker needs before the broker starts for the first time."""
 
     def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Begin to look at metadata; what has to be asked of brokers goes to those that are alive, over connections of its own."""

@@ -33,10 +33,13 @@ from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.topology import (
     CONFLUENT_KAFKA,
     FIRST_ZOOKEEPER_ID,
+    INTERNAL_TOPICS,
+    LOG_DIRS_MAX,
     ZOOKEEPER,
     ApplicationSpec,
     ConsumerSpec,
     ProducerSpec,
+    TopicSpec,
 )
 from harrow.faults.actions import (
     AddPartitions,
@@ -94,6 +97,7 @@ SEEN: Final = frozenset(
             events.LogFlushed,
             events.LogOpened,
             events.CheckpointWritten,
+            events.CheckpointReverted,
             events.EpochEndAnswered,
         ),
         *(
@@ -134,6 +138,7 @@ NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
 NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_RECORD_BYTES: Final = ProducerSpec(name="any").record_bytes
 _STICKY: Final = "sticky"
 _TRANSACTIONS_V2: Final = "transactions_v2"
 _NOT_DONE: Final[Mapping[Deed, str]] = {
@@ -153,7 +158,7 @@ class Reach:
 
     ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
     conditions (`ReplicaIs`) that cannot be observed. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
-    are at hand.
+    are at hand, and brokers have as many log directories as a campaign says, up to ``log_dirs_max``.
     """
 
     release: KafkaRelease
@@ -162,6 +167,7 @@ class Reach:
     unseen: frozenset[str]
     lack: Lack
     has_controllers: bool = False
+    log_dirs_max: int = 1
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
@@ -173,6 +179,7 @@ def started_reach(release: KafkaRelease, metadata: str) -> Reach:
         unseen=frozenset(),
         lack=lambda done: _NOT_DONE.get(done.deed),
         has_controllers=True,
+        log_dirs_max=LOG_DIRS_MAX,
     )
 
 
@@ -189,7 +196,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     """Yield what a campaign asks for that cannot be had on brokers that count as its release."""
     yield from _obstacles_of_metadata(plan, reach)
     yield from _obstacles_of_observation(plan, reach)
-    if plan.cluster.disk.log_dirs > 1:
+    if plan.cluster.disk.log_dirs > reach.log_dirs_max:
         yield "brokers have one log directory here"
     if len(plan.cluster.initial_brokers()) < len(plan.cluster.brokers):
         yield NO_BROKERS_ADDED
@@ -211,7 +218,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     # One that is to be drawn is drawn among those of which a second process can run.
     doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
     if any(client not in applications and not (applications and client in (ANY, ALL)) for client in doubled):
-        yield "of a producer, or of a consumer that is no application, one process at a time is followed"
+        yield "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
     for fault in faults:
         if isinstance(fault, Message):
             yield from _obstacles_of_message(fault)
@@ -287,11 +294,18 @@ def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
         yield f"{CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
     if refuses_small_segments(plan.kafka) and small_segments_of_one_broker(plan.cluster):
         yield "brokers from 4.0 on have segments of less than 1 MiB by a setting of topics: give all of them the same log.segment.bytes"
+    if any(topic.name not in INTERNAL_TOPICS and _compacts(plan, topic) for topic in plan.cluster.topics):
+        yield "what compaction removes cannot be seen"
     if plan.cluster.quotas:
         yield "clients have no quotas on real brokers"
     if any(name in settings for settings in given for name in _THROTTLES):
         # Brokers take them from dynamic configurations alone.
         yield NO_THROTTLE
+
+
+def _compacts(plan: Plan, topic: TopicSpec) -> bool:
+    config = broker_config(plan.kafka, plan.cluster.settings)
+    return topic_config(topic.settings, config).compacts
 
 
 def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
@@ -303,10 +317,13 @@ def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
         yield NO_PARTITIONS_ADDED
     if any(isinstance(action, DeleteRecords) for action in actions_of(plan)):
         yield NO_RECORDS_DELETED
-    if any(producer.keys for producer in plan.producers) or any(
-        isinstance(action, Send) and action.record_key is not None for action in actions_of(plan)
-    ):
-        yield "records have no keys of their own on real brokers, so that no log is compacted"
+    sends = [action for action in actions_of(plan) if isinstance(action, Send)]
+    if any(producer.tombstone_every for producer in plan.producers) or any(send.tombstone for send in sends):
+        yield "a record without a value cannot be told from others, so no tombstones are sent to real brokers"
+    keyed = {send.producer for send in sends if send.record_key is not None}
+    keyed |= {producer.name for producer in plan.producers if producer.keys}
+    if any(each.name in keyed and each.record_bytes != _RECORD_BYTES for each in plan.producers):
+        yield "records with keys are as large as key and value: record_bytes says nothing of them"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:

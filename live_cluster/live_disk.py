@@ -1,14 +1,18 @@
-"""A broker's log folder, watched: what is appended and cut off, what is checkpointed, and what a power loss would leave."""
+"""A broker's log directories, watched: what is appended and cut off, what is checkpointed, and what a power loss would leave."""
 
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Final
 
 from harrow.cluster_model.events import (
     BatchAppended,
     BatchReplicated,
+    CheckpointReverted,
     CheckpointWritten,
     LogFlushed,
     LogLost,
@@ -24,6 +28,7 @@ from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.trace import Emit
 from harrow.live_cluster.storage.checkpoint_file import (
     HIGH_WATERMARKS,
+    LEADER_EPOCHS,
     RECOVERY_POINTS,
     CheckpointError,
     checkpointed_epochs,
@@ -49,7 +54,7 @@ class LiveDisk:
     def __init__(
         self,
         broker: int,
-        folder: Path,
+        log_dirs: tuple[Path, ...],
         partitions: tuple[str, ...],
         *,
         writeback_us: int | None,
@@ -58,16 +63,16 @@ class LiveDisk:
         emit: Emit,
     ) -> None:
         self._broker = broker
-        self._folder = folder
+        self._log_dirs = log_dirs
         self._writeback_us = writeback_us
         self._flushed_at_once = flushed_at_once
         self._truncation_reason = truncation_reason
         self._emit = emit
-        self._tails = {partition: LogTail(folder / partition) for partition in partitions}
+        self._tails = {partition: LogTail(partial(self._log, partition)) for partition in partitions}
         self._flushed = dict.fromkeys(partitions, 0)
         # What the system will have written back at a time, oldest first.
         self._unwritten: dict[str, deque[tuple[int, int]]] = {partition: deque() for partition in partitions}
-        self._checkpoints: dict[str, tuple[int, dict[str, int]]] = {}
+        self._checkpoints: dict[Path, tuple[int, dict[str, int]]] = {}
         # Where those that are open began, by partition and producer id.
         self._transactions: dict[str, dict[int, int]] = {}
 
@@ -81,8 +86,8 @@ class LiveDisk:
                 # Of what a broker deletes it writes no reason that tells one record from another: the judge decides.
                 self._emit(LogStartRaised, self._broker, partition, tail.begin, RETENTION_MS, tail.size_bytes)
             self._write_back(partition, now_us)
-        for name in _WATCHED:
-            self._look_at_checkpoint(name)
+        for log_dir, name in product(self._log_dirs, _WATCHED):
+            self._look_at_checkpoint(log_dir, name)
 
     def read_anew(self, now_us: int) -> None:
         """Read all logs from their beginnings, whatever is known of them."""
@@ -92,12 +97,9 @@ class LiveDisk:
 
     def open(self) -> None:
         """Take note that a broker starts with these logs, and with the high watermarks of its checkpoint."""
-        try:
-            checkpointed = checkpointed_offsets(self._folder, HIGH_WATERMARKS)
-        except CheckpointError:
-            checkpointed = {}
+        checkpointed = self._offsets(HIGH_WATERMARKS)
         for partition, tail in self._tails.items():
-            if segments_of(self._folder / partition):
+            if segments_of(self._log(partition)):
                 self._emit(LogOpened, self._broker, partition, tail.leo, checkpointed.get(partition, 0))
 
     def knows(self, partition: str) -> bool:
@@ -115,7 +117,7 @@ class LiveDisk:
     def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:
         """Return the leader epoch cache of a log, as its checkpoint has it."""
         try:
-            return checkpointed_epochs(self._folder / partition)
+            return checkpointed_epochs(self._log(partition))
         except CheckpointError:  # It is being written.
             return ()
 
@@ -123,7 +125,7 @@ class LiveDisk:
         """Return the offset up to which a log survives a power loss."""
         if partition in self._flushed_at_once:
             return self.leo(partition)
-        return max(self._flushed[partition], self._recovery_points().get(partition, 0))
+        return max(self._flushed[partition], self._offsets(RECOVERY_POINTS).get(partition, 0))
 
     def lose_power(self, now_us: int) -> None:
         """Cut each log back to what is flushed; its broker's process is gone."""
@@ -131,32 +133,46 @@ class LiveDisk:
         for partition, tail in self._tails.items():
             flushed, leo = self.flushed(partition), tail.leo
             if flushed < leo:
-                cut(self._folder / partition, flushed)
+                cut(self._log(partition), flushed)
                 tail.read_anew()
                 self._emit(UnflushedLost, self._broker, partition, tail.leo, leo)
             self._unwritten[partition].clear()
-        recovery_points = self._recovery_points()
-        for folder in self._folder.glob("*-*"):
+        recovery_points = self._offsets(RECOVERY_POINTS)
+        for folder in (log for log_dir in self._log_dirs for log in log_dir.glob("*-*")):
             if folder.name not in self._tails and segments_of(folder):
                 cut(folder, recovery_points.get(folder.name, 0))
 
     def lose(self) -> None:
-        """Empty the folder of a broker whose process is gone, as if it had a new disk.
+        """Empty the log directories of a broker whose process is gone, as if it had new disks.
 
-        What tells the broker who it is stays: an operator gives a new disk the old ids, or it would not start.
+        What tells the broker who it is stays: an operator gives new disks the old ids, or it would not start.
         """
         for partition, tail in self._tails.items():
             if tail.leo:
                 self._emit(LogLost, self._broker, partition, 0, tail.leo)
-            self._tails[partition] = LogTail(self._folder / partition)
+            self._tails[partition] = LogTail(partial(self._log, partition))
             self._flushed[partition] = 0
             self._unwritten[partition].clear()
         self._checkpoints.clear()
-        for found in self._folder.iterdir():
+        for found in (each for log_dir in self._log_dirs for each in log_dir.iterdir()):
             if found.is_dir():
                 shutil.rmtree(found)
             elif found.name not in _IDENTITY_FILES:
                 found.unlink()
+
+    def remove_checkpoint(self, name: str) -> None:
+        """Remove a kind of checkpoint file of a broker whose process is gone."""
+        if name == LEADER_EPOCHS:
+            starts = {partition: epochs[0][1] for partition in self._tails if (epochs := self.epochs(partition))}
+            files = [self._log(partition) / name for partition in starts]
+        else:
+            starts = {partition: 0 for partition, offset in self._offsets(name).items() if offset}
+            files = [log_dir / name for log_dir in self._log_dirs]
+        for file in files:
+            file.unlink(missing_ok=True)
+            self._checkpoints.pop(file, None)
+        changed = tuple((partition, start) for partition, start in starts.items() if partition in self._tails)
+        self._emit(CheckpointReverted, self._broker, name, changed)
 
     def _note(self, partition: str, change: RecordBatch | CutBack, now_us: int, *, is_leader: bool) -> None:
         if isinstance(change, CutBack):
@@ -208,25 +224,34 @@ class LiveDisk:
         if self._flushed[partition] > before:
             self._emit(LogFlushed, self._broker, partition, self._flushed[partition])
 
-    def _recovery_points(self) -> dict[str, int]:
-        try:
-            return checkpointed_offsets(self._folder, RECOVERY_POINTS)
-        except CheckpointError:  # Its broker died while it was writing, to a temporary file.
-            return {}
+    def _log(self, partition: str) -> Path:
+        """Return the folder of a partition's log, which its broker has put into one of its log directories."""
+        folders = [log_dir / partition for log_dir in self._log_dirs]
+        return next((folder for folder in folders if folder.exists()), folders[0])
 
-    def _look_at_checkpoint(self, name: str) -> None:
+    def _offsets(self, name: str) -> dict[str, int]:
+        """Return what a checkpoint says in all log directories."""
+        found: dict[str, int] = {}
+        for log_dir in self._log_dirs:
+            # Its broker may have died while it was writing, to a temporary file.
+            with suppress(CheckpointError):
+                found |= checkpointed_offsets(log_dir, name)
+        return found
+
+    def _look_at_checkpoint(self, log_dir: Path, name: str) -> None:
+        file = log_dir / name
         try:
-            written_ns = (self._folder / name).stat().st_mtime_ns
+            written_ns = file.stat().st_mtime_ns
         except FileNotFoundError:
             return
-        known_ns, known = self._checkpoints.get(name, (0, {}))
+        known_ns, known = self._checkpoints.get(file, (0, {}))
         if written_ns == known_ns:
             return
         try:
-            offsets = checkpointed_offsets(self._folder, name)
+            offsets = checkpointed_offsets(log_dir, name)
         except CheckpointError:  # It is being written: it will be looked at again.
             return
-        self._checkpoints[name] = (written_ns, offsets)
+        self._checkpoints[file] = (written_ns, offsets)
         self._emit(CheckpointWritten, self._broker, name, tuple(self._changed(known, offsets)))
 
     def _changed(self, before: dict[str, int], now: dict[str, int]) -> Iterator[tuple[str, int]]:

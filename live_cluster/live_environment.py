@@ -156,7 +156,7 @@ class LiveEnvironment:
         self._cluster.logs[broker].lose()
 
     def log_dirs(self) -> int:
-        return 1
+        return self._cluster.spec.disk.log_dirs
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Do nothing: what `started_reach` lacks is skipped."""
@@ -192,7 +192,8 @@ class LiveEnvironment:
         """Do nothing: what `started_reach` lacks is skipped."""
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
-        """Do nothing: what `started_reach` lacks is skipped."""
+        assert age_us is None, "what `started_reach` lacks is skipped"
+        self._cluster.logs[broker].remove_checkpoint(name)
 
     def may_lose_power(self, broker: int) -> bool:
         return all(

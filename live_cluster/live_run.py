@@ -25,6 +25,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.feasible import as_real, obstacles, started_reach, voters_of
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_target import LiveTarget
+from harrow.live_cluster.narrowed_swarm import narrowed
 from harrow.live_cluster.processes.shared_classes import SharedClasses
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
 from harrow.live_cluster.started_cluster import StartedCluster
@@ -150,7 +151,8 @@ def live_run(
     Where the cluster does not come up, or does not hold out, the run is inconclusive.
     """
     began_s = time.monotonic()
-    made = draw_for_seed(plan, seed)
+    possible, not_drawn = narrowed(plan, obstacles_of)
+    made = draw_for_seed(possible, seed)
     reasons = tuple(obstacles_of(made.plan))
     if reasons:
         return _without(plan, seed, SKIPPED, reasons, target)
@@ -172,15 +174,18 @@ def live_run(
             result = Run(real, seed, choices, cluster, check=check, tell=tell).result()
     except LiveError as error:
         return _without(plan, seed, INCONCLUSIVE, (str(error),), target)
-    unseen = [MissedExpectation(line=0, message=str(unset)) for unset in left_out]
+    unseen = [
+        *(MissedExpectation(line=0, message=str(unset)) for unset in left_out),
+        *(MissedExpectation(line=0, message=f"no seed draws this here: {reason}") for reason in not_drawn),
+    ]
     if result.probes_missed:
         message = f"not reached, or not to be seen: {', '.join(result.probes_missed)}"
         unseen.append(MissedExpectation(line=0, message=message))
     result = replace(
         result,
         plan=made.plan,
-        given=None if made.plan is plan else plan,
-        drawn=() if made.plan is plan else made.values,
+        given=None if plan.swarm is None else plan,
+        drawn=made.values,
         unseen=(*result.unseen, *unseen),
         probes_missed=(),
         target=target,

@@ -99,7 +99,11 @@ class LocalCluster:
             proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own)
         self.brokers = {
             broker.id: LocalBroker(
-                programs, broker.id, broker_folder(folder, broker.id), self._settings(broker)
+                programs,
+                broker.id,
+                broker_folder(folder, broker.id),
+                self._settings(broker),
+                spec.disk.log_dirs,
             )
             for broker in spec.brokers
         }
@@ -158,7 +162,8 @@ class LocalCluster:
         """
         control, seen = self.control, self.seen
         for broker, process in self.brokers.items():
-            control.prepare(broker, process.logs)
+            for log_dir in process.log_dirs:
+                control.prepare(broker, log_dir)
             if control.is_waited_for:
                 process.start()
         control.start()

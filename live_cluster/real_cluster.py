@@ -93,6 +93,9 @@ class ReplicaLogs(Protocol):
     def lose(self) -> None:
         """Leave nothing of them."""
 
+    def remove_checkpoint(self, name: str) -> None:
+        """Remove a kind of checkpoint file of a broker whose process is gone."""
+
     def knows(self, partition: str) -> bool:
         """Return whether the broker's log of a partition could be read."""
 

@@ -36,6 +36,7 @@ class Deed(StrEnum):
     SLOW_DISK = "slow_disk"
     DAMAGE_BATCH = "damage_batch"
     REVERT_CHECKPOINT = "revert_checkpoint"
+    REMOVE_CHECKPOINT = "remove_checkpoint"
     STEP_CLOCK = "step_clock"
     EXPIRE_SESSION = "expire_session"
     DELETE_CONTROLLER = "delete_controller"
@@ -174,7 +175,7 @@ class _Stage:
         self._do(Deed.DAMAGE_BATCH, broker)
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
-        self._do(Deed.REVERT_CHECKPOINT, broker)
+        self._do(Deed.REMOVE_CHECKPOINT if age_us is None else Deed.REVERT_CHECKPOINT, broker)
 
     def may_lose_power(self, broker: int) -> bool:
         return True

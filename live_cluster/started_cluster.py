@@ -173,7 +173,7 @@ class StartedCluster:
         partitions = given.partitions_of(broker.id, self.replicas_of)
         return LiveDisk(
             broker.id,
-            self._local.brokers[broker.id].logs,
+            self._local.brokers[broker.id].log_dirs,
             partitions,
             writeback_us=spec.disk.writeback_us,
             flushed_at_once=frozenset(

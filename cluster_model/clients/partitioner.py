@@ -24,6 +24,11 @@ def murmur2(data: bytes) -> int:
     return hashed ^ (hashed >> 15)
 
 
+def partition_number(key: str, partitions: int) -> int:
+    """Return which of so many partitions all records with a key go to."""
+    return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
+
+
 class Partitioner:
     """By the key; without one round robin, or from KIP-480 on one partition until its batch has been sent."""
 
@@ -54,7 +59,7 @@ class Partitioner:
 
     def partition_of(self, key: str) -> str:
         """Return the partition of all records with a key."""
-        return self._partitions[(murmur2(key.encode()) & 0x7FFFFFFF) % len(self._partitions)]
+        return self._partitions[partition_number(key, len(self._partitions))]
 
     def batch_completed(self, partition: str) -> None:
         """A new batch begins: the sticky partitioner picks another partition."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from harrow.campaigns.run.clients.client import Client, Reader, Sender
 from harrow.campaigns.run.clients.client_promises import promised_to_consumer, promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.cluster_model.clients.partitioner import partition_number
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, Value, consumer_config, producer_config
@@ -78,7 +79,7 @@ class LiveProducer(LiveClient, Sender):
         )
 
     def _begin(self, first_us: int) -> None:
-        host, interval_us = self._host, self.spec.interval_us
+        host, interval_us, keys = self._host, self.spec.interval_us, self.spec.keys
         number = host.reports.new_process(self.spec.name)
         id_ = self.spec.transactional_id
         session = (
@@ -108,6 +109,7 @@ class LiveProducer(LiveClient, Sender):
                 "start_ns": host.clock.ns_of(first_us),
                 "stop_ns": None if self.spec.stop_us is None else host.clock.ns_of(self.spec.stop_us),
                 "gaps_ns": [gap_us * NS_PER_US for gap_us in gaps_us],
+                "keys": [self._placed(f"k{host.draw.below(keys)}") for _ in gaps_us] if keys else [],
                 "settings": {
                     **producer_settings(self.spec.library, host.release, self.spec.settings),
                     **host.connection_settings(self.spec.library, self.spec.name),
@@ -131,12 +133,20 @@ class LiveProducer(LiveClient, Sender):
     def send(
         self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        assert key is None, "campaigns with keys are skipped"
+        assert not tombstone, "campaigns with tombstones are skipped"
         # An application that is down takes no records.
         if self._process is None:
             return
         self._sessions[-1].hand_over(value)
-        self._process.order(value=value, partition=partition)
+        if key is not None:
+            key, placed = self._placed(key)
+            partition = partition or placed
+        self._process.order(value=value, partition=partition, key=key)
+
+    def _placed(self, key: str) -> tuple[str, str]:
+        """Return a key with the partition that the Java client finds for it, of those that the producer writes to."""
+        partitions = self.spec.partitions or self._host.partitions
+        return key, partitions[partition_number(key, len(partitions))]
 
     def begin_transaction(self) -> None:
         self._call("begin")

@@ -47,12 +47,12 @@ class LibrarySender:
         """Return the error after which nothing can be sent any more, once the outcome of all that was handed over is known."""
         return None if self._first_outstanding() is not None else self._producer.fatal_error()
 
-    def send(self, partition: str, value: str) -> None:
+    def send(self, partition: str, value: str, key: str | None = None) -> None:
         topic, _, number = partition.rpartition("-")
         self._report(type=INVOKE, partition=partition, value=value)
         data = value.encode()
-        # What a record is to be larger than its value; its partition does not depend on it.
-        key = b" " * (self._record_bytes - len(data)) or None
+        # Without a key of its own it has what it is to be larger than its value; its partition does not depend on that.
+        stored = b" " * (self._record_bytes - len(data)) if key is None else key.encode()
         topic = self._names.topic(topic)
         with self._lock:
             self._handed_over += 1
@@ -66,7 +66,7 @@ class LibrarySender:
                 self._outstanding.pop(place, None)
                 self._failed += type_ != OK
 
-        self._producer.send(topic, int(number), data, key, told)
+        self._producer.send(topic, int(number), data, stored or None, told)
 
     def flush(self) -> bool:
         """Wait until the outcome of all that was handed over before is known; return whether all since the last time was stored."""
@@ -184,10 +184,10 @@ class TransactionalSender(LibrarySender):
             if self.is_open:
                 self._complete(FAIL, error)
 
-    def send(self, partition: str, value: str) -> None:
+    def send(self, partition: str, value: str, key: str | None = None) -> None:
         self.note_fatal()
         if self.is_open and self.failure is None:
-            super().send(partition, value)
+            super().send(partition, value, key)
             return
         error = self.failure or "ILLEGAL_STATE"
         self._report(type=INVOKE, partition=partition, value=value)

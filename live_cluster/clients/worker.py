@@ -53,6 +53,8 @@ class _ProducerWorker:
         self._partitions: list[str] = client["partitions"]
         self._name: str = client["name"]
         self._gaps_ns: list[int] = client["gaps_ns"]
+        # Of generated records one after the other, each with its partition; none where they have no keys.
+        self._keys: list[tuple[str, str]] = client.get("keys", [])
         self._next_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
         self._sent = 0
@@ -82,7 +84,7 @@ class _ProducerWorker:
         return self._sender.fatal_error()
 
     def _obey(self, order: dict[str, Any]) -> None:
-        self._send(order["value"], order["partition"])
+        self._send(order["value"], order["partition"], order.get("key"))
 
     def _generate(self) -> None:
         """Send what is due: after each record the next of the gaps, again and again."""
@@ -96,13 +98,14 @@ class _ProducerWorker:
             self._generated += 1
 
     def _send_next(self, value: str) -> None:
-        self._send(value, None)
+        key, partition = self._keys[self._generated % len(self._keys)] if self._keys else (None, None)
+        self._send(value, partition, key)
 
     def _finish(self) -> None:
         """There is no more to generate."""
 
-    def _send(self, value: str, partition: str | None) -> None:
-        self._sender.send(partition or self._partitions[self._sent % len(self._partitions)], value)
+    def _send(self, value: str, partition: str | None, key: str | None) -> None:
+        self._sender.send(partition or self._partitions[self._sent % len(self._partitions)], value, key)
         self._sent += 1
 
 
@@ -155,7 +158,7 @@ class _TransactionsWorker(_ProducerWorker):
             sender.abort()
         if not sender.is_open:
             sender.begin()
-        self._send(value, None)
+        super()._send_next(value)
         if sender.sent >= self._records_of_each:
             self._end_generated()
 

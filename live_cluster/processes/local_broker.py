@@ -25,6 +25,11 @@ class LocalBroker(LocalNode):
     """A broker: its folder stays, its process comes and goes. *settings* are all that it has, by Kafka's names."""
 
     def __init__(
-        self, programs: JavaPrograms, broker: int, folder: Path, settings: Mapping[str, object]
+        self,
+        programs: JavaPrograms,
+        broker: int,
+        folder: Path,
+        settings: Mapping[str, object],
+        log_dirs: int = 1,
     ) -> None:
-        super().__init__(programs, broker, folder, {**SMALL, **settings})
+        super().__init__(programs, broker, folder, {**SMALL, **settings}, log_dirs)

@@ -11,16 +11,22 @@ _MAIN: Final = "kafka.Kafka"
 
 
 class LocalNode:
-    """A node below *folder*. *settings* are all that it has, by Kafka's names."""
+    """A node below *folder*, with so many log directories there. *settings* are all that it has, by Kafka's names."""
 
     def __init__(
-        self, programs: JavaPrograms, node: int, folder: Path, settings: Mapping[str, object]
+        self,
+        programs: JavaPrograms,
+        node: int,
+        folder: Path,
+        settings: Mapping[str, object],
+        log_dirs: int = 1,
     ) -> None:
         self.id = node
         self.folder = folder
         self.logs = folder / "data"
+        self.log_dirs = (self.logs, *(folder / f"data-{number}" for number in range(1, log_dirs)))
         self._programs = programs
-        self._settings = {**settings, "log.dirs": self.logs}
+        self._settings = {**settings, "log.dirs": ",".join(map(str, self.log_dirs))}
         self.process: ChildProcess | None = None
         self.is_paused = False
 

@@ -1,5 +1,6 @@
 """A replica's log while its broker writes to it: what has been appended since somebody last looked, and what was cut off."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,8 @@ class LogTail:
     what stands behind it; where it is another one by now, the whole log is.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        # Of several log directories the broker chooses one when it makes the partition.
         self._folder = folder
         self._seen: list[_Seen] = []
         # Where the last batch stands, as it is stored, and how many batches of the model it is.
@@ -49,7 +51,7 @@ class LogTail:
     def look(self) -> list[RecordBatch | CutBack]:
         """Return what has happened to the log, in order."""
         try:
-            seen = [_seen(segment) for segment in segments_of(self._folder)]
+            seen = [_seen(segment) for segment in segments_of(self._folder())]
             if seen == self._seen:
                 return []
             changes = self._grown(seen)

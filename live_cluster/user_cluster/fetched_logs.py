@@ -43,6 +43,9 @@ class FetchedLogs:
     def lose(self) -> None:
         raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
 
+    def remove_checkpoint(self, name: str) -> None:
+        raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
+
     def knows(self, partition: str) -> bool:
         return partition in self._batches
 

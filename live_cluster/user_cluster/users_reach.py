@@ -57,6 +57,7 @@ _NOT_AT_HAND: Final = {
     Deed.FAIL_LOG_DIR: "the disks are not at hand",
     Deed.DAMAGE_BATCH: "the disks are not at hand",
     Deed.REVERT_CHECKPOINT: "the disks are not at hand",
+    Deed.REMOVE_CHECKPOINT: "the disks are not at hand",
     Deed.STEP_CLOCK: "no command sets a clock",
     Deed.EXPIRE_SESSION: "ZooKeeper is not at hand",
     Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",

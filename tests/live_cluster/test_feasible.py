@@ -95,12 +95,24 @@ def test_a_plain_campaign_has_none() -> None:
             "a client that gets an answer twice breaks its connection",
         ),
         (
-            action("send: {value: m0, key: k}"),
-            "records have no keys of their own on real brokers, so that no log is compacted",
+            action("send: {value: m0, key: k, tombstone: true}"),
+            "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
         ),
         (
-            "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3}]}",
-            "records have no keys of their own on real brokers, so that no log is compacted",
+            "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, tombstone_every: 2}]}",
+            "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+        ),
+        (
+            "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, record_bytes: 1000}]}",
+            "records with keys are as large as key and value: record_bytes says nothing of them",
+        ),
+        (
+            "cluster: {brokers: 1, topics: [{name: t, settings: {cleanup.policy: compact}}]}",
+            "what compaction removes cannot be seen",
+        ),
+        (
+            action("stale_checkpoint: {broker: 0, age: 5s}"),
+            "stale_checkpoint: older checkpoint files are not kept",
         ),
         (
             "workload: {duration: 5s, consumers: [{name: c, library: kafka-python, settings: {group.id: g}}]}",
@@ -135,8 +147,15 @@ def test_each_obstacle_is_said_once(text: str, obstacle: str) -> None:
         # What is flushed matters to a power loss alone.
         "settings: {log.flush.interval.messages: 5}\n" + action("broker_crash: {broker: 0}"),
         "cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1]]}, {name: u, assignment: [[0, 1, 2]]}]}",
+        "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3}]}",
+        action("send: {value: m0, key: k}"),
+        "cluster: {brokers: 1, disk: {log_dirs: 2}}",
+        action("stale_checkpoint: {broker: 0, file: leader-epoch-checkpoint}"),
     ],
-    ids=["request twice", "known api", "flush each", "no power loss", "topics differ"],
+    ids=[
+        *("request twice", "known api", "flush each", "no power loss", "topics differ"),
+        *("keys", "key", "log directories", "missing checkpoint"),
+    ],
 )  # fmt: skip
 def test_what_is_near_to_an_obstacle_is_none(text: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
@@ -195,7 +214,7 @@ def test_applications_have_processes_that_can_be_held_slowed_down_closed_and_lef
 
 
 def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
-    reason = "of a producer, or of a consumer that is no application, one process at a time is followed"
+    reason = "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
     for text in (
         APPLIED % ("", "client_zombie: {client: p}"),
         CLUSTER + "workload: {producers: [{name: p}]}\n" + action("client_zombie: {client: any}"),

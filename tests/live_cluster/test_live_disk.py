@@ -10,7 +10,7 @@ import pytest
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import Clock, Trace
 from harrow.live_cluster.live_disk import LiveDisk
-from harrow.live_cluster.storage.checkpoint_file import HIGH_WATERMARKS, RECOVERY_POINTS
+from harrow.live_cluster.storage.checkpoint_file import HIGH_WATERMARKS, LEADER_EPOCHS, RECOVERY_POINTS
 from harrow.live_cluster.storage.segments import stored_log
 from tests.live_cluster.storage.test_segments import written
 
@@ -34,7 +34,7 @@ class Folder:
             "truncation_reason": lambda *cut: self.reasons.get(cut, ""),
             **options,
         }
-        self.disk = LiveDisk(1, root, ("t-0", "t-1"), emit=self.trace.emit, **given)
+        self.disk = LiveDisk(1, (root,), ("t-0", "t-1"), emit=self.trace.emit, **given)
 
     def write(self, *batches: bytes, partition: str = "t-0", segment: int = 0) -> None:
         folder = self.root / partition
@@ -291,4 +291,53 @@ def test_leader_epochs_are_those_of_the_checkpoint(made: Callable[..., Folder]) 
     checkpoint.write_text("0\n2\n0 0\n4 2\n")
     assert folder.disk.epochs("t-0") == ((0, 0), (4, 2))
     checkpoint.write_text("0\n3\n0 0\n")
+    assert folder.disk.epochs("t-0") == ()
+
+
+def test_a_broker_with_several_log_directories_has_each_log_in_one_of_them(tmp_path: Path) -> None:
+    roots = [tmp_path / "a", tmp_path / "b"]
+    for root in roots:
+        root.mkdir()
+    first, second = map(Folder, roots)
+    both = LiveDisk(
+        1,
+        (first.root, second.root),
+        ("t-0", "t-1"),
+        writeback_us=None,
+        flushed_at_once=NOBODY,
+        truncation_reason=lambda *_: "",
+        emit=first.trace.emit,
+    )
+    first.write(*ABC)
+    second.write(written(0, "x"), written(1, "y"), partition="t-1")
+    first.checkpoint(HIGH_WATERMARKS, t_0=3)
+    second.checkpoint(HIGH_WATERMARKS, t_1=2)
+    second.checkpoint(RECOVERY_POINTS, t_1=1)
+    both.look(0, NOBODY)
+    assert (both.leo("t-0"), both.leo("t-1"), both.flushed("t-1")) == (3, 2, 1)
+    assert first.told(events.CheckpointWritten) == [
+        ("checkpoint", HIGH_WATERMARKS, (("t-0", 3),)),
+        ("checkpoint", HIGH_WATERMARKS, (("t-1", 2),)),
+    ]
+    both.lose_power(0)
+    assert (both.leo("t-0"), both.leo("t-1")) == (0, 1)
+    both.lose()
+    assert list(first.root.iterdir()) == list(second.root.iterdir()) == []
+
+
+def test_a_checkpoint_that_is_removed_is_missing_and_the_trace_tells_what_it_said(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.checkpoint(HIGH_WATERMARKS, t_0=3, t_1=0, other_0=4)
+    folder.checkpoint("t-0/leader-epoch-checkpoint", **{"0": 1, "2": 2})
+    folder.disk.look(0, NOBODY)
+    folder.disk.remove_checkpoint(HIGH_WATERMARKS)
+    folder.disk.remove_checkpoint(LEADER_EPOCHS)
+    assert folder.told(events.CheckpointReverted) == [
+        ("checkpoint_reverted", HIGH_WATERMARKS, (("t-0", 0),)),
+        ("checkpoint_reverted", LEADER_EPOCHS, (("t-0", 1),)),
+    ]
+    assert not (folder.root / HIGH_WATERMARKS).exists()
     assert folder.disk.epochs("t-0") == ()

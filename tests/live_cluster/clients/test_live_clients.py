@@ -136,6 +136,20 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
     assert client["settings"]["client.id"] == "harrow.p"
 
 
+def test_records_with_keys_go_where_the_java_client_would_send_them(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
+    client = producer(host, interval_us=100, keys=3)
+    # Of what is drawn the least comes.
+    assert set(made[0].client["keys"]) == {("k0", "t-1")}
+    client.send("a", None, "k3")
+    client.send("b", "t-1", "k3")
+    assert made[0].orders == [
+        {"value": "a", "partition": "t-0", "key": "k3"},
+        {"value": "b", "partition": "t-1", "key": "k3"},
+    ]
+
+
 def test_without_a_rate_nothing_is_generated(host: ClientHost, made: list[FakeProcess]) -> None:
     producer(host)
     assert (made[0].client["gaps_ns"], made[0].client["stop_ns"]) == ([], None)
@@ -148,7 +162,7 @@ def test_what_is_handed_over_is_unfinished_until_its_outcome_is_known(
     client = producer(host)
     assert client.unfinished() == 0
     client.send("a", None)
-    assert made[0].orders == [{"value": "a", "partition": None}]
+    assert made[0].orders == [{"value": "a", "partition": None, "key": None}]
     assert client.unfinished() == 1
     made[0].report("invoke", "a")
     assert client.unfinished() == 1

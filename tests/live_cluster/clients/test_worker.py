@@ -25,6 +25,7 @@ class FakeLibrary:
     def __init__(self, over: Callable[[], None]) -> None:
         self._over = over
         self.sent: list[tuple[str, int]] = []
+        self.keys: list[bytes | None] = []
         self.assigned: list[str] = []
         self.calls: list[str] = []
         self.failures: dict[str, list[TransactionCallError]] = {}
@@ -92,8 +93,9 @@ class FakeLibrary:
     def make_consumer(self, _: dict[str, Any]) -> Any:
         return SimpleNamespace(assign=self.assigned.extend, poll=self.poll)
 
-    def send(self, topic: str, partition: int, _value: bytes, _key: bytes | None, ended: Ended) -> None:
+    def send(self, topic: str, partition: int, _value: bytes, key: bytes | None, ended: Ended) -> None:
         self.sent.append((topic, partition))
+        self.keys.append(key)
         self.fatal = self.fatal_when_sending
         if self.fatal is None:
             ended("ok", 3, None)
@@ -171,6 +173,31 @@ def test_a_producer_sends_to_a_topic_by_its_name_on_the_cluster(
             ("invoke", "a-b-2"),
             ("ok", "a-b-2"),
         ]
+
+
+@pytest.mark.parametrize(
+    ("generated", "order", "sent"),
+    [
+        ([["k1", "t-1"]], None, (("t", 1), b"k1")),
+        ([], {"value": "v", "partition": "t-0", "key": "k2"}, (("t", 0), b"k2")),
+        # What makes the record as large as it is to be.
+        ([], {"value": "v", "partition": "t-0", "key": None}, (("t", 0), b"  ")),
+    ],
+)
+def test_a_record_is_stored_with_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+    generated: list[list[str]],
+    order: dict[str, Any] | None,
+    sent: tuple[Any, ...],
+) -> None:
+    client = {"role": "producer", "library": "any", "name": "p", "partitions": ["t-0"], "record_bytes": 3}
+    more = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}, "keys": generated}
+    gaps_ns = [10**18] if generated else []
+    with worked(monkeypatch, {**client, **more, "gaps_ns": gaps_ns}, *([order] if order else [])) as (
+        library,
+        _,
+    ):
+        assert (library.sent[0], library.keys[0]) == sent
 
 
 @pytest.mark.parametrize(("topics", "name"), [(CALLED, "harrow-1f-a-b"), ({}, "a-b")])

@@ -20,7 +20,7 @@ class Log:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
-        self.tail = LogTail(folder)
+        self.tail = LogTail(lambda: folder)
         self._written_ns = 1
 
     def write(self, *batches: bytes, segment: int = 0) -> None:
@@ -164,7 +164,7 @@ def test_of_what_is_known_no_more_than_the_last_batch_is_read_again(
 
 
 def test_a_folder_that_is_not_there_is_an_empty_log(tmp_path: Path) -> None:
-    tail = LogTail(tmp_path / "t-0")
+    tail = LogTail(lambda: tmp_path / "t-0")
     assert (list(tail.look()), tail.leo, tail.batches) == ([], 0, [])
     folder = tmp_path / "t-0"
     folder.mkdir()
