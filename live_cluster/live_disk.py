@@ -163,7 +163,9 @@ class LiveDisk:
     def remove_checkpoint(self, name: str) -> None:
         """Remove a kind of checkpoint file of a broker whose process is gone."""
         if name == LEADER_EPOCHS:
-            starts = {partition: epochs[0][1] for partition in self._tails if (epochs := self.epochs(partition))}
+            starts = {
+                partition: epochs[0][1] for partition in self._tails if (epochs := self.epochs(partition))
+            }
             files = [self._log(partition) / name for partition in starts]
         else:
             starts = {partition: 0 for partition, offset in self._offsets(name).items() if offset}

@@ -68,6 +68,8 @@ class LiveEnvironment:
         # Those that run, as far as the trace knows, and those that are to be started as soon as they can: since when.
         self._running: set[int] = set()
         self._to_start: dict[int, int] = {}
+        # Those that were paused before they could be started.
+        self._paused_early: set[int] = set()
         self.client_names = clients.names
         self._clients = clients
         self.controller = observer.controller
@@ -87,7 +89,7 @@ class LiveEnvironment:
         for broker in sorted(self._running):
             if not self._nodes[broker].is_running:
                 self._has_stopped(broker, SHUT_DOWN if broker in self._stopping else KILLED)
-        for broker in list(self._to_start):
+        for broker in sorted(self._to_start.keys() - self._paused_early):
             if broker not in self._running and not self._is_kept(broker) and not self._is_held_back(broker):
                 del self._to_start[broker]
                 self._start(broker)
@@ -116,15 +118,14 @@ class LiveEnvironment:
 
     def is_paused(self, broker: int) -> bool:
         process = self._nodes[broker]
-        return process.is_running and process.is_paused
+        return broker in self._paused_early or (process.is_running and process.is_paused)
 
     def is_stopping(self, broker: int) -> bool:
         return broker in self._stopping and self._nodes[broker].is_running
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         assert torn_after is None, "what `started_reach` lacks is skipped"
-        if broker in self._to_start:
-            del self._to_start[broker]
+        if self._is_given_up(broker):
             return
         if broker in self._cluster.control.controllers:
             self._crash_controller(broker, power_loss=power_loss)
@@ -224,7 +225,14 @@ class LiveEnvironment:
             broker in copies.hollow and copies.whole for copies in self.committed_copies().values()
         )
 
+    def _is_given_up(self, broker: int) -> bool:
+        """Return whether a broker had yet to be started, and forget about it: there is no process that a fault could strike."""
+        self._paused_early.discard(broker)
+        return self._to_start.pop(broker, None) is not None
+
     def stop_broker(self, broker: int) -> None:
+        if self._is_given_up(broker):
+            return
         self._begin_to_stop(broker)
         self._nodes[broker].stop()
 
@@ -238,11 +246,17 @@ class LiveEnvironment:
         self.look()
 
     def pause_broker(self, broker: int) -> None:
-        self._nodes[broker].pause()
+        if broker in self._to_start:
+            self._paused_early.add(broker)
+        else:
+            self._nodes[broker].pause()
         self._trace.emit(BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:
-        self._nodes[broker].resume()
+        if broker in self._paused_early:
+            self._paused_early.discard(broker)
+        else:
+            self._nodes[broker].resume()
         self._trace.emit(BrokerResumed, broker)
 
     def expire_session(self, broker: int) -> None:

@@ -153,6 +153,36 @@ def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> No
     assert cluster.broker.starts == 1
 
 
+def waiting() -> Cluster:
+    """Return a cluster whose broker is to be started as soon as its former registration is gone."""
+    cluster = Cluster(keeps_registrations=True)
+    cluster.environment.crash_broker(0, power_loss=False)
+    cluster.environment.start_broker(0)
+    assert (cluster.environment.is_running(0), cluster.broker.starts) == (True, 0)
+    return cluster
+
+
+def test_a_broker_that_is_stopped_before_it_could_start_stays_down_and_is_not_stopping() -> None:
+    cluster = waiting()
+    cluster.environment.stop_broker(0)
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert (cluster.environment.is_running(0), cluster.broker.starts) == (False, 0)
+    cluster.environment.start_broker(0)
+    assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
+
+
+def test_a_broker_that_is_paused_before_it_could_start_starts_when_it_is_resumed() -> None:
+    cluster = waiting()
+    cluster.environment.pause_broker(0)
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert (cluster.environment.is_paused(0), cluster.broker.starts) == (True, 0)
+    cluster.environment.resume_broker(0)
+    cluster.environment.look()
+    assert (cluster.environment.is_paused(0), cluster.broker.starts) == (False, 1)
+
+
 def test_it_refuses_more_than_one_truncation_and_stops_once() -> None:
     cluster = Cluster(hangs=False)
     for partition in ("t-0", "t-1"):
