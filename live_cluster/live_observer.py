@@ -115,7 +115,8 @@ class LiveObserver:
         return leader if leader in self._cluster.control.controllers else None
 
     def replica(self, partition: str, broker: int) -> SeenReplica | None:
-        offsets = self._watches[broker].offsets().get(partition)
+        # A partition without a leader has none to look at.
+        offsets = self._watches[broker].offsets().get(partition) if broker in self._watches else None
         return None if offsets is None else SeenReplica(self, partition, broker, offsets)
 
     def leader_epoch(self, partition: str, broker: int) -> int:

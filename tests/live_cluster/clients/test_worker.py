@@ -191,7 +191,7 @@ def test_a_record_is_stored_with_its_key(
     sent: tuple[Any, ...],
 ) -> None:
     client = {"role": "producer", "library": "any", "name": "p", "partitions": ["t-0"], "record_bytes": 3}
-    more = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}, "keys": generated}
+    more: dict[str, Any] = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}, "keys": generated}
     gaps_ns = [10**18] if generated else []
     with worked(monkeypatch, {**client, **more, "gaps_ns": gaps_ns}, *([order] if order else [])) as (
         library,
