@@ -68,12 +68,22 @@ def _rounds(marker: pytest.Mark) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if SOAK_S:
-        items[:] = in_turn(items)
+    items[:] = in_turn(items) if SOAK_S else beside_their_group(items)
     left_out = [item for item in items if (marker := item.get_closest_marker("soak")) and not _rounds(marker)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def beside_their_group(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Put tests of one group where its first stands, as xdist does, so that one process shares what they share."""
+    groups = [
+        marker.args[0] if (marker := item.get_closest_marker("xdist_group")) else item for item in items
+    ]
+    first: dict[object, int] = {}
+    for place, group in enumerate(groups):
+        first.setdefault(group, place)
+    return [items[place] for place in sorted(range(len(items)), key=lambda place: first[groups[place]])]
 
 
 def numbers_of(item: pytest.Item) -> range | None:

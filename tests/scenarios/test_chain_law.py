@@ -5,7 +5,6 @@ and more seeds of the swarms, are in `make soak`.
 """
 
 from collections.abc import Iterator
-from functools import cache
 from textwrap import dedent
 
 import pytest
@@ -20,17 +19,12 @@ from harrow.checks.link import Link, strikes, unmet
 from harrow.checks.replay.cluster_state import ClusterState
 from tests.chain_laws import assert_lawful
 from tests.library_swarm import library_swarm
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, fixed_names, library_plans, library_run
 from tests.scenarios.test_mutants import BY_LIBRARY, run_mutant
 
 PLANS = library_plans()
 SWARMS = sorted(plan.campaign for plan in PLANS.values() if plan.swarm is not None)
 ALL = -1
-
-
-@cache
-def run_of(name: str) -> RunResult:
-    return run_plan(PLANS[name], 0)
 
 
 def findings(result: RunResult) -> Iterator[Finding]:
@@ -43,14 +37,14 @@ def assert_all_lawful(result: RunResult) -> None:
         assert_lawful(finding, f"seed {result.seed}")
 
 
-@pytest.mark.parametrize("name", PLANS)
+@each_plan()
 def test_each_link_follows_from_an_earlier_one_or_is_a_fault_and_none_is_idle(name: str) -> None:
-    assert_all_lawful(run_of(name))
+    assert_all_lawful(library_run(name))
 
 
-@pytest.mark.parametrize("name", PLANS)
+@each_plan()
 def test_each_fault_of_a_chain_names_its_strike(name: str) -> None:
-    result = run_of(name)
+    result = library_run(name)
     for finding in findings(result):
         for link in finding.chain:
             if link.kind.is_fault:
@@ -60,9 +54,9 @@ def test_each_fault_of_a_chain_names_its_strike(name: str) -> None:
         assert strikes(finding.chain) == tuple(sorted(set(strikes(finding.chain))))
 
 
-@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.swarm is None])
+@each_plan(fixed_names())
 def test_a_chain_claims_no_copy_that_a_log_did_not_have_at_that_moment(name: str) -> None:
-    result = run_of(name)
+    result = library_run(name)
     for finding in findings(result):
         for link in finding.chain:
             value = link.operand("value")
@@ -122,7 +116,7 @@ def copies(
     ],
 )
 def test_a_chain_without_a_link_that_decides_breaks_the_law(name: str, kind: str) -> None:
-    chains = [finding.chain for finding in findings(run_of(name))]
+    chains = [finding.chain for finding in findings(library_run(name))]
     told = [chain for chain in chains if any(link.kind.name == kind for link in chain[:-1])]
     assert told, "nothing to leave out"
     assert any(
@@ -247,7 +241,7 @@ def test_broken_promises_of_the_library_have_chains() -> None:
     violated = [
         finding
         for name in PLANS
-        for judged in run_of(name).verdict.rules.values()
+        for judged in library_run(name).verdict.rules.values()
         for finding in judged.findings
         if judged.status == VIOLATED and finding.permitted_by is None
     ]

@@ -7,20 +7,15 @@ them may change. An invariant that breaks on the way has a chain of its own.
 import json
 from typing import Final
 
-import pytest
-
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.report import finding_as_mapping
-from harrow.campaigns.run.proof import proven
-from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import Finding
 from harrow.checks.link import Link
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, fixed_names, proven_library_run
 
 Wanted = tuple[str, int | None, str]
 """The kind of a link, its broker, and what its text has."""
 
-PLANS: Final = library_plans()
 RULES: Final = ("lost-write", "duplicate", "nonmonotonic-send", "inconsistent-offsets", "unseen")
 RULES_OF_LOGS: Final = ("read-above-hw", "log-divergence", "two-leaders")
 SEEDS: Final = (0, 1)
@@ -833,7 +828,7 @@ ALIKE: dict[tuple[str, str], tuple[tuple[Wanted, ...], tuple[str, ...]]] = {
 
 
 def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]:
-    rules = proven(run_plan(PLANS[name], seed)).verdict.rules
+    rules = proven_library_run(name, seed).verdict.rules
     return {
         (name, rule, None if finding.value is None else str(finding.value)): finding
         for rule in (*RULES, *RULES_OF_LOGS)
@@ -841,7 +836,7 @@ def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]
     }
 
 
-@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.swarm is None])
+@each_plan(fixed_names())
 def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
     wanted = {key: chain for key, chain in CHAINS.items() if key[0] == name}
     for seed in SEEDS:
@@ -880,7 +875,7 @@ def first_missing(wanted: tuple[Wanted, ...], chain: tuple[Link, ...]) -> Wanted
     return None
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in CHAINS}))
+@each_plan(sorted({name for name, _, _ in CHAINS}))
 def test_every_finding_is_the_same_in_json(name: str) -> None:
     for finding in findings(name, 0).values():
         mapping = finding_as_mapping(finding)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.language.plan import Expectation, Plan
+from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
     UNDECIDED,
@@ -15,12 +15,13 @@ from harrow.campaigns.record.report import (
     run_as_mapping,
 )
 from harrow.campaigns.run.probes.required_probes import as_only_run
+from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.cli.ci.run_cases import cases_of
 from harrow.cli.ci.suite import EXPECTATIONS, Status, Suite
 from harrow.cli.commands.run_tally import FinishedRun, Tally
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, library_plans, library_run
 
 PLANS = library_plans()
 STATUS = {AS_EXPECTED: Status.PASSED, UNEXPECTED: Status.FAILED, UNDECIDED: Status.SKIPPED}
@@ -37,24 +38,24 @@ EXPECTED = {
 ONE_OF_EACH = {plan.expect.verdict: name for name, plan in PLANS.items() if plan.expect.verdict}
 
 
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_a_suite_is_what_its_run_is(plan: Plan) -> None:
-    check_suite(plan)
+@each_plan()
+def test_a_suite_is_what_its_run_is(name: str) -> None:
+    check_suite(library_run(name))
 
 
 @pytest.mark.parametrize("verdict", [HELD, PERMITTED, VIOLATED, INCONCLUSIVE])
 @pytest.mark.parametrize("expected", EXPECTED)
 def test_a_suite_is_what_its_run_is_whatever_is_expected(verdict: str, expected: str) -> None:
-    check_suite(replace(PLANS[ONE_OF_EACH[verdict]], expect=EXPECTED[expected]))
+    check_suite(run_plan(replace(PLANS[ONE_OF_EACH[verdict]], expect=EXPECTED[expected]), 0))
 
 
-def check_suite(plan: Plan) -> None:
-    result = as_only_run(run_plan(plan, 0))
+def check_suite(run: RunResult) -> None:
+    result, plan = as_only_run(run), run.plan
     mapping = run_as_mapping(result, reproduce_command(plan.campaign, 0, plan.variant))
-    run = FinishedRun(result=result, mapping=mapping, file=Path("campaign.yaml"), folder=None)
-    cases = tuple(cases_of(run))
+    finished = FinishedRun(result=result, mapping=mapping, file=Path("campaign.yaml"), folder=None)
+    cases = tuple(cases_of(finished))
     assert [case.name for case in cases] == [*result.verdict.rules, EXPECTATIONS]
     assert Suite(name="s", cases=cases).status is STATUS[outcome(result)]
     tally = Tally(planned=1)
-    tally.add(run)
+    tally.add(finished)
     assert (tally.exit_code() == 1) == any(case.status is Status.FAILED for case in cases)

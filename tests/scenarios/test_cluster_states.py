@@ -18,9 +18,8 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.topology import is_internal
 from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, library_run
 
-PLANS = library_plans()
 SWARM_SEEDS = range(12)
 
 
@@ -80,9 +79,9 @@ def first_sequence(offset: int, batches: Iterable[RecordBatch], sequence: int) -
     raise AssertionError(offset)
 
 
-@pytest.mark.parametrize("name", PLANS)
+@each_plan()
 def test_the_replayed_end_is_the_end_of_every_library_campaign(name: str) -> None:
-    check_end(run_plan(PLANS[name], 0))
+    check_end(library_run(name))
 
 
 @pytest.mark.parametrize("seed", SWARM_SEEDS)
@@ -142,7 +141,7 @@ def test_moving_forward_is_the_same_as_going_there() -> None:
 
 
 def test_what_a_client_is_told_comes_before_what_a_script_does_thereupon() -> None:
-    run = events_of_result(run_plan(PLANS["loss-by-hw-truncation[base]"], 0))
+    run = events_of_result(library_run("loss-by-hw-truncation[base]"))
     acked = next(p for p, event in enumerate(run.events) if event[1] == "client_ended" and event[4] == "m1")
     told, thereupon = run.events[acked], run.events[acked + 1]
     assert (thereupon[0], thereupon[1]) == (told[0], "fault")

@@ -11,16 +11,14 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.record.recorded_run import RecordedRun, read_run
 from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
-from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.story.run_diff import DiffMoment, diff_document, diff_run, parse_at
 from harrow.cli.render.diff import show_run_diff
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import library_plans, library_run
 
 
 def recorded(folder: Path, name: str) -> RecordedRun:
-    plan = library_plans()[name]
-    result = run_plan(plan, 0)
-    return read_run(write_run(folder, result, run_as_mapping(result, ""), campaign_text(plan)))
+    result, text = library_run(name), campaign_text(library_plans()[name])
+    return read_run(write_run(folder, result, run_as_mapping(result, ""), text))
 
 
 def shown(run: RecordedRun, at: str) -> list[str]:

@@ -23,7 +23,7 @@ from harrow.campaigns.story.runs_diff import diff_runs
 from harrow.cli.render.diff import show_run_diff
 from harrow.cli.render.runs_diff import show_runs_diff
 from tests.played_runs import combined_quorum
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, fixed_names, library_plans, library_run
 
 SNAPSHOTS = Path(__file__).parent / "diffs"
 PIPED = 100_000
@@ -38,8 +38,9 @@ RUNS = (
     "swarm[base]",
     "controller-disk-loss[base]",
 )
-PLANS = library_plans()
-PLANS["quorum-lost[combined]"] = combined_quorum(PLANS["quorum-lost[base]"])
+COMBINED = "quorum-lost[combined]"
+"""No plan of the library: its controllers are brokers."""
+
 Recorded = Callable[[str], RecordedRun]
 
 
@@ -48,8 +49,13 @@ def recorded(tmp_path: Path) -> Recorded:
     """Return a function that runs a plan of the library, and reads it back from its folder."""
 
     def run(name: str) -> RecordedRun:
-        result = run_plan(PLANS[name], 5 if name.startswith("swarm") else 0)
-        text = campaign_text(PLANS[name])
+        if name == COMBINED:
+            plan = combined_quorum(library_plans()["quorum-lost[base]"])
+            result = run_plan(plan, 0)
+        else:
+            plan = library_plans()[name]
+            result = library_run(name, 5 if plan.swarm else 0)
+        text = campaign_text(plan)
         return read_run(write_run(tmp_path, result, run_as_mapping(result, ""), text))
 
     return run
@@ -85,7 +91,7 @@ def check(name: str, width: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", RUNS)
+@each_plan(RUNS)
 def test_the_logs_of_a_run_are_shown_as_ever(name: str, width: int, recorded: Recorded) -> None:
     console = console_of(width)
     show_run_diff(console, diff_run(recorded(name), DiffMoment()), "results/latest", only_different=False)
@@ -108,7 +114,7 @@ def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorde
     ("name", "down"),
     [
         ("quorum-lost[base]", "controller-3001 down; controller-3002 down"),
-        ("quorum-lost[combined]", "broker 1 down"),
+        (COMBINED, "broker 1 down"),
     ],
 )
 def test_controllers_are_controllers_and_brokers_are_brokers(
@@ -134,7 +140,7 @@ def test_two_releases_are_shown_as_ever(width: int, recorded: Recorded) -> None:
     check("loss-by-hw-truncation-releases", width, text_on(console))
 
 
-@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.swarm is None])
+@each_plan((*fixed_names(), COMBINED))
 def test_every_lost_record_of_the_library_is_told_of(name: str, recorded: Recorded) -> None:
     run = recorded(name)
     lost = {

@@ -4,32 +4,35 @@ from dataclasses import replace
 
 import pytest
 
-from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import reason
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE
 from harrow.cluster_model.clients.application import POLL
 from harrow.faults.clients.applications import ApplicationCrash
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, library_plans, library_run
 
 PLANS = library_plans()
 SEEDS = (0, 1, 2)
 
 
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_campaign_turns_out_as_expected(plan: Plan) -> None:
+@each_plan()
+def test_campaign_turns_out_as_expected(name: str) -> None:
     for seed in SEEDS:
-        result = run_plan(plan, seed)
+        result, plan = library_run(name, seed), PLANS[name]
         because = [line.message for line in result.missed] + list(result.verdict.reasons)
         assert not [line for line in because if "waited in vain" in line], f"seed {seed}: {because}"
         if plan.expect.verdict != INCONCLUSIVE:
             assert result.verdict.status != INCONCLUSIVE, f"seed {seed} got nowhere: {because}"
         assert result.expected, f"seed {seed} missed what the campaign expects: {because}"
+        assert result.verdict.status != HELD or not any(
+            judged.findings for judged in result.verdict.rules.values()
+        ), f"seed {seed} holds and has findings"
         assert reason(result) or result.verdict.status == HELD, f"seed {seed} gives no reason"
 
 
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_campaign_says_what_it_shows_and_what_it_expects(plan: Plan) -> None:
+@each_plan()
+def test_campaign_says_what_it_shows_and_what_it_expects(name: str) -> None:
+    plan = PLANS[name]
     assert plan.description, "it does not say what happens and why"
     # Of what each seed draws nobody can say more than that no promise is broken.
     says = plan.expect.verdict or plan.expect.rules or plan.swarm is not None

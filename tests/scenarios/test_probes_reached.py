@@ -13,7 +13,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.mutants import MUTANTS
 from tests.campaigns.language.campaign_texts import plan as plan_of
 from tests.scenarios.dense_plan import dense_plan, yardstick
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import in_group, library_plans
 
 STANDARD = "standard[base]"
 DENSE = "many faults and power losses"
@@ -219,14 +219,15 @@ def probes_of(where: str, seed: int) -> Mapping[str, int]:
     return run_plan(plan_at(where), seed).probes
 
 
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("probe", [in_group(REACHED.get(probe, (STANDARD, 0))[0], probe) for probe in PROBES])
 def test_a_probe_can_be_reached(probe: str) -> None:
     where, first = REACHED[probe]
     assert any(probes_of(where, seed).get(probe, 0) for seed in (first, *range(SEEDS_MAX)))
 
 
-def test_a_probe_is_reached_where_it_can_be() -> None:
+@pytest.mark.parametrize(
+    ("where", "seed"), [in_group(where, where, seed) for where, seed in dict.fromkeys(REACHED.values())]
+)
+def test_a_probe_is_reached_where_it_can_be(where: str, seed: int) -> None:
     """What a plan counts is in its reach: the control plane and the clients that probes need are not too narrow."""
-    for where, seed in dict.fromkeys(REACHED.values()):
-        reached = probes_of(where, seed)
-        assert reached.keys() <= set(in_reach(reach_of(plan_at(where)))), where
+    assert probes_of(where, seed).keys() <= set(in_reach(reach_of(plan_at(where))))

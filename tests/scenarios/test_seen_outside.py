@@ -1,22 +1,18 @@
 """A cluster of which only metadata is seen is judged like one of which everything is."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.language.loader import load_campaign
-from harrow.campaigns.run.runner import run_plan
 from harrow.checks.judge import judge
 from harrow.live_cluster.user_cluster.users_reach import OBSERVABLE_EVENTS
-
-LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
+from tests.scenarios.library_plans import library_plans, library_run
 
 
 @pytest.mark.parametrize("name", ["unclean-election", "acks-all-degrades", "acks-1-leader-crash", "acks-0"])
 def test_a_loss_is_permitted_by_what_is_seen_of_it(name: str) -> None:
-    for plan in load_campaign(LIBRARY / f"{name}.yaml").plans:
-        run = run_plan(plan, 0)
+    for each in [each for each, plan in library_plans().items() if plan.campaign == name]:
+        run = library_run(each)
         outside = replace(
             run.evidence,
             trace=[event for event in run.evidence.trace if event[1] in OBSERVABLE_EVENTS],

@@ -11,13 +11,14 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.events import BatchReplicated, FetchExpired
 from harrow.cluster_model.trace import select
 from tests.cli.conftest import ROOT
 from tests.cli.docs_pages import read_page
 from tests.library_swarm import library_swarm
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, library_run
 
 NS_PER_MS = 1_000_000
 READERS = ("reader", "core-reader")
@@ -98,16 +99,17 @@ def longest_without_ack(folder: Path, partition: str) -> float:
     return longest / NS_PER_MS
 
 
-RUNS = {
-    **{name: (plan, 0) for name, plan in library_plans().items()},
-    **{f"swarm, seed {seed}": (library_swarm(), seed) for seed in range(1, 30)},
-}
-
-
-@pytest.mark.parametrize("name", RUNS)
+@each_plan()
 def test_the_figures_are_those_of_the_history(name: str, tmp_path: Path) -> None:
-    plan, seed = RUNS[name]
-    result = run_plan(plan, seed)
+    check_figures(library_run(name), tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(1, 30))
+def test_the_figures_of_a_swarm_are_those_of_the_history(seed: int, tmp_path: Path) -> None:
+    check_figures(run_plan(library_swarm(), seed), tmp_path)
+
+
+def check_figures(result: RunResult, tmp_path: Path) -> None:
     folder = write_run(tmp_path, result, run_as_mapping(result, "harrow run"), "")
     service = json.loads((folder / "run.json").read_text(encoding="utf-8"))["service"]
     own = counted(folder)

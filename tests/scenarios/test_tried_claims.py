@@ -1,7 +1,7 @@
 """Each "tried: held" of the library rests on a trial in which the same happened, and shows when it is typed."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -10,8 +10,6 @@ import pytest
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
-from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.trial import cause_of
@@ -19,9 +17,15 @@ from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.checks.incident import incidents
 from harrow.checks.link import KINDS
 from harrow.checks.prevention import REFUTED, TRIED_HELD, Trial
-from tests.scenarios.library_plans import library_plans
-
-SEED = 0
+from tests.scenarios.library_plans import (
+    each_plan,
+    in_group,
+    library_plans,
+    library_run,
+    names_with_findings,
+    proven_library_run,
+    tried_library_run,
+)
 
 
 class Claim(NamedTuple):
@@ -37,37 +41,19 @@ class Claim(NamedTuple):
         return f"{self.first.plan.campaign}[{self.first.plan.variant}] {self.rule}: {self.trial.options}"
 
 
-class Tried(NamedTuple):
-    """A run with its remedies tried, and the runs of the trials by their digests."""
-
-    first: RunResult
-    trials: Mapping[str, RunResult]
-
-
-def tried(plan: Plan) -> Tried:
-    trials: dict[str, RunResult] = {}
-
-    def run(tried: Plan, seed: int) -> RunResult:
-        again = run_plan(tried, seed)
-        trials[again.trace_digest] = again
-        return again
-
-    return Tried(proven(run_plan(plan, SEED), run), trials)
+def firsts(result: RunResult) -> Iterator[tuple[str, Finding]]:
+    """Yield the first finding of each incident, with its rule."""
+    for rule, judged in result.verdict.rules.items():
+        for incident in incidents(judged.findings):
+            yield rule, incident.first
 
 
-@cache
-def library_tried() -> list[Tried]:
-    return [tried(plan) for plan in library_plans().values()]
-
-
-@cache
-def claims() -> list[Claim]:
+def claims(name: str) -> list[Claim]:
+    first, trials = tried_library_run(name)
     return [
-        Claim(first, rule, incident.first, way.trial, trials[way.trial.digest])
-        for first, trials in library_tried()
-        for rule, judged in first.verdict.rules.items()
-        for incident in incidents(judged.findings)
-        for way in incident.first.prevented_by
+        Claim(first, rule, finding, way.trial, trials[way.trial.digest])
+        for rule, finding in firsts(first)
+        for way in finding.prevented_by
         if way.trial is not None and way.trial.outcome == TRIED_HELD
     ]
 
@@ -78,9 +64,9 @@ def faults_until_the_damage(claim: Claim) -> Counter[str]:
     return Counter(fault.fault for fault in claim.first.faults if not times or fault.at_us <= max(times))
 
 
-def test_every_claim_of_the_library_rests_on_a_trial_in_which_all_faults_of_the_chain_struck() -> None:
-    assert len(claims()) >= 150
-    for claim in claims():
+@each_plan(names_with_findings())
+def test_every_claim_rests_on_a_trial_in_which_all_faults_of_the_chain_struck(name: str) -> None:
+    for claim in claims(name):
         struck = Counter(fault.fault for fault in claim.again.faults)
         assert faults_until_the_damage(claim) <= struck, claim
         assert claim.again.verdict.status != INCONCLUSIVE, claim
@@ -97,8 +83,9 @@ def found(result: RunResult) -> dict[str, Sequence[Finding]]:
     return {name: judged.findings for name, judged in result.verdict.rules.items() if judged.findings}
 
 
-def test_no_claim_of_the_library_rests_on_a_trial_in_which_something_else_breaks() -> None:
-    for claim in claims():
+@each_plan(names_with_findings())
+def test_no_claim_rests_on_a_trial_in_which_something_else_breaks(name: str) -> None:
+    for claim in claims(name):
         first, again = found(claim.first), found(claim.again)
         assert again.keys() <= first.keys(), claim
         of_rule = again.get(claim.rule, ())
@@ -111,64 +98,93 @@ def test_no_claim_of_the_library_rests_on_a_trial_in_which_something_else_breaks
     ("campaign", "rule", "options"),
     [
         # B is doubled.
-        ("error-after-deadline[2.4]", "lost-write", ("kafka=2.8",)),
+        in_group("error-after-deadline[2.4]", "error-after-deadline[2.4]", "lost-write", ("kafka=2.8",)),
         # The disk failure takes m0, and another record stands at its offset.
-        ("disk-loss[base]", "lost-write", ("min.insync.replicas=2",)),
+        in_group("disk-loss[base]", "disk-loss[base]", "lost-write", ("min.insync.replicas=2",)),
         # m1 is sent again, and doubled.
-        ("unclean-election[base]", "lost-write", ("min.insync.replicas=2",)),
+        in_group(
+            "unclean-election[base]", "unclean-election[base]", "lost-write", ("min.insync.replicas=2",)
+        ),
         # The consumer skips what was deleted, in place of what came after it.
-        ("short-retention[base]", "poll-skip", ("auto.offset.reset=earliest",)),
+        in_group(
+            "short-retention[base]", "short-retention[base]", "poll-skip", ("auto.offset.reset=earliest",)
+        ),
     ],
 )
 def test_one_loss_for_another_is_no_remedy(campaign: str, rule: str, options: tuple[str, ...]) -> None:
-    judged = proven(run_plan(library_plans()[campaign], SEED)).verdict.rules[rule]
+    judged = proven_library_run(campaign).verdict.rules[rule]
     trials = [way.trial for each in judged.findings for way in each.prevented_by if way.trial is not None]
     outcomes = {trial.outcome for trial in trials if trial.options[: len(options)] == options}
     assert REFUTED in outcomes
     assert TRIED_HELD not in outcomes
 
 
-def test_no_claim_of_the_library_says_what_its_own_variants_refute() -> None:
-    named = {
-        (claim.first.plan.campaign, claim.first.plan.variant, claim.rule, str(claim.finding.value)): claim
-        for claim in claims()
-        if claim.trial.options[:1] == ("min.insync.replicas=2",)
-    }
-    assert ("disk-loss", None, "lost-write", "m0") not in named
-    assert not [key for key in named if key[0] in ("controller-disk-loss", "bit-rot")]
+@each_plan(
+    [
+        name
+        for name, plan in library_plans().items()
+        if name == "disk-loss[base]" or plan.campaign in ("controller-disk-loss", "bit-rot")
+    ]
+)
+def test_no_claim_says_what_a_variant_of_its_campaign_refutes(name: str) -> None:
+    refuted = [claim for claim in claims(name) if claim.trial.options[:1] == ("min.insync.replicas=2",)]
+    if name == "disk-loss[base]":
+        refuted = [claim for claim in refuted if (claim.rule, claim.finding.value) == ("lost-write", "m0")]
+    assert refuted == []
+
+
+def causes_of(finding: Finding) -> set[str]:
+    return {cause.kind.name for cause in finding.causes}
+
+
+@cache
+def remedied(name: str) -> frozenset[str]:
+    """Return the causes of findings for which a remedy held."""
+    found = (
+        finding
+        for _, finding in firsts(proven_library_run(name))
+        if any(way.held for way in finding.prevented_by)
+    )
+    return frozenset().union(*map(causes_of, found))
+
+
+def without_remedy() -> set[str]:
+    """Return the causes that declare why there is no remedy."""
+    return {name for name, kind in KINDS.items() if kind.no_remedy}
+
+
+@each_plan(names_with_findings())
+def test_no_cause_with_a_remedy_declares_that_it_has_none(name: str) -> None:
+    assert remedied(name) & without_remedy() == set()
 
 
 def test_each_cause_of_the_library_has_a_remedy_that_held_or_a_declared_reason_why_there_is_none() -> None:
     """`python -m benchmarks.preventions --library` prints the findings without one."""
-    prevented: set[str] = set()
-    lacking: dict[str, str] = {}
-    for first, _ in library_tried():
-        for rule, judged in first.verdict.rules.items():
-            for finding in [incident.first for incident in incidents(judged.findings)]:
-                causes = {cause.kind.name for cause in finding.causes}
-                if any(way.held for way in finding.prevented_by):
-                    prevented |= causes
-                    continue
-                place = f"{first.plan.campaign}[{first.plan.variant or 'base'}] {rule} {finding.value}"
-                lacking.update(dict.fromkeys(causes, place))
-    assert len(prevented) >= 30
-    reasons = {name for name, kind in KINDS.items() if kind.no_remedy}
-    assert {name: place for name, place in lacking.items() if name not in prevented | reasons} == {}
-    assert reasons & prevented == set(), "a cause with a remedy declares that it has none"
+    places: dict[str, list[str]] = {}
+    for name in names_with_findings():
+        for _, finding in firsts(library_run(name)):
+            for cause in causes_of(finding) - without_remedy():
+                places.setdefault(cause, []).append(name)
+    lacking = {
+        cause: names for cause, names in places.items() if all(cause not in remedied(name) for name in names)
+    }
+    assert lacking == {}
+    assert len(places) >= 30
 
 
-@pytest.mark.soak(size=24, test=1, soak=10)
-def test_typing_a_remedy_shows_what_the_line_claims(numbers: range) -> None:
-    typed = [claim for claim in claims() if not claim.trial.is_drawn]
-    # Spread over the library: the claims of one campaign stand beside each other.
-    for number in numbers:
-        claim = typed[number * 37 % len(typed)]
-        plan = claim.first.plan
-        campaign = load_campaign(resolve(plan.campaign)[0], claim.trial.options, [plan.variant or "base"])
-        (chosen,) = (each for each in campaign.plans if each.variant == plan.variant)
-        again = run_plan(chosen, SEED)
-        assert again.trace_digest == claim.trial.digest, claim
-        assert again.verdict.status == claim.trial.verdict, claim
-        assert claim.finding.value is None or claim.finding.value not in {
-            each.value for each in again.verdict.rules[claim.rule].findings
-        }, claim
+@each_plan(names_with_findings())
+def test_typing_a_remedy_shows_what_the_line_claims(name: str) -> None:
+    typed = [claim for claim in claims(name) if not claim.trial.is_drawn]
+    if not typed:
+        return
+    # The first, the second or another one, so that all kinds of remedies are typed.
+    claim = typed[names_with_findings().index(name) % len(typed)]
+    plan = claim.first.plan
+    campaign = load_campaign(resolve(plan.campaign)[0], claim.trial.options, [plan.variant or "base"])
+    (chosen,) = (each for each in campaign.plans if each.variant == plan.variant)
+    again = run_plan(chosen, claim.first.seed)
+    assert again.trace_digest == claim.trial.digest, claim
+    assert again.verdict.status == claim.trial.verdict, claim
+    assert claim.finding.value is None or claim.finding.value not in {
+        each.value for each in again.verdict.rules[claim.rule].findings
+    }, claim

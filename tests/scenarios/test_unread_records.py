@@ -9,7 +9,7 @@ from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import proven_library_run
 
 ADDED_PARTITION: Final = """
 name: latest-on-added-partition
@@ -118,7 +118,7 @@ def test_an_application_that_is_slow_but_polls_in_time_is_not_stuck(reader: str)
 
 
 def test_nobody_reads_a_partition_that_no_member_of_a_group_has() -> None:
-    result = proven(run_plan(library_plans()["unread-partition[base]"], 0))
+    result = proven_library_run("unread-partition[base]")
     (finding,) = result.verdict.rules["unconsumed"].findings
     assert (finding.partition, finding.offset, dict(finding.details)["records"]) == ("t-1", 0, 15)
     assert [(way.name, way.held) for way in finding.prevented_by] == [

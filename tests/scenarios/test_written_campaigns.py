@@ -3,17 +3,17 @@
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.template import new_campaign
 from tests.campaigns.language.campaign_texts import reference_example
 from tests.campaigns.language.test_campaign_schema import errors
 from tests.properties.campaign_mutants import EVERYTHING
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, library_plans
 
 
-@pytest.mark.parametrize("plan", library_plans().values(), ids=library_plans().keys())
-def test_round_trip(plan: Plan) -> None:
+@each_plan()
+def test_round_trip(name: str) -> None:
+    plan = library_plans()[name]
     text = campaign_text(plan)
     campaign = load_text(text, "written.yaml")
     (again,) = campaign.plans
@@ -30,9 +30,9 @@ def test_round_trip_of_other_files(text: str) -> None:
         assert load_text(campaign_text(plan), "written.yaml").plans[0].digest() == plan.digest()
 
 
-@pytest.mark.parametrize("plan", library_plans().values(), ids=library_plans().keys())
-def test_looks_as_if_written_by_hand(plan: Plan) -> None:
-    text = campaign_text(plan)
+@each_plan()
+def test_looks_as_if_written_by_hand(name: str) -> None:
+    text = campaign_text(library_plans()[name])
     assert max(map(len, text.splitlines())) <= 100
     assert "&" not in text
     assert errors(text) == []

@@ -8,19 +8,17 @@ import pytest
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.record.recorded_findings import recorded_rules
 from harrow.campaigns.record.report import finding_as_mapping, run_as_mapping
-from harrow.campaigns.run.proof import proven
-from harrow.campaigns.run.runner import run_plan
 from harrow.checks.incident import incidents
 from tests.campaigns.record.run_results import CHAIN, lost
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import library_plans, proven_library_run
 
 PLANS = library_plans()
 
 
 @pytest.mark.parametrize("name", ["unclean-election", "divergence-by-hw", "ack-lost", "visibility"])
 def test_a_finding_is_read_back_with_its_links_and_what_would_have_prevented_it(name: str) -> None:
-    for plan in (plan for plan in PLANS.values() if plan.campaign == name):
-        result = proven(run_plan(plan, 0))
+    for each in [each for each, plan in PLANS.items() if plan.campaign == name]:
+        result = proven_library_run(each)
         read = recorded_rules(json.loads(json.dumps(run_as_mapping(result, "")))["rules"])
         for rule, judged in result.verdict.rules.items():
             pairs = zip(incidents(read[rule].findings), incidents(judged.findings), strict=True)

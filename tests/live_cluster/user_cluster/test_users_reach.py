@@ -16,7 +16,7 @@ from harrow.live_cluster.user_cluster.users_campaign import users_campaign
 from harrow.live_cluster.user_cluster.users_reach import deeds_of, obstacles_on
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.user_cluster_files import TEXT, written
-from tests.scenarios.library_plans import library_plans
+from tests.scenarios.library_plans import each_plan, library_plans
 
 PLANS = library_plans()
 SETTINGS = {"replica.lag.time.max.ms": "10000", "auto.leader.rebalance.enable": "true"}
@@ -166,7 +166,7 @@ def test_a_campaign_about_a_cluster_has_its_brokers_topics_and_settings(metadata
 
 
 @pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
-@pytest.mark.parametrize("name", PLANS)
+@each_plan()
 def test_every_campaign_of_the_library_can_be_looked_at(tmp_path: Path, name: str, metadata: str) -> None:
     """Those strike what a cluster of a user's has no commands for, too: servers of ZooKeeper, for one."""
     given = PLANS[name]
