@@ -19,13 +19,20 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
     results = {name: rule.judge(index) for name, rule in rules.items()}
     for name in evidence.demanded.intersection(results):
-        # None of its anomalies is permitted, whatever Kafka promises.
-        findings = tuple(replace(finding, permitted_by=None) for finding in results[name].findings)
-        status = VIOLATED if findings else results[name].status
-        results[name] = RuleResult(status=status, promise=DEMANDED, findings=findings)
+        results[name] = _demanded(results[name], rules[name].promise.orders)
     reasons = _reasons(index)
     statuses = [result.status for result in results.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=results, reasons=reasons)
+
+
+def _demanded(result: RuleResult, orders: frozenset[str]) -> RuleResult:
+    """Return the result of a rule of which no setting permits an anomaly; what an administrator ordered stays permitted."""
+    findings = tuple(
+        finding if finding.permitted_by in orders else replace(finding, permitted_by=None)
+        for finding in sorted(result.findings, key=lambda finding: finding.permitted_by in orders)
+    )
+    has_broken = any(finding.permitted_by is None for finding in findings)
+    return RuleResult(status=VIOLATED if has_broken else result.status, promise=DEMANDED, findings=findings)
 
 
 def _reasons(index: Index) -> tuple[str, ...]:

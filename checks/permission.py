@@ -15,13 +15,15 @@ class Permission:
     ``when`` says in which case, if not in every one. ``stated`` tells from settings alone
     whether it may have been the case; never, where that takes a trace or the anomaly itself.
     ``prevented_by`` is what keeps it from happening, for findings of which nothing but the
-    history is known.
+    history is known. ``is_order``: no setting allowed it, an administrator asked for it. `demand` overrides settings, and
+    not what the script of a campaign orders itself.
     """
 
     setting: str
     when: str = ""
     stated: Callable[[StatedSettings], bool] = lambda _: False
     prevented_by: tuple[Prevention, ...] = ()
+    is_order: bool = False
 
     def __str__(self) -> str:
         """Return the setting with its condition."""
@@ -47,6 +49,11 @@ class Promise:
     def permitted_by(self) -> tuple[str, ...]:
         """The permissions in words."""
         return tuple(str(permission) for permission in self.permissions)
+
+    @property
+    def orders(self) -> frozenset[str]:
+        """The permissions that hold even where none of its anomalies is permitted."""
+        return frozenset(permission.setting for permission in self.permissions if permission.is_order)
 
     @property
     def in_short(self) -> str:

@@ -161,6 +161,7 @@ BY_RETENTION = (
     Permission(
         setting=DELETE_RECORDS,
         when="when the record is below the offset that an administrator names, read or not",
+        is_order=True,
     ),
 )
 BY_CLOCK_SKEW = Permission(

@@ -573,6 +573,16 @@ class IsrPending(Event):
     isr: Brokers
 
 
+@event("isr_forgotten")
+class IsrForgotten(Event):
+    """A leader no longer waits for the ISR that it has asked for: the metadata log told it again of the one that it had, ``isr``."""
+
+    broker: BrokerId
+    partition: PartitionName
+    leader_epoch: Epoch
+    isr: Brokers
+
+
 @event("isr_refused")
 class IsrRefused(Event):
     """A leader has learned that an ISR of its making was not written."""

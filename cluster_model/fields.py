@@ -279,6 +279,7 @@ class FieldOptions:
     example: str = ""
     safe: tuple[Any, ...] = ()
     guards: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +346,7 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
     ``counts_if_set`` is in a plan's digest where it is not as by default, so that plans without it keep theirs. An ``example`` is
     what `harrow explain` writes, where the kind of value does not say what a campaign is likely to have, or where the default says too little.
     ``safe`` are the values, safest first, that may prevent what ``guards`` names (`harrow.cluster_model.settings.Setting`).
+    ``instead_of`` are settings of Kafka that a campaign does not take, because it has this field for them.
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:

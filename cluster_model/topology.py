@@ -69,7 +69,7 @@ class BrokerSpec:
     """A broker."""
 
     id: int = described("The broker's id.", minimum=0, maximum=BROKER_ID_MAX)
-    rack: str | None = described("The rack that it stands in.", default=None)
+    rack: str | None = described("The rack that it stands in.", default=None, instead_of=("broker.rack",))
     joins_us: DurationOrNever = described(
         "When it is started for the first time, and joins the cluster; `never` for when the script says so (`add_broker`). By default it is "
         "there from the beginning. No topic is created on one that comes later.",
@@ -91,6 +91,7 @@ class TopicSpec:
         minimum=1,
         maximum=PARTITIONS_MAX,
         shrinks=False,
+        instead_of=("num.partitions",),
     )
     replication_factor: Count = described(
         "How many replicas; by default 3, or as many brokers as there are.",
@@ -98,6 +99,7 @@ class TopicSpec:
         shrinks=False,
         safe=(3,),
         guards=("disk-failure", "disk-loss-in-isr", "log.flush.interval.messages"),
+        instead_of=("default.replication.factor",),
     )
     assignment: tuple[tuple[BrokerId, ...], ...] = described(
         "The replicas of each partition, preferred leader first; by default as Kafka assigns.",

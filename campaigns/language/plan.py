@@ -368,6 +368,7 @@ class Plan:
         f"The release, by default {DEFAULT_RELEASE}; `latest` is the newest one of the model.",
         default=DEFAULT_RELEASE,
         shrinks=False,
+        instead_of=("inter.broker.protocol.version", "metadata.version"),
     )
     behaviours: Annotated[Mapping[str, Value], BehavioursMarker] = described(
         "Single switches of the release (`harrow list releases`).", factory=dict, shrinks=False

@@ -498,6 +498,12 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         "pending ISR",
         routine=True,
     ),
+    Phrase(
+        events.IsrForgotten,
+        "isr",
+        "FORGETS the ISR{of} that it has asked for: it hears again of [{isr}], epoch {leader_epoch}",
+        "forgotten ISR",
+    ),
     Phrase(events.IsrRefused, "isr", "was REFUSED the ISR{of} [{isr}], epoch {leader_epoch}"),
     Phrase(
         events.IsrWritten,

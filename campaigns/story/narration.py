@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from harrow.cluster_model.topology import node_text
@@ -77,6 +78,7 @@ class EventContext:
         return f" on {self.partition}" if self.partition else ""
 
 
+@cache
 def broker_lane(broker: int) -> str:
     """Return the lane of a broker, or of a server of the control plane that is none."""
     return node_text(broker)

@@ -12,11 +12,12 @@ from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.record.report import FindingGroup, anomalies
 from harrow.campaigns.record.run_events import RunEvents, events_of_result
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.story.chain_places import ChainPlaces
 from harrow.campaigns.story.event_phrases import narrate
 from harrow.campaigns.story.faults_in_force import FaultInForce
 from harrow.campaigns.story.narration import EventContext
 from harrow.campaigns.story.run_state import RunState, before
-from harrow.campaigns.story.trace_story import StoryEvent, decided_position, story_events
+from harrow.campaigns.story.trace_story import StoryEvent, story_events
 from harrow.checks.replay.partition_state import ACKED
 from harrow.cluster_model import events as kinds
 
@@ -75,8 +76,9 @@ class Playback:
         self._run: Final = events_of_result(result)
         self.events: Final = story_events(self._run)
         self._title = f"{run_name(result.plan.campaign, result.plan.variant)}, seed {result.seed}"
+        places = ChainPlaces(self._run)
         self._anomalies = [
-            (anomaly, [decided_position(self.events, finding) for finding in anomaly.findings])
+            (anomaly, [places.decided(finding) for finding in anomaly.findings])
             for anomaly in anomalies(result)
         ]
         self._ends = _ends_of_faults(self._run)

@@ -18,6 +18,7 @@ from harrow.checks.link import Link
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.checks.rule import DOUBLED, LOST
 from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.events import HISTORY_EVENTS
 
 FOLDED_MIN: Final = 4
 """So many records in a row are told as one range."""
@@ -101,11 +102,11 @@ def record_notes(story: TraceStory, state: RunState) -> Mapping[str, list[Record
         rule, of = RULES.get(finding.rule), finding.finding
         if rule is None or not rule.fate:
             continue
-        decided = story.decided(of)
+        decided = story.places.decided(of)
         note = RecordNote(
             finding=finding,
             kind=rule.fate,
-            at_us=story.events[decided].at_us if story.events else 0,
+            at_us=story.run.events[decided][0] if story.run.events else 0,
             has_come_about=decided < state.taken,
             places=tuple(dict(of.details).get("offsets", ())),
             moments=tuple(moments_of(story, finding)),
@@ -142,14 +143,14 @@ def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMo
     chain = finding.finding.chain
     pairs = [
         (link, position)
-        for link, position in zip(chain, story.positions_of(finding), strict=True)
+        for link, position in zip(chain, story.places.of(finding.finding), strict=True)
         if position is not None
     ]
     for link, position in [pair for pair in pairs if pair[0].decides] or pairs[-1:]:
-        event = story.events[position]
-        number = event.number if event.of_client else event.number - 1
+        at_us, name = story.run.events[position][:2]
+        number = story.run.numbers[position] - (name not in HISTORY_EVENTS)
         if number > 0:
-            yield RecordMoment(number=number, at_us=event.at_us, text=f"before {printable(sentence(link))}")
+            yield RecordMoment(number=number, at_us=at_us, text=f"before {printable(sentence(link))}")
 
 
 def _values_text(values: Sequence[str], offsets: Sequence[int]) -> str:

@@ -168,7 +168,7 @@ def diff_story(
                 notes=[note for note in of_partition if note.has_come_about],
                 to_come=[note for note in of_partition if not note.has_come_about],
                 finding_moments=[moment for each in others for moment in moments_of(story, each)],
-                stages=stages_of(story, name, state.taken) if with_stages else (),
+                stages=stages_of(run, name, state.taken) if with_stages else (),
             )
         )
     return RunDiff(

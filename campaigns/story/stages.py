@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from harrow.campaigns.record.run_events import RunEvents
+from harrow.campaigns.story.event_phrases import narrate
 from harrow.campaigns.story.run_state import before
-from harrow.campaigns.story.trace_story import TraceStory
+from harrow.campaigns.story.trace_story import Narrator
 from harrow.checks.replay.partition_state import NO_EPOCH, PartitionState
+from harrow.cluster_model.trace import decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,19 +42,21 @@ class Stage:
     ends: Mapping[int, ReplicaEnds]
 
 
-def stages_of(story: TraceStory, partition: str, taken: int) -> list[Stage]:
+def stages_of(run: RunEvents, partition: str, taken: int) -> list[Stage]:
     """Return the stages of a partition from time zero on, the first as it begins; *taken* is how many events count."""
-    run, state = story.run, before(story.run)
+    state = before(run)
+    narrator = Narrator(state, several=len(run.replicas) > 1)
     stages: list[Stage] = []
     known = ends_of(state.partition(partition))
     places = (place for place in range(taken) if state.concerns(run.events[place], partition))
     for at_us, moment in groupby(places, lambda place: max(0, int(run.events[place][0]))):
         texts = []
         for place in moment:
-            state.advance(run.events[place], run.numbers[place])
+            event = decode(run.events[place])
+            context = narrator.advance(event, run.events[place], run.numbers[place])
             now = ends_of(state.partition(partition))
             if _moved(known, now):
-                told = story.events[place].narration
+                told = narrate(event, context)
                 texts.append(f"{told.lane} {told.text}")
             known = now
         if texts and at_us > 0:

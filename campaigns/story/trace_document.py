@@ -57,7 +57,7 @@ def finding_as_mapping(story: TraceStory, numbered: NumberedFinding) -> dict[str
                 "text": printable(sentence(link)),
                 "position": position,
             }
-            for link, position in zip(finding.chain, story.positions_of(numbered), strict=True)
+            for link, position in zip(finding.chain, story.places.of(finding), strict=True)
         ],
     }
 

@@ -147,7 +147,7 @@ def _insert_links(
 
 def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
     """Return the links of a chain, with their numbers, by the position of their events."""
-    pairs = zip(finding.finding.chain, story.positions_of(finding), strict=True)
+    pairs = zip(finding.finding.chain, story.places.of(finding.finding), strict=True)
     timed = enumerate(((link, position) for link, position in pairs if link.at_us is not None), 1)
     marked: dict[int, tuple[int, Link]] = {}
     for number, (link, position) in timed:

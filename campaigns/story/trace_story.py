@@ -1,22 +1,19 @@
 """The story of a recorded run: the events of its trace and of its clients in one order, in lanes, and its findings."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.record.numbered_findings import NumberedFinding, numbered
 from harrow.campaigns.record.phrases import in_lane
 from harrow.campaigns.record.recorded_run import RecordedRun, read_run
 from harrow.campaigns.record.run_events import RunEvents, events_of_recorded
+from harrow.campaigns.story.chain_places import ChainPlaces, values_of
 from harrow.campaigns.story.event_phrases import narrate, phrase_of
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, broker_of_lane
-from harrow.campaigns.story.run_state import before, state_at
-from harrow.checks.finding import Finding
 from harrow.checks.link import Link
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.cluster_model import events as kinds
@@ -54,13 +51,29 @@ class StoryEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStory:
-    """A recorded run as a story. ``lanes`` are in order; ``run`` has the events at the same positions."""
+    """A recorded run as a story. Its events are put into words when somebody asks for them.
+
+    ``run`` has the same events at the same positions, as they were recorded.
+    """
 
     recorded: RecordedRun
     run: RunEvents
-    lanes: tuple[str, ...]
-    events: tuple[StoryEvent, ...]
     findings: tuple[NumberedFinding, ...]
+
+    @cached_property
+    def events(self) -> tuple[StoryEvent, ...]:
+        """Everything that happened, in words and in order."""
+        return story_events(self.run)
+
+    @cached_property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes of all events, in order."""
+        return _lanes(self.events)
+
+    @cached_property
+    def places(self) -> ChainPlaces:
+        """Where the links of findings stand among the events."""
+        return ChainPlaces(self.run)
 
     @property
     def partitions(self) -> list[str]:
@@ -77,27 +90,19 @@ class TraceStory:
         recorded = self.recorded
         return f"{recorded.plan.campaign}/{recorded.plan_digest[:8]}-{recorded.seed}-{recorded.version}"
 
-    @cached_property
+    @property
     def end(self) -> ClusterState:
         """The cluster at the end of the run, with every copy of a record that ever was in a log."""
-        return state_at(self.run)
-
-    def positions_of(self, finding: NumberedFinding) -> list[int | None]:
-        """Return the position of the event of each link of a finding's chain, None where there is none."""
-        return chain_positions(self.events, finding.finding)
-
-    def decided(self, finding: Finding) -> int:
-        """Return the position of the event with which a finding had come about."""
-        return decided_position(self.events, finding)
+        return self.places.end
 
     def stand_in(self, link: Link) -> StoryEvent:
         """Return an event for a link that is about none of its own, in the lane of its broker."""
         at_us = link.at_us or 0
-        position = max(bisect_right(self.events, at_us, key=_at_us) - 1, 0)
+        position = max(self.places.last_at(at_us), 0)
         lane = FAULTS if link.broker is None else broker_lane(link.broker)
         return StoryEvent(
             position=position,
-            number=self.events[position].number,
+            number=self.run.numbers[position],
             at_us=at_us,
             event=link.event,
             narration=Narration(lane if lane in self.lanes else FAULTS, "request", in_lane(link, lane)),
@@ -122,76 +127,16 @@ def story_of(recorded: RecordedRun) -> TraceStory:
         RecordError: its trace or its history is damaged.
 
     """
-    run = events_of_recorded(recorded)
-    events = story_events(run)
-    return TraceStory(
-        recorded=recorded,
-        run=run,
-        lanes=_lanes(events),
-        events=events,
-        findings=numbered(recorded.rules),
-    )
+    return TraceStory(recorded=recorded, run=events_of_recorded(recorded), findings=numbered(recorded.rules))
 
 
 def story_events(run: RunEvents) -> tuple[StoryEvent, ...]:
     """Return everything that happened in a run, in words and in its order."""
-    narrator = _Narrator(before(run), several=len(run.replicas) > 1)
+    narrator = Narrator(ClusterState(run.replicas), several=len(run.replicas) > 1)
     return tuple(
         narrator.story_event(position, number, event)
         for position, (event, number) in enumerate(zip(run.events, run.numbers, strict=True))
     )
-
-
-def chain_positions(events: Sequence[StoryEvent], finding: Finding) -> list[int | None]:
-    """Return the position of the event of each link of a finding's chain, None where there is none."""
-    value = None if finding.value is None else str(finding.value)
-    positions: list[int | None] = []
-    last = -1
-    for link in finding.chain:
-        position = _position_of(events, link, value, last)
-        positions.append(position)
-        last = last if position is None else position
-    return positions
-
-
-def decided_position(events: Sequence[StoryEvent], finding: Finding) -> int:
-    """Return the position of the last event of a finding's chain: then it had come about, though rules judge the whole run.
-
-    One whose chain has no event comes about at the end.
-    """
-    last = -1
-    for link, position in zip(finding.chain, chain_positions(events, finding), strict=True):
-        if position is not None:
-            last = max(last, position)
-        elif link.at_us is not None:
-            last = max(last, bisect_right(events, link.at_us, key=_at_us) - 1)
-    return last if last >= 0 else len(events) - 1
-
-
-def _position_of(events: Sequence[StoryEvent], link: Link, value: str | None, last: int) -> int | None:
-    """Return the position of a link's event, rather after that of the link before than before it."""
-    if link.at_us is None:
-        return None
-    begin = bisect_left(events, link.at_us, key=_at_us)
-    end = bisect_right(events, link.at_us, key=_at_us)
-    names = link.kind.stems_from
-    candidates = [event for event in events[begin:end] if event.event in names]
-    best = min(
-        candidates,
-        key=lambda event: (
-            not _concerns(event, link.broker),
-            event.position < last,
-            value is not None and bool(event.values) and value not in event.values,
-            names.index(event.event),
-        ),
-        default=None,
-    )
-    return None if best is None else best.position
-
-
-def _concerns(event: StoryEvent, broker: int | None) -> bool:
-    # A link about an election names the leader, though the controller elects.
-    return broker is None or broker == event.fields.get("leader" if event.event == "election" else "broker")
 
 
 def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
@@ -205,7 +150,7 @@ def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
     return (FAULTS, *brokers, *clients, *rest)
 
 
-class _Narrator:
+class Narrator:
     """Narrates the events of a run in order, and remembers what the next ones need."""
 
     def __init__(self, state: ClusterState, *, several: bool) -> None:
@@ -217,8 +162,7 @@ class _Narrator:
 
     def story_event(self, position: int, number: int, raw: TraceEvent) -> StoryEvent:
         event = decode(raw)
-        partition = getattr(event, "partition", None)
-        context = self._advance(event, raw, number, partition)
+        context = self.advance(event, raw, number)
         narration = narrate(event, context)
         if (event.at_us < 0 and phrase_of(type(event)).at_start) or self._is_repeated(event):
             narration = replace(narration, routine=True)
@@ -228,28 +172,28 @@ class _Narrator:
             at_us=event.at_us,
             event=event.name,
             narration=narration,
-            partition=partition,
-            values=(*_values(event), *context.gone),
+            partition=getattr(event, "partition", None),
+            values=(*values_of(event), *context.gone),
             source=event,
             of_client=event.name in HISTORY_EVENTS,
             hw_before=context.hw_before,
         )
 
-    def _advance(self, event: Event, raw: TraceEvent, number: int, partition: str | None) -> EventContext:
+    def advance(self, event: Event, raw: TraceEvent, number: int) -> EventContext:
         """Move on, and return what is known when the event happens."""
-        context = EventContext(
-            partition=partition if self._several and partition else "", sender=self._sender(event)
-        )
+        partition: str = getattr(event, "partition", None) or ""
+        which, sender = partition if self._several else "", self._sender(event)
         broker = getattr(event, "broker", None)
         if not partition or not isinstance(broker, int):
             self._state.advance(raw, number)
-            return context
+            return EventContext(partition=which, sender=sender)
         replica = self._state.partition(partition).replica(broker)
         hw_before = replica.high_watermark if replica.is_open else None
         removed = len(replica.removed)
         self._state.advance(raw, number)
-        return replace(
-            context,
+        return EventContext(
+            partition=which,
+            sender=sender,
             leader=None if replica.leader == NO_LEADER else broker_lane(replica.leader),
             hw_before=hw_before,
             gone=[gone.entry.value for gone in replica.removed[removed:]],
@@ -278,15 +222,3 @@ class _Narrator:
         end = (event.leader, getattr(event, "error", None))
         last, self._requests[request] = self._requests.get(request), end
         return last == end
-
-
-def _values(event: Event) -> Iterator[str]:
-    """Yield the records that an event names."""
-    yield from map(str, getattr(event, "values", ()))
-    if isinstance(event, kinds.ClientPolled):
-        yield from (str(value) for _, value in event.records)
-    elif isinstance(event, kinds.ClientSent | kinds.ClientEnded):
-        yield str(event.value)
-
-
-_at_us: Final = attrgetter("at_us")

@@ -502,6 +502,35 @@ def tell_change_asked(story: Story, number: int, written: events.IsrWritten) -> 
     return True
 
 
+def tell_forgotten_change(story: Story, leader: int, offset: int, line: int) -> None:
+    """Tell that a leader had forgotten, before a line, whom it had asked to have in the ISR, and committed an offset without them."""
+    forgotten = story.last(events.IsrForgotten, before=line, broker=leader)
+    if forgotten is None:
+        return
+    asked = story.last(events.IsrPending, before=forgotten.number, broker=leader)
+    risen = [
+        (number, event.hw)
+        for number, event in story.events(events.HighWatermarkSet)
+        if event.broker == leader and forgotten.number < number < line and event.hw > offset
+    ]
+    if asked is None or not risen:
+        return
+    is_shared = is_shared_epoch(story, leader, asked.event.leader_epoch)
+    change = links.isr_asked(asked.event.at_us, leader, isr=asked.event.isr, is_shared=is_shared)
+    story.tell(asked.number, change)
+    event = forgotten.event
+    story.tell(
+        forgotten.number,
+        links.isr_forgotten(event.at_us, leader, asked=asked.event.isr, isr=event.isr),
+        decides=True,
+    )
+    number, hw = risen[0]
+    without = tuple(sorted(set(asked.event.isr) - set(event.isr)))
+    at_us = story.evidence.trace[number - 1][0]
+    told = links.committed_alone(at_us, leader, offset=offset, hw=hw, without=without)
+    story.tell(number, told, decides=True)
+
+
 @source(facts.SENT_AGAIN)
 def _tell_retry(story: Story, line: float, gap: Gap) -> None:
     """Tell when a record was sent again."""

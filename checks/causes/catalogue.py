@@ -1,4 +1,4 @@
-"""The causes that several rules know: why a record went, or why two logs differ, each with its words once."""
+"""The causes that several rules share: why a record was lost, or why two logs differ."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ def no_ack_awaited() -> str:
 
 @cause("acked-before-replication", needs=(ACKED.of("value"),))
 def acked_before_replication(*, value: RecordValue) -> str:
-    """A leader acknowledged to acks=1 what it alone had, and lost it."""
+    """A leader acknowledged a record that it alone had (acks=1), and lost it."""
     return f"{promise.ACKS_1} does not wait for followers, and {value} was never committed"
 
 
@@ -35,7 +35,7 @@ def unclean_election(*, leader: BrokerId, value: RecordValue) -> str:
 def unclean_election_below_log_start(
     *, leader: BrokerId, value: RecordValue, successor: BrokerId, log_start: Offset
 ) -> str:
-    """A leader from outside the ISR gave an offset again that another replica had already deleted."""
+    """A leader from outside the ISR reused an offset that another replica had already deleted."""
     return (
         f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), gave {value} an offset below {log_start}, "
         f"where the log of broker {successor} already began: that replica never fetched {value}"
@@ -44,23 +44,22 @@ def unclean_election_below_log_start(
 
 @cause("unclean-election-broke-invariant", free_because=FROM_TRACE)
 def unclean_election_broke_invariant() -> str:
-    """A leader from outside the ISR made what replicas know of each other wrong."""
-    return f"an unclean election takes a leader without what was committed ({promise.UNCLEAN_ELECTION})"
+    """A leader from outside the ISR lacked what was committed, and broke an invariant."""
+    return f"an unclean election chose a leader that lacks committed records ({promise.UNCLEAN_ELECTION})"
 
 
 @cause("power-loss", needs=(LOST.of("lost"),))
 def power_loss(*, lost: Brokers) -> str:
-    """The replicas that had the record lost it with their power."""
+    """Every replica that had the record lost it in a power loss."""
     return f"{_FLUSHING}, so a record is safe only while one replica that has it keeps its power"
 
 
 @cause("last-in-isr-lost-power", needs=(LOST.of("isr"),))
 def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
-    """All that were in sync lost the record, and no other replica could lead."""
-    kept = brokers(having)
+    """Every member of the ISR lost the record in a power loss, and no other replica could lead."""
     return (
-        f"{_FLUSHING}: all of the ISR {list(isr)} lost {value} with their power, and {kept}, not in it, could not be "
-        "elected for having it (KIP-966)"
+        f"{_FLUSHING}: every member of the ISR {list(isr)} lost {value} in a power loss, and {brokers(having)}, "
+        "which had it, could not be elected from outside the ISR (KIP-966)"
     )
 
 
@@ -68,23 +67,23 @@ def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers)
 def in_isr_after_power_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
-    """A replica in sync lost the record, and counted as in sync all the same; ``rejoined``: once more."""
+    """A replica lost the record in a power loss, and counted as in sync without it; ``rejoined``: after it had left the ISR."""
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
-        f"{_FLUSHING}: broker {leader} lost {value} with its power and {how}, although {brokers(having)} had it "
+        f"{_FLUSHING}: broker {leader} lost {value} in a power loss and {how}, although {brokers(having)} had it "
         f"({'KIP-903' if rejoined else 'KIP-966'})"
     )
 
 
 @cause("power-loss-in-isr", free_because=FROM_TRACE)
 def power_loss_in_isr() -> str:
-    """A member of the ISR lost what it counted as having."""
-    return f"{_FLUSHING}, and a replica that comes back without what it had not flushed counts as before"
+    """A member of the ISR lost records in a power loss, and stayed a member."""
+    return f"{_FLUSHING}, and a replica that comes back without its unflushed records is still in the ISR"
 
 
 @cause("disk-failure", needs=(LOST.of("lost"),))
 def disk_failure(*, value: RecordValue, lost: Brokers) -> str:
-    """The replicas that had the record lost it with their disks."""
+    """Every replica that had the record lost it with its disk."""
     return f"every replica that had {value} lost its disk, or what was on it"
 
 
@@ -101,10 +100,10 @@ def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) 
 
 @cause("last-in-isr-lost-disk", needs=(LOST.of("isr"),))
 def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) -> str:
-    """All that were in sync lost the record with their disks, and no other replica could lead."""
+    """Every member of the ISR lost the record with its disk, and no other replica could lead."""
     return (
-        f"all of the ISR {list(isr)} lost {value} with their disks, and {brokers(having)}, not in it, could not be elected "
-        "for having it (KIP-966)"
+        f"every member of the ISR {list(isr)} lost {value} with its disk, and {brokers(having)}, which had it, "
+        "could not be elected from outside the ISR (KIP-966)"
     )
 
 
@@ -112,7 +111,7 @@ def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) 
 def in_isr_after_disk_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
-    """A replica in sync lost the record with its disk, and counted as in sync all the same; ``rejoined``: once more."""
+    """A replica lost the record with its disk, and counted as in sync without it; ``rejoined``: after it had left the ISR."""
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
         f"broker {leader} lost {value} with its disk and {how}, although {brokers(having)} had it "
@@ -122,32 +121,32 @@ def in_isr_after_disk_loss(
 
 @cause("disk-loss-in-isr", free_because=FROM_TRACE)
 def disk_loss_in_isr() -> str:
-    """A member of the ISR lost what it counted as having."""
-    return "a replica that comes back without what was on its disk counts as before"
+    """A member of the ISR lost records with its disk, and stayed a member."""
+    return "a replica that comes back with an empty disk is still in the ISR"
 
 
 @cause("metadata-lost", free_because=FROM_TRACE)
 def metadata_lost() -> str:
-    """Too many controllers lost the metadata log with their disks."""
-    return "the quorum lost with the disks of its controllers what it had committed: brokers go by what was before"
+    """A majority of the controllers lost the metadata log with their disks."""
+    return "the quorum lost committed metadata with the disks of its controllers, so brokers went back to an older state"
 
 
 @cause("retention-passed", needs=(DELETED.of("value"),))
 def retention_passed(*, value: RecordValue, setting: Text) -> str:
-    """A record was kept for as long as was promised, and deleted before anybody had read it."""
-    return f"{setting} promised no more: {value} was deleted before a consumer had read it"
+    """A record was deleted after retention had passed, before a consumer had read it."""
+    return f"{setting} no longer protected {value}: it was deleted before a consumer had read it"
 
 
 @cause("deleted-by-wrong-clock", needs=(DELETED.of("value"),))
 def deleted_by_wrong_clock(*, value: RecordValue, broker: BrokerId, lead_us: Number) -> str:
-    """A record was as old as retention asks for by clocks that were not right."""
-    return f"clocks were apart: for broker {broker} {value} was up to {seconds(lead_us)} older than it was, and so past retention.ms"
+    """A record looked old enough for retention because clocks were wrong."""
+    return f"clocks disagreed: to broker {broker} {value} looked up to {seconds(lead_us)} older than it was, and so past retention.ms"
 
 
 @cause("tombstone-expired-by-wrong-clock", needs=(DELETED.of("value"),))
 def tombstone_expired_by_wrong_clock(*, value: RecordValue, lead_us: Number) -> str:
-    """A tombstone had stood long enough by clocks that were not right."""
-    return f"clocks were apart: {value} was taken for up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
+    """A tombstone looked old enough to be removed because clocks were wrong."""
+    return f"clocks disagreed: {value} looked up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
 
 
 @cause(
@@ -156,7 +155,7 @@ def tombstone_expired_by_wrong_clock(*, value: RecordValue, lead_us: Number) -> 
     no_remedy="DeleteRecords does what the administrator asked for, read or not",
 )
 def deleted_by_request(*, value: RecordValue) -> str:
-    """An administrator had a record deleted before anybody had read it."""
+    """An administrator had a record deleted before a consumer had read it."""
     return f"an administrator had {value} deleted (DeleteRecords) before a consumer had read it"
 
 
@@ -168,13 +167,13 @@ def deleted_beyond_request(*, value: RecordValue) -> str:
 
 @cause("deleted-too-early", needs=(DELETED.of("value"),))
 def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
-    """A record was deleted that retention had promised to keep."""
+    """Retention deleted a record that it had promised to keep."""
     return f"{value} was deleted although {setting} promised to keep it longer"
 
 
 @cause("superseded-by-lost-record", needs=(DELETED.of("value"),))
 def superseded_by_lost_record(*, value: RecordValue, later: RecordValue, committed: Flag) -> str:
-    """Compaction removed a record for a later one of its key, which is gone as well."""
+    """Compaction removed a record for a later one of its key, and that one is gone as well."""
     how = "is lost" if committed else "was not committed then, and is gone"
     return f"{value} was removed for {later}, the later record of its key, which {how}: neither is left"
 
@@ -187,37 +186,39 @@ def compacted_without_later_record(*, value: RecordValue) -> str:
 
 @cause("tombstone-expired", needs=(DELETED.of("value"),))
 def tombstone_expired(*, value: RecordValue, setting: Text) -> str:
-    """A tombstone stayed for as long as was promised, and went before anybody had read it."""
-    return f"{setting} promised no more: the tombstone {value} was removed before a consumer had read it"
+    """A tombstone was removed after delete.retention.ms had passed, before a consumer had read it."""
+    return (
+        f"{setting} no longer protected the tombstone {value}: it was removed before a consumer had read it"
+    )
 
 
 @cause("tombstone-removed-too-early", needs=(DELETED.of("value"),))
 def tombstone_removed_too_early(*, value: RecordValue, setting: Text) -> str:
-    """A tombstone went that should have stayed for slow readers."""
+    """A tombstone was removed that should have stayed for slow readers."""
     return f"the tombstone {value} was removed although {setting} promised to keep it longer"
 
 
 @cause("reset-past-records", free_because=FROM_TRACE)
 def reset_past_records(*, client: Text, policy: Text) -> str:
-    """A consumer that was too slow went elsewhere than to the first record that is left."""
-    return f"what {client} was to read next had been deleted, and {AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
+    """A slow consumer was sent past records that are still there."""
+    return f"the next record for {client} had been deleted, and {AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
 
 
 @cause("forgotten-epoch", free_because=FROM_TRACE)
 def forgotten_epoch() -> str:
-    """A disk lost what a replica would have needed to know where leader epochs begin."""
-    return "a leader epoch was forgotten with a disk or its leader-epoch-checkpoint, and logs cannot be told apart by it"
+    """A replica no longer knows where leader epochs begin, because its disk lost that."""
+    return "a disk failure took a leader epoch out of a log or its leader-epoch-checkpoint, so replicas cannot compare their logs by it"
 
 
 @cause("old-checkpoint", free_because=FROM_TRACE)
 def old_checkpoint(*, file: Text) -> str:
-    """A disk gave back a checkpoint of another time than its log's."""
+    """A disk gave back a checkpoint that is older than its log."""
     return f"the disk gave back an old {file}"
 
 
 @cause("damaged-below-checkpoint", free_because=FROM_TRACE)
 def damaged_below_checkpoint(*, offset: Offset) -> str:
-    """A disk damaged what a checkpoint says is flushed, and recovery cut it off."""
+    """A disk damaged a batch that had been flushed, and recovery cut the log there."""
     return f"the disk damaged the batch at offset {offset}, which was flushed, and recovery cut the log there"
 
 
@@ -226,8 +227,8 @@ def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) 
     """A leader came back without the end of its log, in the same epoch (`harrow.checks.causes.resumed_epoch`)."""
     text = f"a leader lost what it had not flushed ({promise.FLUSH_INTERVAL}) and resumed its epoch"
     if forgot_producers:
-        return f"{text}, and forgot its producers with them"
-    return f"{text}, so its log and its followers' have parted" if logs_parted else text
+        return f"{text}, and forgot its producers"
+    return f"{text}, so its log and those of its followers have diverged" if logs_parted else text
 
 
 def by_excuse(permission: Permission, *, logs_parted: bool = False, forgot_producers: bool = False) -> Link:
@@ -240,18 +241,18 @@ def by_excuse(permission: Permission, *, logs_parted: bool = False, forgot_produ
 @cause("acked-by-deposed-leader", free_because=FORBIDDEN)
 def acked_by_deposed_leader(*, value: RecordValue) -> str:
     """A leader acknowledged a record after another one had been elected."""
-    return f"{value} was acked by a leader that had been succeeded"
+    return f"{value} was acked by a leader after another one had been elected"
 
 
 @cause("committed-record-lost", free_because=FORBIDDEN)
 def committed_record_lost(*, value: RecordValue) -> str:
-    """A record went although the high watermark had passed it."""
-    return f"{value} was committed, and no setting permits that it goes"
+    """A record was lost although the high watermark had passed it."""
+    return f"{value} was committed, and no setting permits its loss"
 
 
 @cause("acked-before-commit", free_because=FORBIDDEN)
 def acked_before_commit(*, value: RecordValue) -> str:
-    """A record went that was acknowledged as if it were committed."""
+    """A record was acknowledged as if it were committed, and lost."""
     return f"{value} was acked although it was never committed"
 
 
@@ -270,7 +271,7 @@ def resent_by_application(*, times: Number) -> str:
 
 @cause("sender-unknown", free_because=FROM_LOGS)
 def sender_unknown() -> str:
-    """A record that the history does not know stands in the log twice."""
+    """A record that no producer of the history sent stands in the log twice."""
     return "no producer is known to have sent it"
 
 
@@ -288,17 +289,17 @@ def retry_not_recognised(*, value: RecordValue) -> str:
 
 @cause("renumbered-after-unclean-election", needs=(UNCLEAN.of("leader"),))
 def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, before: RecordValue) -> str:
-    """A leader from outside the ISR did not have what a producer had sent before, and what followed was out of order."""
+    """A leader from outside the ISR lacked a record, so the next one of its producer was out of order."""
     return (
         f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, which {value} follows: "
-        f"the producer numbered {value} anew (KIP-360), and no leader recognises it by its new number"
+        f"the producer gave {value} a new sequence number (KIP-360), so no leader recognises it as a retry"
     )
 
 
 @cause("renumbered-after-giving-up", free_because=FROM_TRACE)
 def renumbered_after_giving_up(*, value: RecordValue, before: RecordValue, setting: Text) -> str:
-    """A producer went on without a record that was still on its way, and what followed was out of order."""
+    """A producer gave up a record that was still on its way, so its next one was out of order."""
     return (
-        f"the producer gave up {before} ({setting}), which {value} follows, while it was still on its way: it numbered {value} anew "
-        f"(KIP-360), and no leader recognises it by its new number"
+        f"the producer gave up {before} ({setting}), which {value} follows, while it was still on its way: it gave {value} "
+        f"a new sequence number (KIP-360), so no leader recognises it as a retry"
     )

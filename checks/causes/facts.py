@@ -44,6 +44,8 @@ AHEAD: Final = ChainFact("ahead of its leader")
 """A broker has more than its leader and may not truncate: of the broker."""
 CHANGE_ASKED: Final = ChainFact("change of the ISR asked")
 """A leader has asked for an ISR with another member: its subject is the leader."""
+CHANGE_PENDING: Final = ChainFact("change of the ISR pending")
+"""A leader waits for the followers that it has asked to have in the ISR: its subject is the leader."""
 
 # Of clients
 

@@ -9,6 +9,7 @@ from harrow.checks.causes.facts import (
     ACKED,
     AHEAD,
     CHANGE_ASKED,
+    CHANGE_PENDING,
     CONTROLLER,
     COPY,
     CUT_OFF,
@@ -460,11 +461,29 @@ def isr_shrank(
     events.IsrPending,
     is_turn=True,
     needs=(LEADER.of(then=ACTOR, unless=("is_shared",)),),
-    makes=(CHANGE_ASKED.of(ACTOR),),
+    makes=(CHANGE_ASKED.of(ACTOR), CHANGE_PENDING.of(ACTOR)),
 )
 def isr_asked(*, isr: events.Brokers, is_shared: events.Flag = False) -> str:
     """A leader asked for another member of its ISR (KIP-497); ``is_shared``: another one led in its epoch as well."""
     return f"asked for the ISR {isr_text(isr)}, which counts from now on"
+
+
+@link(
+    "isr-forgotten",
+    events.IsrForgotten,
+    is_turn=True,
+    needs=(CHANGE_PENDING.of(ACTOR),),
+    makes=(CHANGE_PENDING.of(ACTOR, then=False),),
+)
+def isr_forgotten(*, asked: events.Brokers, isr: events.Brokers) -> str:
+    """A leader took a change of the ISR for undone, because it heard again of the ISR that it knew already."""
+    return f"forgot that it had asked for the ISR {isr_text(asked)}: it heard again of {isr_text(isr)}"
+
+
+@link("committed-alone", events.HighWatermarkSet, needs=(CHANGE_PENDING.of(ACTOR, then=False),))
+def committed_alone(*, offset: events.Offset, hw: events.Offset, without: events.Brokers) -> str:
+    """A leader committed a record without followers that it had asked to have in the ISR."""
+    return f"committed offset {offset} (high watermark {hw}) without waiting for {brokers(without)}"
 
 
 @link(

@@ -7,6 +7,7 @@ from harrow.checks.causes import links
 from harrow.checks.causes.background import (
     NO_ANSWER,
     tell_failure,
+    tell_forgotten_change,
     tell_held_news,
     tell_lost_message,
     tell_written,
@@ -102,6 +103,7 @@ def _written_beyond(
     known = story.last(events.IsrWritten, before=ack.number)
     if known is not None and set(known.event.isr) == set(written):
         tell_written(story, *known)
+        tell_forgotten_change(story, ack.broker, ack.offset, ack.number)
         tell_held_news(story, ack.broker, ack.number)
     return written
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from harrow.checks import prevention, promise
 from harrow.checks.causes import catalogue, links
-from harrow.checks.causes.background import tell_written, written_isr
+from harrow.checks.causes.background import tell_forgotten_change, tell_written, written_isr
 from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.places import explain_lost_place, loss_link
@@ -296,6 +296,7 @@ def _tell_joining(story: Story, broken: _Broken) -> None:
         joined = event.broker in written.isr and event.broker not in (written_isr(story, line) or ())
         if stored < line < number and joined:
             tell_written(story, line, written, decides=True)
+            tell_forgotten_change(story, written.broker, event.offset, number)
             return
 
 

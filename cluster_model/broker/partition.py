@@ -142,6 +142,10 @@ class Partition:
         is_known = state.leader_and_isr.partition_epoch == self.partition_epoch
         if is_known and self.behaviours.isr_change_survives_known_state:
             return self.maybe_increment_hw()
+        if is_known and self.pending_isr is not None:
+            self.host.emit(
+                events.IsrForgotten, self.broker, self.name, self.leader_epoch, state.leader_and_isr.isr
+            )
         self.pending_isr = None
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.partition_epoch = state.leader_and_isr.partition_epoch

@@ -9,7 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.record.phrases import because
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -107,6 +108,7 @@ def copies(
         ("paused-leader[base]", "paused"),
         ("acks-1-leader-crash[base]", "stopped"),
         ("forgotten-isr-change[base]", "isr-asked"),
+        ("forgotten-isr-change[base]", "isr-forgotten"),
         ("delayed-end-txn[base]", "transaction-end-asked"),
         ("consume-transform-produce[at-most-once]", "application-died"),
         ("zombie-application[without-group-metadata]", "rebalanced"),
@@ -122,6 +124,20 @@ def test_a_chain_without_a_link_that_decides_breaks_the_law(name: str, kind: str
     assert any(
         list(unmet([link for link in chain if link.kind.name != kind], of_first=True)) for chain in told
     )
+
+
+def test_a_broken_invariant_names_the_change_of_the_isr_that_a_leader_forgot() -> None:
+    options = ("kafka=3.9", "behaviours.isr_change_survives_known_state=false")
+    (plan,) = load_campaign(resolve("standard")[0], options).plans
+    (finding,) = run_plan(plan, 9_710_299).verdict.rules["isr-holds-committed"].findings
+    kinds = [link.kind.name for link in finding.chain]
+    assert kinds == [
+        *("appended", "isr-asked", "isr-written", "isr-forgotten"),
+        *("committed-alone", "invariant-broken"),
+    ]
+    assert_lawful(finding)
+    # A leader that had not forgotten would not have committed without the follower.
+    assert list(unmet(link for link in finding.chain if link.kind.name != "isr-forgotten"))
 
 
 @pytest.mark.soak(size=1, test=0, soak=len(BY_LIBRARY))

@@ -123,7 +123,7 @@ def expired(record: str, setting: str) -> tuple[Wanted, ...]:
         ("appended", 0, record),
         ("acked", 0, "all of the ISR [0, 1, 2] had it"),
         ("retention-deleted", None, f"({setting}), with {record}"),
-        ("conclusion", None, f"{setting} promised no more"),
+        ("conclusion", None, f"{setting} no longer protected"),
     )
 
 
@@ -168,7 +168,11 @@ LAST_IN_ISR: Final[tuple[Wanted, ...]] = (
     ("acked", 0, "all of the ISR [0, 1, 2] had it"),
     ("disk-lost", 0, "lost its disk, and its log, with m0"),
     ("elected", 0, "from the ISR [0], without m0"),
-    ("conclusion", None, "brokers 1 and 2, not in it, could not be elected for having it (KIP-966)"),
+    (
+        "conclusion",
+        None,
+        "brokers 1 and 2, which had it, could not be elected from outside the ISR (KIP-966)",
+    ),
 )
 BOTH_CLAIM_1: Final[Wanted] = ("conclusion", None, "offset 1 is m2")
 
@@ -252,7 +256,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             (
                 "conclusion",
                 None,
-                "delete.retention.ms promised no more: the tombstone price-gone was removed",
+                "delete.retention.ms no longer protected the tombstone price-gone",
             ),
         ),
         ("delete.retention.ms=604800000",),
@@ -402,7 +406,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("appended", 1, "m2 at offset 2 (epoch 1, which had ended)"),
             ("acked", 1, "alone in the ISR [1] as far as it knew"),
             ("truncated", 1, "asked broker 0 where epoch 1 ends, was told 2, and cut off m2"),
-            ("conclusion", None, "a leader that had been succeeded"),
+            ("conclusion", None, "a leader after another one had been elected"),
         ),
         ("controller_epoch_fencing=true", "leader_epoch_fencing=true"),
     ),
@@ -432,7 +436,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("stopped", 0, "crashed"),
             ("elected", 1, "without m2 (epoch 4)"),
             ("not-truncated", 0, "truncated nothing: it still has m2"),
-            ("conclusion", None, "m2 was committed, and no setting permits that it goes"),
+            ("conclusion", None, "m2 was committed, and no setting permits its loss"),
         ),
         (KAFKA_9338,),
     ),
@@ -481,7 +485,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("appended", 0, "m1 at offset 1 (epoch 1, which had ended)"),
             ("acked", 0, "alone in the ISR [0] as far as it knew"),
             ("truncated", 0, "asked broker 1 where epoch 1 ends, was told 1, and cut off m1"),
-            ("conclusion", None, "a leader that had been succeeded"),
+            ("conclusion", None, "a leader after another one had been elected"),
         ),
         ("KIP-497, from 2.7 on",),
     ),
@@ -497,7 +501,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("elected", 1, "from the ISR [0, 1], without m1"),
             ("recovered", 0, "came back with m1"),
             ("truncated", 0, "truncated to its own high watermark, 1, and cut off m1"),
-            ("conclusion", None, "m1 was committed, and no setting permits that it goes"),
+            ("conclusion", None, "m1 was committed, and no setting permits its loss"),
         ),
         (KIP_101,),
     ),
@@ -543,7 +547,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("elected", 0, "from the ISR [0], without m1"),
             ("recovered", 1, "came back with m1"),
             ("truncated", 1, "cut off m1"),
-            ("conclusion", None, "could not be elected for having it (KIP-966)"),
+            ("conclusion", None, "could not be elected from outside the ISR (KIP-966)"),
         ),
         (FLUSHING,),
     ),
@@ -565,8 +569,10 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         (
             ("appended", 0, "m2 at offset 2 (epoch 0)"),
             ("isr-asked", 0, "asked for the ISR [0, 2, 1]"),
+            ("isr-forgotten", 0, "forgot that it had asked for the ISR [0, 2, 1]"),
             ("isr-written", 0, "had the ISR [0, 2, 1] written"),
             ("copied", 2, "m2"),
+            ("committed-alone", 0, "committed offset 2 (high watermark 3) without waiting for broker 1"),
             (
                 "acked",
                 0,
@@ -754,7 +760,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 (
                     "conclusion",
                     None,
-                    "clocks were apart: for broker 0 m0 was up to 7200.000s older than it was",
+                    "clocks disagreed: to broker 0 m0 looked up to 7200.000s older than it was",
                 ),
             ),
             ("retention.ms=-1",),

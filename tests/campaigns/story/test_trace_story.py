@@ -103,7 +103,7 @@ def test_an_event_without_a_phrase_says_its_fields(monkeypatch: pytest.MonkeyPat
 
 def test_links_of_chains_are_found_in_the_story(story: TraceStory) -> None:
     for finding in story.findings:
-        for link, position in zip(finding.finding.chain, story.positions_of(finding), strict=True):
+        for link, position in zip(finding.finding.chain, story.places.of(finding.finding), strict=True):
             if link.at_us is not None and link.event != "deposed-controller":
                 assert position is not None, link
                 assert story.events[position].at_us == link.at_us

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harrow.campaigns.language.former_names import CAMPAIGN_KEYS
+from harrow.campaigns.language.former_names import campaign_keys
 from harrow.campaigns.language.glossary import TERMS, term_of
 from harrow.campaigns.language.tickets import tickets
 from harrow.cli.render.catalogue import all_names, explain
@@ -48,7 +48,17 @@ def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> Non
 
 
 def test_a_former_name_or_a_campaigns_key_is_no_setting_of_today() -> None:
-    assert {name for name in (*former_names(), *CAMPAIGN_KEYS) if scopes_of(name)} == set()
+    assert {name for name in (*former_names(), *campaign_keys()) if scopes_of(name)} == set()
+
+
+def test_a_campaigns_key_for_a_setting_is_found_where_its_field_is_declared() -> None:
+    assert campaign_keys() == {
+        "inter.broker.protocol.version": "kafka",
+        "metadata.version": "kafka",
+        "default.replication.factor": "replication_factor",
+        "num.partitions": "partitions",
+        "broker.rack": "rack",
+    }
 
 
 def test_no_two_settings_have_the_same_former_name() -> None:

@@ -113,7 +113,7 @@ def test_what_was_not_expected_is_told_apart_without_colours() -> None:
     shown = rendered(failed_run())
     assert "✗ violated      UNEXPECTED   lost m1 despite acks=all" in shown
     assert "        1.200s broker 0 acked m1\n" in shown
-    assert "             - m1 was committed, and no setting permits that it goes\n" in shown
+    assert "             - m1 was committed, and no setting permits its loss\n" in shown
     assert "        prevented by (tried: held):\n          KIP-101, from 0.11 on: a follower asks" in shown
     assert "loss.yaml:42: m1 is not acked" in shown
     assert "reproduce harrow run loss --seed 0" in shown
