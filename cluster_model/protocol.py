@@ -4,6 +4,7 @@ Names are those of Kafka's protocol (clients/src/main/resources/common/message).
 partition is written ``topic-number``, for example ``t-0``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -190,11 +191,12 @@ class MetadataRequest:
 
 @dataclass(slots=True)
 class MetadataResponse:
-    """For each partition: leader (-1 for none) and leader epoch, as this broker knows them."""
+    """For each partition the leader (-1 for none) and leader epoch that a broker has; for each broker its rack, if it has one."""
 
     api: ClassVar[str] = "Metadata"
     brokers: tuple[int, ...]
     partitions: dict[str, tuple[int, int]]
+    racks: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -450,6 +450,11 @@ _CATALOGUE: Final = (
     Setting("max.block.ms", PRODUCER, "ms", _always(60_000),
             "How long a producer with a transactional id waits for its coordinator in one call; the call may be made again.",
             former=("block.on.buffer.full", "metadata.fetch.timeout.ms")),
+    Setting("partitioner.rack.aware", PRODUCER, "bool", _always(False),
+            "Whether records without a key go to partitions with a leader in the producer's rack, while there is one (KIP-1123).",
+            since="4.4"),
+    Setting("client.rack", PRODUCER, "text", _always(NO_TEXT),
+            "The rack of a producer, for partitioner.rack.aware (KIP-1123).", since="4.4"),
     # Consumers
     Setting("fetch.max.wait.ms", CONSUMER, "ms", _always(500),
             "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX,
@@ -739,6 +744,8 @@ class ProducerConfig:
     transactional_id: str = _setting("transactional.id")
     transaction_timeout_us: int = _setting("transaction.timeout.ms")
     max_block_us: int = _setting("max.block.ms")
+    is_rack_aware: bool = _setting("partitioner.rack.aware")
+    client_rack: str = _setting("client.rack")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -948,6 +955,27 @@ def is_of_coordinators(setting: Setting) -> bool:
 
 def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
     """Yield what Kafka's producer refuses of the settings that it is *given*."""
+    yield from _identity_conflicts(release, given, behaviours)
+    if given.get("partitioner.rack.aware") and not given.get("client.rack"):
+        # As `RecordAccumulator.PartitionerConfig` checks since KIP-1123.
+        yield Conflict(setting="partitioner.rack.aware", needed="partitioner.rack.aware needs client.rack")
+    if DELIVERY_TIMEOUT in given:
+        # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
+        config = producer_config(release, given, behaviours)
+        least_us = _least_delivery_timeout_us(config.linger_us, config.request_timeout_us)
+        if config.delivery_timeout_us < least_us:
+            yield Conflict(
+                setting=DELIVERY_TIMEOUT,
+                others=("linger.ms", "request.timeout.ms"),
+                needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
+                remedy=least_us // US_PER_MS,
+            )
+
+
+def _identity_conflicts(
+    release: str, given: Mapping[str, Value], behaviours: Behaviours
+) -> Iterator[Conflict]:
+    """Yield what is refused beside a transactional id, or beside idempotence."""
     if given.get(TRANSACTIONAL_ID):
         if given.get(IDEMPOTENCE) is False:
             needed = f"needs {IDEMPOTENCE}=true"
@@ -964,17 +992,6 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
                 yield replace(
                     conflict, others=(), needed=f"{IDEMPOTENCE} is true by default: it {conflict.needed}"
                 )
-    if DELIVERY_TIMEOUT in given:
-        # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
-        config = producer_config(release, given, behaviours)
-        least_us = _least_delivery_timeout_us(config.linger_us, config.request_timeout_us)
-        if config.delivery_timeout_us < least_us:
-            yield Conflict(
-                setting=DELIVERY_TIMEOUT,
-                others=("linger.ms", "request.timeout.ms"),
-                needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
-                remedy=least_us // US_PER_MS,
-            )
 
 
 def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:

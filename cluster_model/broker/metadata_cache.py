@@ -86,4 +86,5 @@ class MetadataCache:
                 name: (leader if leader in live else NO_LEADER, epoch)
                 for name, (leader, epoch) in self.partitions.items()
             },
+            self.racks,
         )

@@ -1,6 +1,6 @@
 """What a client knows of the cluster, and how it asks (``Metadata.java``, ``NetworkClient.java``)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
@@ -50,6 +50,8 @@ class ClientMetadata:
         """The brokers of the last answer."""
         self.leaders: dict[str, int] = {}
         self.leader_epochs: dict[str, int] = {}
+        self.racks: Mapping[int, str] = {}
+        """The racks of the brokers that have one, as of the last answer."""
         self.connections = {
             broker: NetworkClient(
                 host,
@@ -154,6 +156,7 @@ class ClientMetadata:
         self._answers_without_news += 1
         self._known = self._told_of(response) if self._later else self.connections
         self.live_brokers = response.brokers
+        self.racks = response.racks
         for partition, (leader, epoch) in response.partitions.items():
             # From KIP-320 on a client ignores metadata that is older than what it has; that
             # is harmless before, for an old leader refuses the client anyway.

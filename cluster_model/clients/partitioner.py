@@ -1,5 +1,6 @@
-"""Where a record goes that names no partition (``DefaultPartitioner.java``, KIP-480)."""
+"""Where a record goes that names no partition (``DefaultPartitioner.java``, KIP-480; ``BuiltInPartitioner.java``, KIP-1123)."""
 
+from collections.abc import Callable
 from typing import Final
 
 from harrow.cluster_model.sim.choices import Stream, pick
@@ -30,11 +31,23 @@ def partition_number(key: str, partitions: int) -> int:
 
 
 class Partitioner:
-    """By the key; without one round robin, or from KIP-480 on one partition until its batch has been sent."""
+    """Choose by the key; without one round robin, or since KIP-480 one partition until its batch has been sent.
 
-    __slots__ = ("_counter", "_numbers", "_partitions", "_sticky", "_stream", "_uses_sticky")
+    ``leads_nearby`` returns whether the leader of a partition is in the producer's rack. The sticky partition is
+    then one of those, if there is one.
+    """
 
-    def __init__(self, partitions: tuple[str, ...], stream: Stream, *, sticky: bool) -> None:
+    __slots__ = ("_counter", "_leads_nearby", "_numbers", "_partitions", "_sticky", "_stream", "_uses_sticky")
+
+    def __init__(
+        self,
+        partitions: tuple[str, ...],
+        stream: Stream,
+        *,
+        sticky: bool,
+        leads_nearby: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._leads_nearby = leads_nearby
         self._partitions = partitions
         self._numbers = {name: number for number, name in enumerate(partitions)}
         self._stream = stream
@@ -52,7 +65,7 @@ class Partitioner:
         """Return the partition of the next record."""
         if self._uses_sticky:
             if self._sticky is None:
-                self._sticky = pick(self._stream, self._partitions)
+                self._sticky = pick(self._stream, self._nearby() or self._partitions)
             return self._sticky
         self._counter += 1
         return self._partitions[(self._counter - 1) % len(self._partitions)]
@@ -63,7 +76,18 @@ class Partitioner:
 
     def batch_completed(self, partition: str) -> None:
         """A new batch begins: the sticky partitioner picks another partition."""
-        if self._sticky == partition and len(self._partitions) > 1:
+        if self._sticky != partition:
+            return
+        nearby = self._nearby()
+        if nearby:
+            others = [name for name in nearby if name != partition]
+            self._sticky = pick(self._stream, others or nearby)
+        elif len(self._partitions) > 1:
             # One of the others, without a list of them: those behind it move up by one.
             number = self._stream.below(len(self._partitions) - 1)
             self._sticky = self._partitions[number + (number >= self._numbers[partition])]
+
+    def _nearby(self) -> list[str]:
+        """Return the partitions with a leader in the producer's rack; none unless the producer prefers them."""
+        leads_nearby = self._leads_nearby
+        return [] if leads_nearby is None else [name for name in self._partitions if leads_nearby(name)]

@@ -63,7 +63,10 @@ class Producer:
             config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
         )
         self._partitioner = Partitioner(
-            partitions, host.choices.workload, sticky=behaviours.sticky_partitioner
+            partitions,
+            host.choices.workload,
+            sticky=behaviours.sticky_partitioner,
+            leads_nearby=self._leads_nearby if config.is_rack_aware else None,
         )
         self._queues: dict[str, deque[ProducerBatch]] = {name: deque() for name in partitions}
         # The partitions with batches to be sent; one that has none any more is dropped when it is next looked at.
@@ -128,6 +131,11 @@ class Producer:
         if not self._expiry_timer_set:
             self._set_expiry_timer()
         self._run()
+
+    def _leads_nearby(self, partition: str) -> bool:
+        """Return whether the leader of a partition is known and in the producer's rack."""
+        leader = self._metadata.leader(partition)
+        return leader is not None and self._metadata.racks.get(leader) == self._config.client_rack
 
     def _has_room(self, batch: ProducerBatch) -> bool:
         """Return whether a record may join a batch: one that was never sent, and is not full."""

@@ -68,6 +68,8 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
     (BROKER, "control.plane.listener.name"): by_release((ALL, "none")),
     (BROKER, "replica.selector.class"): by_release((ALL, "none")),  # KIP-392, 2.4
     (CONSUMER, "client.rack"): by_release((ALL, "")),
+    (PRODUCER, "client.rack"): by_release((ALL, "")),  # KIP-1123, 4.4
+    (PRODUCER, "partitioner.rack.aware"): by_release((ALL, False)),
     (TOPIC, "min.insync.replicas"): by_release((ALL, 1)),
     (BROKER, "replica.lag.time.max.ms"): changed_in("2.8", 10_000, 30_000),  # KIP-537, 2.5
     (BROKER, "zookeeper.session.timeout.ms"): changed_in("2.8", 6_000, 18_000),  # KIP-537, 2.5

@@ -40,6 +40,7 @@ class App:
         )
         self.producer.start()
         self.leaders = {P: 0, Q: 1}
+        self.racks: dict[int, str] = {}
         self.epoch = 0
         self.ready = ready
         if ready:
@@ -54,7 +55,7 @@ class App:
                 self.host.sent.remove(sent)
                 self.epoch += 1
                 leaders = {name: (leader, self.epoch) for name, leader in self.leaders.items()}
-                sent.answer(MetadataResponse((0, 1), leaders))
+                sent.answer(MetadataResponse((0, 1), leaders, self.racks))
                 break
 
     def give_id(self, producer_id: int) -> None:
@@ -661,6 +662,30 @@ def test_the_sticky_partition_changes_with_each_batch_to_another_one() -> None:
     assert partitioner.partition() == "c"
     partitioner.batch_completed("c")
     assert partitioner.partition() == "a"
+
+
+def test_a_rack_aware_producer_sticks_to_partitions_with_a_leader_in_its_rack_while_there_is_one() -> None:
+    nearby = {"b", "d"}
+    partitioner = Partitioner(
+        ("a", "b", "c", "d"), RecordedStream([1, 2]), sticky=True, leads_nearby=lambda name: name in nearby
+    )
+    chosen = []
+    for lost in ("", "b", "d"):
+        nearby.discard(lost)
+        chosen.append(partitioner.partition())
+        partitioner.batch_completed(chosen[-1])
+    assert chosen == ["d", "b", "d"]
+    assert partitioner.partition() == "c"
+
+
+def test_a_producer_learns_from_metadata_which_leaders_are_in_its_rack() -> None:
+    app = App("4.4", partitioner_rack_aware=True, client_rack="west", ready=False)
+    app.racks = {0: "east", 1: "west"}
+    app.metadata()
+    app.give_id(1)
+    app.producer.send("m0")
+    app.pause(5 * MS)
+    assert app.host.requests("Produce")[0].body.batches.keys() == {Q}
 
 
 @pytest.mark.parametrize(
