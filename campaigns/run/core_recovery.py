@@ -182,7 +182,7 @@ class CoreRecovery:
         leader, leader_epoch, isr = state
         replica = self._observer.replica(partition, leader)
         leader_state = self._leader_state(leader, replica, leader_epoch)
-        leads = replica is not None and leader_state == evidence.LEADS
+        leading = replica if leader_state == evidence.LEADS else None
         return evidence.PartitionService(
             leader=leader,
             leader_epoch=leader_epoch,
@@ -190,8 +190,8 @@ class CoreRecovery:
             recovery_sets=self._observer.recovery_sets(partition),
             leader_state=leader_state,
             high_watermark=0 if replica is None else replica.hw,
-            unread=self._unread(partition, leader, replica) if replica is not None and leads else (),
-            isr_end=0 if replica is None else _isr_end(leader, replica),
+            unread=() if leading is None else self._unread(partition, leader, leading),
+            isr_end=0 if leading is None else _isr_end(leader, leading),
         )
 
     def _leader_state(self, leader: int, replica: ReplicaView | None, leader_epoch: int) -> str:

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import Core, Plan, Swarm, SwarmFaults
 from harrow.campaigns.language.plan_file import campaign_text
-from harrow.campaigns.run.core_recovery import recovery_time_us, sufficient_core
+from harrow.campaigns.run.core_recovery import CoreRecovery, recovery_time_us, sufficient_core
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.search.simpler_cluster import with_defaults, with_fewer_replicas, with_plain_numbers
@@ -249,6 +251,31 @@ def test_a_core_owes_nobody_what_was_deleted_in_the_middle_of_a_batch() -> None:
         """
     (plan,) = load_text(dedent(text), "f.yaml").plans
     assert run_plan(plan, 0).verdict.rules["unavailable"].status == "held"
+
+
+def test_of_a_leader_that_does_not_know_that_it_leads_nothing_is_asked_that_leaders_know() -> None:
+    # On real brokers a replica that takes itself for a follower has no log ends of others.
+    unaware = SimpleNamespace(role="follower", leader_epoch=0, isr=(4, 7), remote={}, leo=3, hw=2, records=())
+    observer = SimpleNamespace(
+        controller=lambda: 4,
+        is_impaired=lambda _: False,
+        broker_state=lambda _: "up",
+        partition_state=lambda _: (4, 1, (4, 7)),
+        recovery_sets=lambda _: ((4, 7),),
+        replica=lambda *_: unaware,
+    )
+    target: Any = SimpleNamespace(
+        observer=observer,
+        environment=SimpleNamespace(broker_ids=lambda: (4, 2, 7), is_stopping=lambda _: False),
+        partition_settings=lambda: {"t-0": SimpleNamespace(elects_uncleanly=lambda _: False)},
+        broker_config=lambda _: None,
+        registration_time_max_us=0,
+        now_us=5,
+        heal_core=lambda _: None,
+    )
+    core = Core(within_us=0)
+    service = CoreRecovery(target, small_plan(core), core).run().partitions["t-0"]
+    assert (service.leader, service.leader_state, service.isr_end) == (4, "unaware", 0)
 
 
 # Smaller plans
