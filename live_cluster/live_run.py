@@ -59,6 +59,9 @@ class Brokers(Protocol):
         *tell* is called now and then with a function that says what the run waits for.
         """
 
+    def drawn(self, plan: Plan, seed: int) -> Plan:
+        """Return what a seed draws of an open plan, of what these brokers can do; a plan without a swarm is as it is."""
+
     def as_modelled(self, plan: Plan) -> Plan:
         """Return a plan as the model has to run it to do what these brokers do."""
 
@@ -101,6 +104,10 @@ class StartedBrokers:
             obstacles_of=self._obstacles,
             make=self._make,
         )
+
+    def drawn(self, plan: Plan, seed: int) -> Plan:
+        """Return what a seed draws of what these brokers can do (`Brokers.drawn`)."""
+        return draw_for_seed(narrowed(plan, self._obstacles)[0], seed).plan
 
     def as_modelled(self, plan: Plan) -> Plan:
         """Return a plan as the model runs it (`Brokers.as_modelled`)."""

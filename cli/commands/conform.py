@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import typer
 from rich.console import Console
@@ -75,9 +75,8 @@ def session(request: ConformRequest) -> int:
         need_writable(request.results)
     if not request.quiet:
         tell_notes((each.campaign for each in selections), messages)
-    progress = ProgressLine(
-        messages, total=sum(len(selection.plans) for selection in selections), enabled=not request.quiet
-    )
+    chosen = list(_chosen(selections, request.times))
+    progress = ProgressLine(messages, total=len(chosen), enabled=not request.quiet)
     found: list[Comparison] = []
     plans = [plan for selection in selections for plan in selection.plans]
     with (
@@ -94,8 +93,8 @@ def session(request: ConformRequest) -> int:
         ) as brokers,
     ):
         try:
-            for selection, plan in _chosen(selections):
-                found.append(_comparison(request, selection, plan, brokers, interrupts, progress, len(found)))
+            for each in chosen:
+                found.append(_comparison(request, each, brokers, interrupts, progress, len(found)))
                 progress.clear()
                 if request.output_format == "table":
                     show(console, *_lines(found[-1]))
@@ -112,27 +111,39 @@ def session(request: ConformRequest) -> int:
     return exit_code.OK if AGREED in statuses else exit_code.INCONCLUSIVE
 
 
-def _chosen(selections: Iterable[Selection]) -> Iterator[tuple[Selection, Plan]]:
+class _Chosen(NamedTuple):
+    """A plan to compare, and the seeds that brokers run it with."""
+
+    selection: Selection
+    plan: Plan
+    seeds: range
+
+
+def _chosen(selections: Iterable[Selection], times: int) -> Iterator[_Chosen]:
+    """Yield what is compared; what each seed of a swarm draws is compared by itself."""
     for selection in selections:
         for plan in selection.plans:
-            yield selection, plan
+            if plan.swarm is None:
+                yield _Chosen(selection, plan, range(times))
+            else:
+                yield from (_Chosen(selection, plan, range(seed, seed + 1)) for seed in range(times))
 
 
 def _comparison(
     request: ConformRequest,
-    selection: Selection,
-    plan: Plan,
+    chosen: _Chosen,
     brokers: "Brokers",
     interrupts: Interrupts,
     progress: ProgressLine,
     finished: int,
 ) -> Comparison:
     """Compare a plan; the model runs while the brokers start and wait."""
+    selection, plan, real_seeds = chosen
     overrides = request.overrides or ()
     results = None if request.no_results else request.results
     name = f"{selection.argument} {variant_name(plan)}"
     progress.update(finished, name)
-    modelled = brokers.as_modelled(plan)
+    modelled = brokers.as_modelled(brokers.drawn(plan, real_seeds[0]))
     seeds = request.seeds or _SEEDS
     with RunsMeanwhile(modelled_run, [(modelled, seed) for seed in seeds]) as model:
 
@@ -141,7 +152,7 @@ def _comparison(
             progress.update(finished, lambda: f"{what()} ({name})")
 
         real: list[RunResult] = []
-        for seed in range(request.times):
+        for seed in real_seeds:
             with interrupts.noted():
                 result = brokers.run(plan, seed, results, lambda: look_for(interrupts), tell)
             real.append(result)
@@ -202,7 +213,8 @@ def _service(comparison: Comparison) -> Iterator[str]:
 
 def _name(comparison: Comparison) -> str:
     plan = comparison.plan
-    return plan.campaign if plan.variant is None else f"{plan.campaign} {plan.variant}"
+    name = plan.campaign if plan.variant is None else f"{plan.campaign} {plan.variant}"
+    return name if plan.swarm is None else f"{name} seed {comparison.real[0].seed}"
 
 
 def _said(comparison: Comparison) -> str:
@@ -226,6 +238,7 @@ def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any
                 "reasons": list(comparison.reasons),
                 "real": [
                     {
+                        "seed": run.seed,
                         "verdict": run.verdict.status,
                         "found": in_short(run),
                         "began": None if run.target is None else run.target.began,

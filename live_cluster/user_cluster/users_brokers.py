@@ -8,9 +8,11 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RealTarget, RunResult
+from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.live_cluster.feasible import as_real
 from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.live_run import Tell, live_run, time_of_beginning
+from harrow.live_cluster.narrowed_swarm import narrowed
 from harrow.live_cluster.real_cluster import Surroundings
 from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, ClusterFile, Notify
 from harrow.live_cluster.user_cluster.command_word import PEER_PLACEHOLDERS, broker_words
@@ -125,6 +127,10 @@ class UserBrokers:
             obstacles_of=self._obstacles,
             make=self._make,
         )
+
+    def drawn(self, plan: Plan, seed: int) -> Plan:
+        """Return what a seed draws of what these brokers can do (`harrow.live_cluster.live_run.Brokers.drawn`)."""
+        return draw_for_seed(narrowed(plan, self._obstacles)[0], seed).plan
 
     def as_modelled(self, plan: Plan) -> Plan:
         """Return a plan as the model runs it (`harrow.live_cluster.live_run.Brokers.as_modelled`)."""

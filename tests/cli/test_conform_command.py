@@ -13,6 +13,7 @@ import pytest
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.cli import exit_code
 from harrow.cli.commands import conform, run
 from harrow.cli.requests.conform import ConformRequest
@@ -37,6 +38,15 @@ script:
 """
 
 
+SWARM = """
+name: open
+kafka: "2.4"
+settings: {acks: all}
+workload: {duration: 2s, producers: [{rate: 20/s}]}
+swarm: {brokers: 1..3}
+"""
+
+
 class PlayedBrokers:
     """Brokers of 2.4.1, played by the model with seeds of its own."""
 
@@ -53,9 +63,13 @@ class PlayedBrokers:
         assert results is None
         check()
         target = RealTarget(kind="kafka", release="2.4.1", metadata="zookeeper", began="20260101T000000")
-        return replace(run_plan(plan, 1_000 + seed), target=target)
+        return replace(run_plan(self.drawn(plan, seed), 1_000 + seed), seed=seed, target=target)
+
+    def drawn(self, plan: Plan, seed: int) -> Plan:
+        return draw_for_seed(plan, seed).plan
 
     def as_modelled(self, plan: Plan) -> Plan:
+        assert plan.swarm is None, "the model runs what the seed has drawn"
         return plan
 
 
@@ -128,6 +142,19 @@ def conformed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
         return conform.session(request), output.read_text(encoding="utf-8")
 
     return session
+
+
+def test_what_each_seed_of_a_swarm_draws_is_compared_by_itself(
+    conformed: Callable[..., tuple[int, str]],
+) -> None:
+    code, printed = conformed(SWARM, times=2, output_format="json")
+    first, second = json.loads(printed)["comparisons"]
+    assert (code, first["status"], second["status"]) == (exit_code.OK, "agreed", "agreed")
+    assert [run["seed"] for each in (first, second) for run in each["real"]] == [0, 1]
+    assert (first["modelled"], second["modelled"]) == (5, 5)
+    _, table = conformed(SWARM, times=2)
+    assert "agreed    open seed 0\n" in table
+    assert "agreed    open seed 1\n" in table
 
 
 def test_what_clients_got_is_told_beside_what_they_got_on_the_model(

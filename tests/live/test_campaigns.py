@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.language.loader import load_campaign, load_text
-from harrow.checks.finding import HELD
+from harrow.checks.finding import HELD, PERMITTED
 from harrow.cluster_model.events import KILLED, BrokerStopped, ControllerElected, ControllerResigned
 from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, KAFKA_PYTHON
 from harrow.live_cluster.conformity import AGREED, compared, modelled_run
@@ -53,6 +53,25 @@ core: {{}}
 """
 
 
+HELD_FOLLOWER = """
+name: held-follower
+kafka: "{release}"
+settings: {{acks: all, min.insync.replicas: 1, auto.leader.rebalance.enable: false, replica.lag.time.max.ms: 60s, retries: 1000}}
+cluster: {{brokers: 3, topics: [{{name: t, assignment: [[0, 1]]}}]}}
+script:
+  - {{at: 1s, do: {{broker_stop: {{broker: 0}}}}}}
+  - when: {{leader: {{t-0: 1}}, event: {{broker_stopped: {{broker: 0}}}}}}
+    do: [{{broker_restart: {{broker: 0}}}}, {{send: m0}}]
+  - when: {{acked: m0, isr: {{t-0: [0, 1]}}}}
+    do: [{{message: {{action: hold, api: Fetch, kind: response, from: 1, to: 0, id: to-0}}}}, {{send: m1}}]
+  - when: {{event: {{message_rule: {{rule: to-0}}}}}}
+    do: [{{message: {{action: hold, api: Fetch, kind: request, from: 1, to: 0, id: of-1}}}}, {{elect_preferred_leaders: {{}}}}]
+  - when: {{replicas: {{t-0: {{0: {{role: leader}}}}}}}}
+    do: [{{release: {{id: of-1}}}}, {{release: {{id: to-0}}}}]
+  - when: {{acked: m1}}
+"""
+
+
 @pytest.mark.parametrize(("name", "variant"), EVERYWHERE)
 def test_a_campaign_does_what_the_model_does(
     name: str, variant: str | None, brokers: StartedBrokers, tmp_path: Path
@@ -66,6 +85,28 @@ def test_a_campaign_does_what_the_model_does(
     assert result.verdict.reasons == ()
     comparison = compared(plan, [result], (modelled_run(plan, seed) for seed in range(20)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())
+
+
+def test_a_leader_is_seen_to_lead_while_its_only_follower_hears_nothing_from_it(
+    brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    text = HELD_FOLLOWER.format(release=brokers.release.model_release)
+    result = brokers.run(load_text(text, "c.yaml").plans[0], 0, tmp_path)
+    assert (result.verdict.status, result.verdict.reasons, result.missed) == (HELD, (), ())
+
+
+@pytest.mark.parametrize("name", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
+def test_a_seed_of_a_swarm_draws_what_brokers_can_do_and_breaks_no_promise(
+    name: str, brokers: StartedBrokers, tmp_path: Path
+) -> None:
+    release, mode = brokers.release, brokers.metadata
+    is_for_kraft = name in {"swarm-kraft", "swarm-eos"}
+    if release.model_release not in {"2.4", "3.9", "4.4"} or is_for_kraft != (mode == KRAFT):
+        pytest.skip("each swarm is tried on the newest release that it is about, and on 2.4 and 3.9")
+    overrides = [f"kafka={release.model_release}", f"cluster.metadata={mode}"]
+    (plan, *_) = load_campaign(LIBRARY / f"{name}.yaml", overrides).plans
+    result = brokers.run(plan, 0, tmp_path)
+    assert result.verdict.status in {HELD, PERMITTED}, result.verdict.reasons
 
 
 def test_a_campaign_chooses_the_library_of_its_clients(brokers: StartedBrokers, tmp_path: Path) -> None:
