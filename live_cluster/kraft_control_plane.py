@@ -18,6 +18,7 @@ from harrow.live_cluster.processes.kraft_controller import (
     new_uuid,
 )
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.watches.quorum_watch import QuorumWatch
@@ -52,6 +53,7 @@ class KRaftControlPlane:
         brokers: Iterable[int],
         topics: Iterable[str],
         seen: MetadataSeen,
+        activity: Activity,
         settings: Mapping[str, object],
         release: KafkaRelease,
     ) -> None:
@@ -84,18 +86,19 @@ class KRaftControlPlane:
         self.process_names = tuple(map(process_name, self.addresses))
         self._seen = seen
         self._brokers = tuple(brokers)
-        self._watch = MetadataWatch(seen, topics)
+        self._watch = MetadataWatch(seen, topics, activity)
         self._quorum_watch = QuorumWatch(
             seen,
             self._controllers,
             {voter: BrokerConnection(address) for voter, address in self.addresses.items()},
+            activity,
         )
 
     def start(self) -> None:
         first, *others = self._controllers.values()
         first.format()
         for other in others:
-            other.format_like(first)
+            other.take_storage(first.logs)
         for controller in self._controllers.values():
             controller.start()
 

@@ -34,6 +34,7 @@ from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
 from harrow.live_cluster.rehearsal import applications_of
+from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.group_watch import GroupWatch
 from harrow.live_cluster.watches.happenings import Happenings, WallClock
@@ -41,7 +42,8 @@ from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
-"""How often what brokers do is looked at, where nothing else happens."""
+"""How often what brokers do is looked at, where nothing else happens; while nothing goes on at all, less often (`Activity`)."""
+_QUIET_LOOK_US: Final = round(QUIET_LOOK_S * US_PER_SECOND)
 _PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
 """A failover takes up to half a minute, a checkpoint comes once in a minute."""
 
@@ -69,6 +71,7 @@ class LiveTarget:
         self._open = ExitStack()
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._numbers = count()
+        self._noted = 0
         # What is open ends also where something that follows cannot be had.
         with ExitStack() as opened:
             self._make(opened, plan, choices, folder, make, wait)
@@ -88,7 +91,8 @@ class LiveTarget:
         self._elects_uncleanly = release.behaviours.elects_uncleanly(spec.metadata or release.metadata)
         self._clock = WallClock()
         self.trace = Trace(self._clock)
-        self._happenings = Happenings(self._clock, self.trace)
+        self._activity = activity = Activity()
+        self._happenings = Happenings(self._clock, self.trace, activity)
         report = self._happenings.report
         self._reports = ClientReports(self._happenings.wake)
         self._configs = {
@@ -102,6 +106,7 @@ class LiveTarget:
             clock=self._clock,
             trace=self.trace,
             report=report,
+            activity=activity,
             wait=wait,
         )
         cluster = self._cluster = opened.enter_context(make(given))
@@ -117,6 +122,7 @@ class LiveTarget:
                 given.partitions_of(broker, cluster.replicas_of),
                 cluster.seen,
                 report,
+                activity,
                 cluster.names,
             )
             for broker, process in cluster.brokers.items()
@@ -125,14 +131,17 @@ class LiveTarget:
         writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
         if cluster.follows_logs and any(writer.transactional_id for writer in writers):
             transactions = TransactionWatch(
-                {broker: cluster.connect(broker) for broker in cluster.brokers}, report, cluster.names
+                {broker: cluster.connect(broker) for broker in cluster.brokers},
+                report,
+                activity,
+                cluster.names,
             )
         readers: tuple[ConsumerSpec | ApplicationSpec, ...] = (*plan.consumers, *applications_of(plan))
         groups = sorted({reader.group for reader in readers if reader.group})
         self._coordination: list[InternalTopicWatch] = [] if transactions is None else [transactions]
         if cluster.follows_logs and groups:
             connections = {broker: cluster.connect(broker) for broker in cluster.brokers}
-            self._coordination.append(GroupWatch(groups, connections, report, cluster.names))
+            self._coordination.append(GroupWatch(groups, connections, report, activity, cluster.names))
         host = ClientHost(
             children=cluster.children,
             folder=folder / "clients",
@@ -202,9 +211,13 @@ class LiveTarget:
             _, _, callback, argument = heapq.heappop(self._timers)
             callback(argument)
         next_us = self._timers[0][0] if self._timers else until_us
-        wait_us = min(_LOOK_US, until_us - now_us, max(next_us - now_us, 0))
-        self._happenings.wait(wait_us / US_PER_SECOND)
+        limit_us = min(until_us - now_us, max(next_us - now_us, 0))
+        busy_us, quiet_us = min(_LOOK_US, limit_us), min(_QUIET_LOOK_US, limit_us)
+        self._happenings.wait(busy_us / US_PER_SECOND, quiet_us / US_PER_SECOND)
+        if len(self.trace.events) > self._noted:
+            self._activity.note()
         self._look()
+        self._noted = len(self.trace.events)
         for process in self._client_processes:
             process.check()
         for supervise in self._supervised:

@@ -26,6 +26,7 @@ from harrow.live_cluster.processes.local_broker import LocalBroker
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
 from harrow.live_cluster.processes.shared_classes import SharedClasses
 from harrow.live_cluster.small_segments import accepted_of_broker, accepted_of_topic
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS, broker_metadata
@@ -64,6 +65,7 @@ class LocalCluster:
         proxies: Proxies,
         seen: MetadataSeen,
         metadata: str,
+        activity: Activity,
         patience_s: float = 180.0,
         translates_small_segments: bool = False,
         shared: SharedClasses | None = None,
@@ -75,6 +77,7 @@ class LocalCluster:
         self._say_wait = wait
         self._folder = folder
         self._translates = translates_small_segments
+        self._activity = activity
         self.seen = seen
         self.assignments = topic_assignments(spec)
         self._patience_s = patience_s
@@ -126,6 +129,7 @@ class LocalCluster:
                 brokers=[broker.id for broker in spec.brokers],
                 topics=[topic.name for topic in spec.topics],
                 seen=self.seen,
+                activity=self._activity,
                 settings=self._accepted(_without_zookeeper(spec.settings)),
                 release=self._release,
             )

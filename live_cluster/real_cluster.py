@@ -18,6 +18,7 @@ from harrow.live_cluster.control_plane import ControlPlaneAccess, NodeProcess
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.happenings import WallClock
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection
@@ -159,6 +160,7 @@ class RealCluster(Protocol):
 class Surroundings:
     """What a cluster finds in a run: the *plan*, where files go, and where to tell what happens.
 
+    A cluster that notes all that goes on in it says so to ``activity``.
     While it starts it says now and then what it waits for (``wait``), and is stopped there if the run is not to go on.
     """
 
@@ -168,6 +170,7 @@ class Surroundings:
     clock: WallClock
     trace: Trace
     report: Report
+    activity: Activity
     wait: Callable[[str], None] = lambda _: None
 
     def partitions_of(self, broker: int, replicas_of: Callable[[str], tuple[int, ...]]) -> tuple[str, ...]:

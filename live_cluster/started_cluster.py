@@ -115,7 +115,10 @@ class StartedCluster:
         def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
             report(MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike)
 
-        proxies = opened.enter_context(Proxies(LinkFaults(given.choices.network, applied), self._requests))
+        proxies = opened.enter_context(
+            Proxies(LinkFaults(given.choices.network, applied), self._requests, given.activity.note)
+        )
+        given.activity.begin()
         local = self._local = opened.enter_context(
             LocalCluster(
                 spec,
@@ -126,6 +129,7 @@ class StartedCluster:
                 proxies=proxies,
                 seen=MetadataSeen(report, election_reason, logged, has_znodes=metadata != KRAFT),
                 metadata=metadata,
+                activity=given.activity,
                 translates_small_segments=refuses_small_segments(given.plan.kafka),
                 shared=shared,
                 wait=given.wait,

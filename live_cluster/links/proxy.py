@@ -21,6 +21,7 @@ from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.links.frame import CLIENTS, CORRELATION_ID, RequestHeader, process_of, request_header
 from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.news import News, is_in_bytes
 
 T = TypeVar("T")
 Address = tuple[str, int]
@@ -58,11 +59,17 @@ class Passing(Protocol):
 
 
 class Proxies:
-    """The proxies of a cluster, in a thread of their own, while this context is open."""
+    """The proxies of a cluster, in a thread of their own, while this context is open.
 
-    def __init__(self, faults: LinkFaults, passing: Passing) -> None:
+    They call *on_news* when something arrives that is more than a sign of life (`harrow.live_cluster.links.news`).
+    """
+
+    def __init__(
+        self, faults: LinkFaults, passing: Passing, on_news: Callable[[], None] = lambda: None
+    ) -> None:
         self._faults = faults
         self._passing = passing
+        self._on_news = on_news
         self._loop = asyncio.new_event_loop()
         self._numbers = count()
         self._servers: list[asyncio.Server] = []
@@ -110,7 +117,7 @@ class Proxies:
         self._listen(
             port,
             lambda reader, writer: self._serve(
-                _KafkaPassage(self._faults, self._passing, next(self._numbers), server),
+                _KafkaPassage(self._faults, self._passing, self._on_news, next(self._numbers), server),
                 upstream,
                 reader,
                 writer,
@@ -124,7 +131,10 @@ class Proxies:
         self._listen(
             port,
             lambda reader, writer: self._serve(
-                _BytePassage(self._faults, server, client, on_answer), upstream, reader, writer
+                _BytePassage(self._faults, self._on_news, server, client, on_answer),
+                upstream,
+                reader,
+                writer,
             ),
         )
 
@@ -262,9 +272,13 @@ class _ReadAhead:
 class _KafkaPassage:
     """A connection to a broker. Who has made it is known with its first request."""
 
-    def __init__(self, faults: LinkFaults, passing: Passing, number: int, server: str) -> None:
+    def __init__(
+        self, faults: LinkFaults, passing: Passing, on_news: Callable[[], None], number: int, server: str
+    ) -> None:
         self._faults = faults
         self._passing = passing
+        self._on_news = on_news
+        self._news = News()
         self._number = number
         self.server = server
         self.client = ""
@@ -293,6 +307,8 @@ class _KafkaPassage:
             await _write(writer, frame)
             if rule is not None and rule.action == message_rule.DUPLICATE:
                 await _write(writer, frame)
+            if self._news.is_in_request(header):
+                self._on_news()
         _say_no_more(writer)
 
     async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
@@ -308,7 +324,12 @@ class _KafkaPassage:
             rule = await self._held_up(header.api, RESPONSE, self.server, self.client)
             if rule is None or rule.action != message_rule.DROP:
                 await _write(writer, frame)
+                self._look(self._arrived, header, frame)
         _say_no_more(writer)
+
+    def _arrived(self, _link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
+        if self._news.is_in_answer(header, frame):
+            self._on_news()
 
     def over(self) -> None:
         self._passing.link_ended(self._link)
@@ -353,9 +374,15 @@ class _BytePassage:
     """A connection of one client to a server whose protocol does not matter."""
 
     def __init__(
-        self, faults: LinkFaults, server: str, client: str, on_answer: Callable[[bytes], None]
+        self,
+        faults: LinkFaults,
+        on_news: Callable[[], None],
+        server: str,
+        client: str,
+        on_answer: Callable[[bytes], None],
     ) -> None:
         self._faults = faults
+        self._on_news = on_news
         self.server = server
         self.client = client
         self._on_answer: Callable[[bytes], None] | None = on_answer
@@ -366,7 +393,7 @@ class _BytePassage:
         async for data, read_s in incoming:
             await _late(self._faults, self.client, self.server, read_s, len(data))
             await self._faults.while_cut((self.client, self.server))
-            await _write_bytes(writer, data)
+            await self._pass(writer, data)
         _say_no_more(writer)
 
     async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
@@ -376,8 +403,13 @@ class _BytePassage:
                 self._on_answer = None
             await _late(self._faults, self.server, self.client, read_s, len(data))
             await self._faults.while_cut((self.server, self.client))
-            await _write_bytes(writer, data)
+            await self._pass(writer, data)
         _say_no_more(writer)
+
+    async def _pass(self, writer: asyncio.StreamWriter, data: bytes) -> None:
+        await _write_bytes(writer, data)
+        if is_in_bytes(data):
+            self._on_news()
 
     def over(self) -> None:
         """Take no note: such connections are not followed."""

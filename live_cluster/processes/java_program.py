@@ -30,6 +30,11 @@ class JavaPrograms:
     children: ChildProcesses
     shared: SharedClasses | None = None
 
+    @property
+    def cache(self) -> Path | None:
+        """Return the folder for what programs of this release have in common, None where the jars are in a folder of the user's."""
+        return None if self.shared is None else self.jars
+
     def start(self, main: str, arguments: Sequence[str | Path], folder: Path) -> ChildProcess:
         """Start a program in a folder of its own; what it logs goes to the end of ``log`` there."""
         logging = []

@@ -3,8 +3,10 @@
 import base64
 import shutil
 import socket
+import tempfile
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,8 @@ class FormatError(LiveError):
 
 
 META_PROPERTIES: Final = "meta.properties"
+_FORMATTED: Final = "formatted"
+"""The folder beside the jars of a release with what the tool has written."""
 
 
 def meta_properties(cluster_id: str, node: int) -> str:
@@ -60,22 +64,43 @@ class LocalController(LocalNode):
         except OSError:
             return False
 
-    def format_like(self, other: "LocalController") -> None:
-        """Take the formatted storage of a controller that has not run yet: but for their ids it is the same."""
-        shutil.copytree(other.logs, self.logs)
-        file = self.logs / META_PROPERTIES
-        file.write_text(meta_properties(self._cluster_id, self.id), encoding="utf-8")
-
     def format(self) -> None:
         """Format its storage.
+
+        All controllers of a release have the same but for their ids, so the tool, which takes Java seconds to start, runs for the first one alone.
 
         Raises:
             FormatError: that cannot be done.
 
         """
+        cache = self._programs.cache
+        kept = None if cache is None else cache / _FORMATTED
+        if kept is None or not kept.exists():
+            self._run_tool()
+            if kept is not None:
+                _keep(self.logs, kept)
+            return
+        self.take_storage(kept)
+
+    def take_storage(self, formatted: Path) -> None:
+        """Take storage that another controller of the release was formatted with, before that one ran."""
+        shutil.copytree(formatted, self.logs, ignore=shutil.ignore_patterns(META_PROPERTIES))
+        file = self.logs / META_PROPERTIES
+        file.write_text(meta_properties(self._cluster_id, self.id), encoding="utf-8")
+
+    def _run_tool(self) -> None:
         file = self._write_settings()
         tool = self._programs.start(
             _FORMAT, ["format", "--cluster-id", self._cluster_id, "--config", file], self.folder
         )
         if not tool.wait(_FORMAT_S) or tool.code != 0:
             raise FormatError(tool.log.read_text(encoding="utf-8", errors="backslashreplace").strip())
+
+
+def _keep(formatted: Path, kept: Path) -> None:
+    """Copy formatted storage to a folder beside the jars, without the ids; a cache that cannot be written to has none."""
+    with suppress(OSError), tempfile.TemporaryDirectory(prefix=".formatted-", dir=kept.parent) as made:
+        copy = Path(made) / "copy"
+        shutil.copytree(formatted, copy, ignore=shutil.ignore_patterns(META_PROPERTIES))
+        # Where another process was quicker this fails.
+        copy.rename(kept)

@@ -50,6 +50,7 @@ from harrow.live_cluster.single_requests.controllers.real_controller import (
     RealController,
 )
 from harrow.live_cluster.stored_batches import as_batches, whole_batches
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.topics import create_topic
@@ -113,6 +114,7 @@ class RealBrokers:
                     proxies=proxies,
                     seen=MetadataSeen(lambda *_: None),
                     metadata=started.metadata,
+                    activity=Activity(),
                     shared=started.shared_classes(),
                 )
             )

@@ -137,6 +137,7 @@ class UserCluster:
         self._watch = MetadataWatch(
             self.seen,
             [topic.name for topic in self.spec.topics],
+            surroundings.activity,
             self.names,
             tells_controller=seen.metadata == ZOOKEEPER,
         )

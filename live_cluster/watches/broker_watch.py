@@ -9,6 +9,7 @@ from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWaterm
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -28,6 +29,7 @@ class BrokerWatch:
         partitions: Sequence[str],
         metadata: MetadataSeen,
         report: Report,
+        activity: Activity,
         names: Names = SAME,
     ) -> None:
         self._names = names
@@ -41,7 +43,7 @@ class BrokerWatch:
         self._epochs: dict[str, int] = {}
         self._life = 0
         self._lock = threading.Lock()
-        self._watch = RepeatedLook(f"watch broker {broker.id}", self._look)
+        self._watch = RepeatedLook(f"watch broker {broker.id}", self._look, activity)
 
     def __enter__(self) -> Self:
         self._watch.start()

@@ -16,6 +16,7 @@ from harrow.cluster_model.events import GroupStateChanged, OffsetsCommitted
 from harrow.cluster_model.topology import CONSUMER_OFFSETS
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import GroupRecord, group_records
@@ -36,9 +37,10 @@ class GroupWatch(InternalTopicWatch):
         groups: list[str],
         connections: Mapping[int, BrokerConnection],
         report: Report,
+        activity: Activity,
         names: Names = SAME,
     ) -> None:
-        super().__init__(CONSUMER_OFFSETS, connections, names)
+        super().__init__(CONSUMER_OFFSETS, connections, activity, names)
         self._groups = groups
         self._report = report
         self._states: dict[str, tuple[str, int]] = {}

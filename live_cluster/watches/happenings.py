@@ -5,6 +5,7 @@ import time
 from typing import Any, Final
 
 from harrow.cluster_model.trace import Clock, Trace
+from harrow.live_cluster.watches.activity import Activity
 
 _NS_PER_US: Final = 1_000
 
@@ -38,11 +39,12 @@ class WallClock(Clock):
 
 
 class Happenings:
-    """Events on their way into the trace. Any thread may report; one takes them over."""
+    """Events on their way into the trace. Any thread may report; one takes them over. Each is *activity* of the cluster."""
 
-    def __init__(self, clock: WallClock, trace: Trace) -> None:
+    def __init__(self, clock: WallClock, trace: Trace, activity: Activity) -> None:
         self._clock = clock
         self._trace = trace
+        self._activity = activity
         self._reported: list[tuple[int, Any, tuple[Any, ...]]] = []
         self._something = threading.Condition()
 
@@ -51,17 +53,20 @@ class Happenings:
         with self._something:
             self._reported.append((time.monotonic_ns(), kind, fields))
             self._something.notify()
+        self._activity.note()
 
     def wake(self) -> None:
         """Let waiting threads go on: something has happened that is no event."""
         with self._something:
             self._something.notify()
+        self._activity.note()
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until something has happened."""
+    def wait(self, busy_s: float, quiet_s: float) -> None:
+        """Wait until something has happened: for *busy_s*, and where there is no activity for *quiet_s*."""
         with self._something:
             if not self._reported:
-                self._something.wait(timeout_s)
+                self._something.wait(busy_s)
+        self._activity.wait_while_quiet(quiet_s - busy_s)
 
     def take_over(self) -> None:
         """Put what was reported into the trace, with the times at which it was noticed."""

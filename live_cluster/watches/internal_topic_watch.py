@@ -8,6 +8,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.stored_batches import next_offset, whole_batches
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import broker_metadata
@@ -22,13 +23,19 @@ class InternalTopicWatch:
     The connections, one to each broker, are the watch's own, and end with it.
     """
 
-    def __init__(self, topic: str, connections: Mapping[int, BrokerConnection], names: Names = SAME) -> None:
+    def __init__(
+        self,
+        topic: str,
+        connections: Mapping[int, BrokerConnection],
+        activity: Activity,
+        names: Names = SAME,
+    ) -> None:
         self._topic = topic
         self._connections = connections
         self._names = names
         self._leaders: dict[str, int] = {}
         self._offsets: dict[str, int] = {}
-        self._watch = RepeatedLook(f"watch {topic}", self._look)
+        self._watch = RepeatedLook(f"watch {topic}", self._look, activity)
 
     def __enter__(self) -> Self:
         self._watch.start()

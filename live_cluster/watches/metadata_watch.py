@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -24,6 +25,7 @@ class MetadataWatch:
         self,
         seen: MetadataSeen,
         topics: Iterable[str],
+        activity: Activity,
         names: Names = SAME,
         *,
         tells_controller: bool = False,
@@ -33,7 +35,7 @@ class MetadataWatch:
         self._names = names
         self._tells_controller = tells_controller
         self._connections: Mapping[int, BrokerConnection] = {}
-        self._watch = RepeatedLook("metadata", self._look)
+        self._watch = RepeatedLook("metadata", self._look, activity)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Begin to ask the brokers that are alive, over connections that are closed in the end."""

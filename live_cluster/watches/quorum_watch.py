@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from harrow.live_cluster.control_plane import NodeProcess
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -25,12 +26,13 @@ class QuorumWatch:
         seen: MetadataSeen,
         controllers: Mapping[int, NodeProcess],
         connections: Mapping[int, BrokerConnection],
+        activity: Activity,
     ) -> None:
         self._seen = seen
         self._controllers = controllers
         self._connections = connections
         self._last = _NO_LEADER
-        self._watch = RepeatedLook("quorum", self._look)
+        self._watch = RepeatedLook("quorum", self._look, activity)
 
     def start(self) -> None:
         """Begin to ask."""

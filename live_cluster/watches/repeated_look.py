@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 _INTERVAL_S: Final = 0.03
@@ -13,10 +14,11 @@ _REST_MAX_S: Final = 0.5
 
 
 class RepeatedLook:
-    """A thread that does *look* until it is closed, and rests in between."""
+    """A thread that does *look* until it is closed, and rests in between: longer while there is no *activity*."""
 
-    def __init__(self, name: str, look: Callable[[], None]) -> None:
+    def __init__(self, name: str, look: Callable[[], None], activity: Activity) -> None:
         self._look = look
+        self._activity = activity
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name=name, daemon=True)
 
@@ -27,6 +29,7 @@ class RepeatedLook:
     def close(self, connections: Iterable[BrokerConnection] = ()) -> None:
         """End, wherever it has begun, and close what it looks through: not before, for a look would open it again."""
         self._over.set()
+        self._activity.wake()
         if self._thread.ident is not None:
             self._thread.join()
         for connection in connections:
@@ -36,7 +39,9 @@ class RepeatedLook:
         while not self._over.is_set():
             began_s = time.monotonic()
             self._look()
-            self._over.wait(_rest_s(time.monotonic() - began_s))
+            rest_s = _rest_s(time.monotonic() - began_s)
+            self._over.wait(rest_s)
+            self._activity.wait_while_quiet(QUIET_LOOK_S - rest_s, self._over.is_set)
 
 
 def _rest_s(took_s: float) -> float:

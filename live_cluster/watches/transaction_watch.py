@@ -8,6 +8,7 @@ from harrow.cluster_model.events import ProducerInitialized, TransactionStateCha
 from harrow.cluster_model.topology import TRANSACTION_STATE
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.coordinator_messages import transaction_records
@@ -19,9 +20,13 @@ class TransactionWatch(InternalTopicWatch):
     """Reports how transactions stand, and which producer a client has become: libraries do not say, the log does."""
 
     def __init__(
-        self, connections: Mapping[int, BrokerConnection], report: Report, names: Names = SAME
+        self,
+        connections: Mapping[int, BrokerConnection],
+        report: Report,
+        activity: Activity,
+        names: Names = SAME,
     ) -> None:
-        super().__init__(TRANSACTION_STATE, connections, names)
+        super().__init__(TRANSACTION_STATE, connections, activity, names)
         self._report = report
         self._producers: dict[str, tuple[int, int]] = {}
         self._initialized: list[tuple[str, str]] = []

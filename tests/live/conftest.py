@@ -24,6 +24,7 @@ from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.live_run import StartedBrokers
 from harrow.live_cluster.local_cluster import LocalCluster
 from harrow.live_cluster.processes.shared_classes import SharedClasses
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 TRIED: Final = "HARROW_LIVE"
@@ -100,7 +101,9 @@ def started(tmp_path: Path) -> Iterator[StartedCluster]:
             java, jars = kafka_of(release)
             (plan,) = load_text(text, "live.yaml").plans
             faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
-            proxies = clusters.enter_context(Proxies(faults, RequestsSeen(lambda *_: None)))
+            activity = Activity()
+            proxies = clusters.enter_context(Proxies(faults, RequestsSeen(lambda *_: None), activity.note))
+            activity.begin()
             cluster = LocalCluster(
                 plan.cluster,
                 release=release_of(release),
@@ -110,6 +113,7 @@ def started(tmp_path: Path) -> Iterator[StartedCluster]:
                 proxies=proxies,
                 seen=MetadataSeen(lambda *_: None),
                 metadata=ZOOKEEPER,
+                activity=activity,
                 shared=SharedClasses(jars, java, ZOOKEEPER),
             )
             clusters.enter_context(cluster)

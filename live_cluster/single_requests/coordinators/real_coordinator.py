@@ -59,6 +59,7 @@ from harrow.live_cluster.single_requests.coordinators.model_coordinator import (
 from harrow.live_cluster.single_requests.coordinators.steps import TOPIC
 from harrow.live_cluster.single_requests.coordinators.topic_probe import TopicProbe
 from harrow.live_cluster.stored_batches import as_batches, next_offset, whole_batches
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import (
@@ -109,6 +110,7 @@ class RealCoordinators:
                     proxies=proxies,
                     seen=MetadataSeen(lambda *_: None),
                     metadata=started.metadata,
+                    activity=Activity(),
                     shared=started.shared_classes(),
                 )
             )

@@ -15,6 +15,7 @@ from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.processes.java_program import JavaPrograms
 from harrow.live_cluster.processes.local_broker import LocalBroker
 from harrow.live_cluster.processes.ports import Ports
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -59,6 +60,7 @@ def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path
             brokers=[0, 1],
             topics=["t"],
             seen=MetadataSeen(lambda *_: None),
+            activity=Activity(),
             settings={},
             release=KafkaRelease("4.4.0"),
         )
@@ -73,6 +75,6 @@ def test_a_watch_of_a_broker_closes_its_connection_after_its_last_question() -> 
     connection = WatchedConnection()
     broker = cast("LocalBroker", SimpleNamespace(id=0, is_running=True, is_paused=False))
     metadata = MetadataSeen(lambda *_: None)
-    with BrokerWatch(broker, connection, ["t-0"], metadata, lambda *_: None):
+    with BrokerWatch(broker, connection, ["t-0"], metadata, lambda *_: None, Activity()):
         assert connection.was_asked.wait(60)
     assert connection.was_closed_in_the_end()

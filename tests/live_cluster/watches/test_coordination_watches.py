@@ -15,6 +15,7 @@ from harrow.cluster_model.events import (
     event_fields,
 )
 from harrow.live_cluster.watches import group_watch, transaction_watch
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.group_watch import GroupWatch
 from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 from harrow.live_cluster.wire.coordinator_messages import GroupRecord, TransactionRecord
@@ -48,7 +49,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def watch(told: list[tuple[Any, ...]]) -> GroupWatch:
-    return GroupWatch(["g"], {}, lambda *event: told.append(event))
+    return GroupWatch(["g"], {}, lambda *event: told.append(event), Activity())
 
 
 def states(told: list[tuple[Any, ...]]) -> list[tuple[str, int]]:
@@ -103,7 +104,7 @@ def test_what_a_transaction_commits_is_told_with_its_marker(
 
 
 def test_a_client_is_initialised_as_the_log_says(told: list[tuple[Any, ...]]) -> None:
-    transactions = TransactionWatch({}, lambda *event: told.append(event))
+    transactions = TransactionWatch({}, lambda *event: told.append(event), Activity())
     transactions.take(2, "__transaction_state-0", Batch(TransactionRecord("x", "Empty", 7, 1, ())))
     transactions.initialized("app", "x")
     transactions._look()

@@ -7,6 +7,7 @@ import pytest
 
 from harrow.cluster_model.events import BrokerPaused, BrokerResumed
 from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.happenings import Happenings, WallClock
 from tests.patience import PATIENCE_S
 
@@ -38,7 +39,7 @@ def trace(clock: WallClock) -> Trace:
 
 @pytest.fixture
 def happenings(clock: WallClock, trace: Trace) -> Happenings:
-    return Happenings(clock, trace)
+    return Happenings(clock, trace, Activity())
 
 
 def test_times_count_from_when_the_cluster_is_ready(system: Monotonic, clock: WallClock) -> None:
@@ -93,7 +94,7 @@ def test_the_trace_never_goes_back(
 
 def test_who_waits_goes_on_at_once_where_something_was_reported(happenings: Happenings) -> None:
     happenings.report(BrokerPaused, 1)
-    happenings.wait(PATIENCE_S)
+    happenings.wait(PATIENCE_S, PATIENCE_S)
 
 
 @pytest.mark.parametrize("is_event", [True, False])
@@ -102,7 +103,7 @@ def test_who_waits_is_woken_from_another_thread(happenings: Happenings, is_event
 
     def wait() -> None:
         waits.set()
-        happenings.wait(PATIENCE_S)
+        happenings.wait(PATIENCE_S, PATIENCE_S)
         is_over.set()
 
     thread = threading.Thread(target=wait)

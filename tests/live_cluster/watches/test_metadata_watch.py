@@ -10,6 +10,7 @@ import pytest
 from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.watches import metadata_watch
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.wire.connection import BrokerConnection
@@ -53,7 +54,7 @@ def test_who_may_lead_from_outside_the_isr_is_asked_for_by_the_names_of_the_clus
     monkeypatch.setattr(metadata_watch, "broker_metadata", broker_metadata)
     monkeypatch.setattr(metadata_watch, "eligible_leaders", eligible_leaders)
     seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
-    watch = MetadataWatch(seen, ["t", "u"], NAMES)
+    watch = MetadataWatch(seen, ["t", "u"], Activity(), NAMES)
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: True)
     assert was_taken.wait(60)
     watch.close()
@@ -72,7 +73,7 @@ def test_while_no_broker_is_there_the_log_of_the_controller_tells() -> None:
 
     seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)), logged=logged)
     seen.set_partition("t-0", SeenPartition(0, 2, (0,)))
-    watch = MetadataWatch(seen, ["t"])
+    watch = MetadataWatch(seen, ["t"], Activity())
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: False)
     assert was_asked.wait(60)
     watch.close()

@@ -8,6 +8,7 @@ import pytest
 
 from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.watches import quorum_watch
+from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -61,6 +62,7 @@ def events_of(
         seen,
         dict(zip(ids, cast("list[NodeProcess]", voters), strict=True)),
         dict(zip(ids, connections, strict=True)),
+        Activity(),
     )
     watch.start()
     assert all(voter.is_over.wait(60) for voter in voters)

@@ -1,0 +1,95 @@
+"""Watches look often while something goes on in a cluster, seldom while nothing does, and at once when something begins."""
+
+import threading
+import time
+
+import pytest
+
+from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
+from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from tests.patience import PATIENCE_S
+
+
+class Monotonic:
+    """The system's monotonic clock, in the test's hands."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
+
+
+def quiet_activity(clock: Monotonic) -> Activity:
+    activity = Activity()
+    activity.begin()
+    clock.now_s += 1
+    assert activity.is_quiet()
+    return activity
+
+
+def test_something_may_go_on_at_any_time_until_all_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, activity = Monotonic(monkeypatch), Activity()
+    clock.now_s += 3_600
+    activity.note()
+    clock.now_s += 3_600
+    assert not activity.is_quiet()
+    activity.begin()
+    assert not activity.is_quiet()
+
+
+def test_what_is_noted_lasts_a_little_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Monotonic(monkeypatch)
+    activity = quiet_activity(clock)
+    activity.note()
+    clock.now_s += 0.2
+    assert not activity.is_quiet()
+    activity.note()
+    clock.now_s += 0.2
+    assert not activity.is_quiet()
+    clock.now_s += 0.2
+    assert activity.is_quiet()
+
+
+def test_who_waits_goes_on_when_something_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    activity = quiet_activity(Monotonic(monkeypatch))
+    went_on = threading.Event()
+
+    def wait() -> None:
+        activity.wait_while_quiet(10 * PATIENCE_S)
+        went_on.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    activity.note()
+    assert went_on.wait(PATIENCE_S)
+    thread.join()
+
+
+def test_a_watch_looks_seldom_while_nothing_goes_on_at_once_when_something_does_and_ends_at_once() -> None:
+    activity, looked = Activity(), threading.Semaphore(0)
+    activity.begin()
+    watch = RepeatedLook("watch", looked.release, activity)
+    watch.start()
+    assert looked.acquire(timeout=PATIENCE_S)
+    while not activity.is_quiet():
+        time.sleep(0.01)
+    while looked.acquire(blocking=False):
+        pass
+    began_s = time.monotonic()
+    for _ in range(3):
+        assert looked.acquire(timeout=PATIENCE_S)
+    assert time.monotonic() - began_s > QUIET_LOOK_S
+    activity.note()
+    assert looked.acquire(timeout=PATIENCE_S)
+    watch.close()
+
+
+def test_a_watch_ends_while_it_waits_for_something_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harrow.live_cluster.watches.repeated_look.QUIET_LOOK_S", 1_000 * PATIENCE_S)
+    activity, looked = Activity(), threading.Event()
+    activity.begin()
+    watch = RepeatedLook("watch", looked.set, activity)
+    watch.start()
+    assert looked.wait(PATIENCE_S)
+    while not activity.is_quiet():
+        time.sleep(0.01)
+    watch.close()
