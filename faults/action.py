@@ -2,10 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from harrow.cluster_model.release import version_of
 from harrow.faults.observer import Observer
+
+
+class AdminRequest(NamedTuple):
+    """A request of an administrator's client, by its name in Kafka's protocol, and the first release that answers it."""
+
+    api: str
+    since: str
 
 
 class RecordSender(Protocol):
@@ -72,7 +79,8 @@ class Action(ABC):
     A campaign may write the field ``short`` alone in place of all, and of an action that is ``whole`` no
     more than the value of that field. ``is_noted`` says that a run notes by itself that it happened, as
     it does records and faults, or that nothing happens: a plan that is made of a run does not repeat it. ``since``
-    is the first release that can be asked for it, empty where all can.
+    is the first release that can be asked for it, empty where all can. ``request`` is what an administrator sends to real brokers
+    for it.
     """
 
     __slots__ = ()
@@ -82,6 +90,7 @@ class Action(ABC):
     whole: ClassVar[str | None] = None
     is_noted: ClassVar[bool] = False
     since: ClassVar[str] = ""
+    request: ClassVar[AdminRequest | None] = None
 
     @classmethod
     def exists_in(cls, release: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
 from harrow.cluster_model.fields import (
     Bandwidth,
     BrokerId,
@@ -14,10 +15,11 @@ from harrow.cluster_model.fields import (
     Topic,
     described,
 )
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.topology import PARTITIONS_MAX
-from harrow.faults.action import Action, Operator
+from harrow.faults.action import Action, AdminRequest, Operator
 from harrow.faults.condition import ConditionField
 
 SENDS_MAX: Final = 10_000
@@ -150,6 +152,7 @@ class ElectPreferredLeaders(Action):
 
 
 _FIRST_REASSIGNED: Final = "2.4"
+_REASSIGNMENT: Final = AdminRequest(REASSIGNMENT_API, since=_FIRST_REASSIGNED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +165,7 @@ class ReassignPartition(Action):
 
     name: ClassVar[str] = "reassign_partition"
     since: ClassVar[str] = _FIRST_REASSIGNED
+    request: ClassVar[AdminRequest | None] = _REASSIGNMENT
 
     partition: Partition = described("Which partition.")
     replicas: tuple[BrokerId, ...] = described(
@@ -180,6 +184,7 @@ class CancelReassignment(Action):
     name: ClassVar[str] = "cancel_reassignment"
     whole: ClassVar[str] = "partition"
     since: ClassVar[str] = _FIRST_REASSIGNED
+    request: ClassVar[AdminRequest | None] = _REASSIGNMENT
 
     partition: Partition = described("Of which partition.")
 
@@ -244,6 +249,7 @@ class DeleteRecords(Action):
 
     name: ClassVar[str] = "delete_records"
     since: ClassVar[str] = "0.11"
+    request: ClassVar[AdminRequest | None] = AdminRequest(DELETE_RECORDS, since="0.11")
 
     partition: Partition = described("Of which partition.")
     offset: Skip | None = described(
@@ -266,6 +272,7 @@ class AddPartitions(Action):
     """
 
     name: ClassVar[str] = "add_partitions"
+    request: ClassVar[AdminRequest | None] = AdminRequest(CREATE_PARTITIONS_API, since="1.0")
 
     topic: Topic = described("Which topic.")
     partitions: Count = described("How many it shall have in all.", maximum=PARTITIONS_MAX)

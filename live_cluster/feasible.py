@@ -10,6 +10,7 @@ from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.cluster_model import events
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.release import (
     RELEASES,
     behaviours_in,
@@ -41,15 +42,7 @@ from harrow.cluster_model.topology import (
     ProducerSpec,
     TopicSpec,
 )
-from harrow.faults.actions import (
-    AddPartitions,
-    CancelReassignment,
-    DeleteRecords,
-    ReassignPartition,
-    Send,
-    ThrottleReplication,
-    UnthrottleReplication,
-)
+from harrow.faults.actions import Send, ThrottleReplication, UnthrottleReplication
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ALL, ANY, ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -101,6 +94,12 @@ SEEN: Final = frozenset(
             events.EpochEndAnswered,
         ),
         *(
+            events.LogStartRaised,
+            events.LogStartReverted,
+            events.DeleteRecordsObeyed,
+            events.DeleteRecordsAnswered,
+        ),
+        *(
             events.ProducerInitialized,
             events.TransactionError,
             events.TransactionReported,
@@ -131,12 +130,13 @@ OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.OffsetsCommitted.name: frozenset({"member"}),
 }
 """What is read in the brokers' logs, which do not always tell, or in what coordinators write, which does not say why: it is empty then."""
+_SENT: Final = frozenset({DELETE_RECORDS})
+"""What `harrow.live_cluster.administrator.Administrator` asks for."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
 NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
 NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
-NO_RECORDS_DELETED: Final = "records are not deleted by request on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _RECORD_BYTES: Final = ProducerSpec(name="any").record_bytes
 _STICKY: Final = "sticky"
@@ -158,7 +158,8 @@ class Reach:
 
     ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
     conditions (`ReplicaIs`) that cannot be observed. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
-    are at hand, and brokers have as many log directories as a campaign says, up to ``log_dirs_max``.
+    are at hand, and brokers have as many log directories as a campaign says, up to ``log_dirs_max``. ``requests`` are those of an
+    administrator that are sent (`harrow.faults.action.AdminRequest`).
     """
 
     release: KafkaRelease
@@ -168,6 +169,7 @@ class Reach:
     lack: Lack
     has_controllers: bool = False
     log_dirs_max: int = 1
+    requests: frozenset[str] = frozenset()
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
@@ -180,6 +182,7 @@ def started_reach(release: KafkaRelease, metadata: str) -> Reach:
         lack=lambda done: _NOT_DONE.get(done.deed),
         has_controllers=True,
         log_dirs_max=LOG_DIRS_MAX,
+        requests=_SENT,
     )
 
 
@@ -204,7 +207,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     for switch, value in plan.behaviours.items():
         if not _is_no_worse(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
-    yield from _obstacles_of_actions(plan)
+    yield from _obstacles_of_actions(plan, reach)
     yield from _obstacles_of_clients(plan)
     faults = list(faults_of(plan))
     lacks = {
@@ -308,15 +311,14 @@ def _compacts(plan: Plan, topic: TopicSpec) -> bool:
     return topic_config(topic.settings, config).compacts
 
 
-def _obstacles_of_actions(plan: Plan) -> Iterator[str]:
-    if any(isinstance(action, (ReassignPartition, CancelReassignment)) for action in actions_of(plan)):
-        yield NO_REASSIGNMENT
+def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
+    for request in dict.fromkeys(action.request for action in actions_of(plan) if action.request):
+        if request.api not in reach.requests:
+            yield f"{request.api} is not sent to these brokers"
+        elif version_of(reach.release.name) < version_of(request.since):
+            yield f"brokers of {reach.release.name} have no {request.api}, which came with Kafka {request.since}"
     if any(isinstance(action, (ThrottleReplication, UnthrottleReplication)) for action in actions_of(plan)):
         yield NO_THROTTLE
-    if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
-        yield NO_PARTITIONS_ADDED
-    if any(isinstance(action, DeleteRecords) for action in actions_of(plan)):
-        yield NO_RECORDS_DELETED
     sends = [action for action in actions_of(plan) if isinstance(action, Send)]
     if any(producer.tombstone_every for producer in plan.producers) or any(send.tombstone for send in sends):
         yield "a record without a value cannot be told from others, so no tombstones are sent to real brokers"

@@ -17,14 +17,12 @@ from harrow.cluster_model.events import (
     LogFlushed,
     LogLost,
     LogOpened,
-    LogStartRaised,
     LogTruncated,
     TransactionBegun,
     TransactionMarkerWritten,
     UnflushedLost,
 )
 from harrow.cluster_model.log.record_batch import COMMIT, ControlBatch, RecordBatch
-from harrow.cluster_model.log.unified_log import RETENTION_MS
 from harrow.cluster_model.trace import Emit
 from harrow.live_cluster.storage.checkpoint_file import (
     HIGH_WATERMARKS,
@@ -79,12 +77,8 @@ class LiveDisk:
     def look(self, now_us: int, led: frozenset[str]) -> None:
         """Put into the trace what has happened since the last look; of the partitions in *led* the broker is the leader."""
         for partition, tail in self._tails.items():
-            begin = tail.begin
             for change in tail.look():
                 self._note(partition, change, now_us, is_leader=partition in led)
-            if tail.begin > begin:
-                # Of what a broker deletes it writes no reason that tells one record from another: the judge decides.
-                self._emit(LogStartRaised, self._broker, partition, tail.begin, RETENTION_MS, tail.size_bytes)
             self._write_back(partition, now_us)
         for log_dir, name in product(self._log_dirs, _WATCHED):
             self._look_at_checkpoint(log_dir, name)
@@ -105,6 +99,14 @@ class LiveDisk:
     def knows(self, partition: str) -> bool:
         """Return whether a log is one of those that are watched."""
         return partition in self._tails
+
+    def begin(self, partition: str) -> int:
+        """Return where a log's first segment begins, as it was seen last."""
+        return self._tails[partition].begin
+
+    def size_bytes(self, partition: str) -> int:
+        """Return how large a log's segments were when they were seen last."""
+        return self._tails[partition].size_bytes
 
     def leo(self, partition: str) -> int:
         """Return a log's end offset, as it was seen last."""

@@ -1,9 +1,10 @@
 """What conditions see of a real cluster: what brokers, the control plane, disks and clients have shown last."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import LateTraceScan
+from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.feasible import OPTIONAL_FIELDS
@@ -64,17 +65,28 @@ class SeenReplica:
         }
 
     @property
+    def log_start(self) -> int:
+        """Where its log begins, as far as the trace tells: what is seen here can be explained."""
+        return self._observer.log_start(self._broker, self._partition)
+
+    @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
         return self._logs.epochs(self._partition)
 
     @property
     def log(self) -> tuple[str, ...]:
-        return tuple(value for batch in self._logs.batches(self._partition) for value in batch.values)
+        return tuple(value for batch in self._readable() for value in batch.values)
 
     @property
     def records(self) -> Iterator[tuple[int, str]]:
-        for batch in self._logs.batches(self._partition):
-            yield from batch.records()
+        begin = self.log_start
+        for batch in self._readable():
+            yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
+
+    def _readable(self) -> Iterator[RecordBatch]:
+        """Yield the batches that are not deleted as a whole."""
+        begin = self.log_start
+        return (batch for batch in self._logs.batches(self._partition) if batch.next_offset > begin)
 
     @property
     def _logs(self) -> ReplicaLogs:
@@ -91,9 +103,11 @@ class LiveObserver:
         reports: ClientReports,
         trace: Trace,
         watches: Mapping[int, BrokerWatch],
+        log_start: Callable[[int, str], int],
     ) -> None:
         self._cluster = cluster
         self._watches = watches
+        self.log_start = log_start
         self.links = cluster.links
         self.logs = cluster.logs
         scan = LateTraceScan(trace.events, OPTIONAL_FIELDS)

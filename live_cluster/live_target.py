@@ -20,16 +20,11 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.administrator import Administrator
 from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.feasible import (
-    NO_BROKERS_ADDED,
-    NO_PARTITIONS_ADDED,
-    NO_REASSIGNMENT,
-    NO_RECORDS_DELETED,
-    NO_THROTTLE,
-)
+from harrow.live_cluster.feasible import NO_BROKERS_ADDED, NO_PARTITIONS_ADDED, NO_REASSIGNMENT, NO_THROTTLE
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
@@ -39,6 +34,7 @@ from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.group_watch import GroupWatch
 from harrow.live_cluster.watches.happenings import Happenings, WallClock
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
+from harrow.live_cluster.watches.log_starts import LogStarts
 from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
@@ -156,10 +152,22 @@ class LiveTarget:
             initialized=(lambda *_: None) if transactions is None else transactions.initialized,
             draw=choices.workload,
         )
+        self._administrator = opened.enter_context(
+            Administrator(cluster.connect, self._live_leader, report, cluster.names)
+        )
+        self._log_starts = LogStarts(
+            self.trace,
+            cluster.logs,
+            lambda broker: self._watches[broker].log_starts(),
+            cluster.seen.partition_state,
+            self._administrator.deleted_below,
+        )
         self._client_processes = host.processes
         self._supervised = host.supervised
         self.clients = Clients(plan.clients(), LIVE, host)
-        self.observer = LiveObserver(cluster, self.clients, self._reports, self.trace, self._watches)
+        self.observer = LiveObserver(
+            cluster, self.clients, self._reports, self.trace, self._watches, self._log_starts.of
+        )
         self.environment = LiveEnvironment(
             cluster,
             self.clients,
@@ -276,13 +284,7 @@ class LiveTarget:
         return self._cluster.spec.partition_names()
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Refuse: which of the records that a real log has no more were deleted by request cannot be seen.
-
-        Raises:
-            CannotDoError: always.
-
-        """
-        raise CannotDoError(NO_RECORDS_DELETED)
+        self._administrator.delete_records(partition, offset)
 
     def elect_preferred_leaders(self) -> None:
         self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
@@ -355,6 +357,18 @@ class LiveTarget:
         led = {broker: self.observer.led_by(broker) for broker in logs}
         for broker in sorted(logs, key=lambda broker: not led[broker]):
             logs[broker].look(self._clock.now_us, led[broker])
+            if self._cluster.follows_logs:
+                self._log_starts.look(broker, self._partitions_of(broker))
+
+    def _partitions_of(self, broker: int) -> tuple[str, ...]:
+        cluster = self._cluster
+        return tuple(name for name in self.partition_names() if broker in cluster.replicas_of(name))
+
+    def _live_leader(self, partition: str) -> int | None:
+        """Return who leads a partition by the control plane, if its process is there and answers."""
+        state = self._cluster.seen.partition_state(partition)
+        process = None if state is None else self._cluster.brokers.get(state.leader)
+        return None if process is None or not process.is_running or process.is_paused else process.id
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
         found = {}
@@ -363,12 +377,14 @@ class LiveTarget:
             logs, seen = self._cluster.logs[broker], self.observer.replica(partition, broker)
             if not logs.knows(partition):
                 continue
+            begin = self._log_starts.of(broker, partition)
             found[broker] = FinalLog(
                 leo=logs.leo(partition),
                 hw=0 if seen is None else seen.hw,
                 flushed=logs.flushed(partition),
                 epochs=logs.epochs(partition),
-                batches=logs.batches(partition),
+                batches=tuple(batch for batch in logs.batches(partition) if batch.next_offset > begin),
+                begins_at=begin,
                 in_sync=state is not None and broker in state[2],
             )
         return found

@@ -100,6 +100,12 @@ class ReplicaLogs(Protocol):
     def knows(self, partition: str) -> bool:
         """Return whether the broker's log of a partition could be read."""
 
+    def begin(self, partition: str) -> int:
+        """Return the offset at which what is stored of a log begins."""
+
+    def size_bytes(self, partition: str) -> int:
+        """Return how large a log is, 0 where that is not known."""
+
     def leo(self, partition: str) -> int:
         """Return a log's end offset."""
 

@@ -42,11 +42,12 @@ _API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
+_SOCKET_TIMEOUT: Final = "socket.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
 """What is no setting of a library's but an argument of the call that reads."""
 _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
-    _REQUEST_TIMEOUT: "socket.timeout.ms",
+    _REQUEST_TIMEOUT: _SOCKET_TIMEOUT,
     "retry.backoff.ms": "fetch.error.backoff.ms",
 }
 """Of a consumer's settings, what librdkafka calls them."""
@@ -161,10 +162,18 @@ def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
     return None if own_name is None else {own_name: value}
 
 
-def _within_transaction(settings: dict[str, Any]) -> None:
-    """Give a record no longer than its transaction has, as librdkafka demands; the Java client lets it have more."""
-    if DELIVERY_TIMEOUT in settings and TRANSACTION_TIMEOUT in settings:
-        settings[DELIVERY_TIMEOUT] = min(int(settings[DELIVERY_TIMEOUT]), int(settings[TRANSACTION_TIMEOUT]))
+def _as_librdkafka_takes_it(settings: dict[str, Any]) -> None:
+    """Amend a producer's settings where librdkafka means something else by them, or demands that they fit.
+
+    Its `request.timeout.ms` is how long a leader waits for its followers; how long the producer waits for the leader is
+    `socket.timeout.ms`, a minute by default. The Java client waits no longer than the leader does. Neither a record nor a request may have
+    longer than its transaction; the Java client lets them have more.
+    """
+    if _REQUEST_TIMEOUT in settings:
+        settings[_SOCKET_TIMEOUT] = min(int(settings[_REQUEST_TIMEOUT]), _SOCKET_TIMEOUT_MAX_MS)
+    for name in (DELIVERY_TIMEOUT, _SOCKET_TIMEOUT):
+        if name in settings and TRANSACTION_TIMEOUT in settings:
+            settings[name] = min(int(settings[name]), int(settings[TRANSACTION_TIMEOUT]))
 
 
 def _acks(value: Value) -> Value:
@@ -181,7 +190,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         },
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
-        amends=_within_transaction,
+        amends=_as_librdkafka_takes_it,
     ),
     KAFKA_PYTHON: LibrarySettings(
         own_name=_kafka_python_name,

@@ -49,6 +49,13 @@ class FetchedLogs:
     def knows(self, partition: str) -> bool:
         return partition in self._batches
 
+    def begin(self, partition: str) -> int:
+        batches = self._batches[partition]
+        return batches[0].base_offset if batches else self._ends[partition]
+
+    def size_bytes(self, partition: str) -> int:
+        return 0
+
     def leo(self, partition: str) -> int:
         return self._ends[partition]
 

@@ -58,6 +58,14 @@ class BrokerWatch:
         """Return what it said last, by partition."""
         return self._offsets
 
+    def log_starts(self) -> dict[str, int]:
+        """Return where logs begin, of those of which it said so."""
+        return {
+            partition: offsets.log_start
+            for partition, offsets in self._offsets.items()
+            if offsets.log_start is not None
+        }
+
     def leader_epoch(self, partition: str) -> int:
         """Return the newest leader epoch that broker and control plane were seen to agree on; -1 for none in its present life."""
         return self._epochs.get(partition, -1)

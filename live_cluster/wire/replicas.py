@@ -28,8 +28,11 @@ _ANSWERED_BY_LEADER: Final = frozenset({0, 5, 78})
 """What a leader answers a consumer. One whose high watermark is below the start of its epoch tells no end of its log
 (KIP-207, ``Partition.fetchOffsetForTimestamp``): LEADER_NOT_AVAILABLE, from version 5 on OFFSET_NOT_AVAILABLE. Others are no leaders.
 """
-_FETCH: Final = (3, 4, 11)
-"""From 2.4 on a follower answers only what knows of racks (KIP-392), which the last one does; before, any."""
+_FETCH: Final = (3, 5, 11)
+"""From 2.4 on a follower answers only what knows of racks (KIP-392), which the last one does; before, any. From 0.11 on
+answers say where a log begins (KIP-107), which is version 5.
+"""
+_WITH_LOG_START: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,14 @@ class ReplicaOffsets:
     """A replica's log end offset and high watermark, as its broker has them, and whether it takes itself for the leader.
 
     ``leader_epoch`` is the one that was asked about, if it is the broker's; None where it has another, or cannot tell (before KIP-320).
+    ``log_start`` is None before brokers tell it (0.11).
     """
 
     leo: int
     hw: int
     leads: bool
     leader_epoch: int | None = None
+    log_start: int | None = None
 
 
 def replica_offsets(
@@ -100,7 +105,11 @@ def _offsets_there(
             name = f"{topic.topic}-{told.partition_index}"
             if told.error_code == 0:
                 found[name] = ReplicaOffsets(
-                    ends[name], told.high_watermark, name in led, epochs[name] if name in agreed else None
+                    ends[name],
+                    told.high_watermark,
+                    name in led,
+                    epochs[name] if name in agreed else None,
+                    told.log_start_offset if version >= _WITH_LOG_START else None,
                 )
     return found
 

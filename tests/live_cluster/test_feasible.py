@@ -58,11 +58,11 @@ def test_a_plain_campaign_has_none() -> None:
     [
         (
             CLUSTER + action("add_partitions: {topic: t, partitions: 2}"),
-            "no partitions are added on real brokers",
+            "CreatePartitions is not sent to these brokers",
         ),
         (
             CLUSTER + action("reassign_partition: {partition: t-0, replicas: [0, 1]}"),
-            "partitions are not reassigned on real brokers",
+            "AlterPartitionReassignments is not sent to these brokers",
         ),
         (
             "behaviours: {controller_epoch_fencing: false}",

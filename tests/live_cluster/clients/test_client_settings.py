@@ -246,3 +246,19 @@ def test_what_kafka_python_cannot_be_told_is_not_left_out_in_silence(setting: tu
     assert list(LIBRARIES[KAFKA_PYTHON].lacking_security(dict([setting]))) == [setting[0]]
     with pytest.raises(AssertionError, match="would speak otherwise"):
         LIBRARIES[KAFKA_PYTHON].secured(dict([setting]))
+
+
+@pytest.mark.parametrize(
+    ("given", "waits_ms"),
+    [
+        ({}, 30_000),
+        ({"request.timeout.ms": 5_000}, 5_000),
+        ({"request.timeout.ms": 5_000, "transactional.id": "x", "transaction.timeout.ms": 3_000}, 3_000),
+    ],
+)
+def test_a_producer_of_librdkafka_waits_for_an_answer_as_long_as_the_java_client(
+    given: Mapping[str, Value], waits_ms: int
+) -> None:
+    settings = producer_settings(CONFLUENT_KAFKA, "2.4", given)
+    assert settings["socket.timeout.ms"] == waits_ms
+    Producer(settings)

@@ -14,8 +14,10 @@ NOT_LEADER, LEADER_NOT_AVAILABLE, OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH = 6
 class OneReplica(BrokerConnection):
     """A connection to a broker that has t-0, of 3 records, 2 of them committed, and answers a consumer with an error."""
 
-    def __init__(self, error: int, leader_epoch: int = 3) -> None:
+    def __init__(self, error: int, leader_epoch: int = 3, *, newest_fetch: int = 11) -> None:
         super().__init__(("127.0.0.1", 1))
+        self._newest_fetch = newest_fetch
+        self._log_start = 1
         self._error = error
         self._leader_epoch = leader_epoch
         self.asked = 0
@@ -24,12 +26,14 @@ class OneReplica(BrokerConnection):
         return True
 
     def version_of(self, kind: Any, *wanted: int) -> int:
-        return wanted[-1]
+        return max(version for version in wanted if version <= self._newest_fetch)
 
     def ask(self, request: Any) -> Any:
         self.asked += 1
         if type(request).__name__.startswith("Fetch"):
-            told = SimpleNamespace(partition_index=0, error_code=0, high_watermark=2)
+            told = SimpleNamespace(
+                partition_index=0, error_code=0, high_watermark=2, log_start_offset=self._log_start
+            )
             return SimpleNamespace(responses=[SimpleNamespace(topic="t", partitions=[told])])
         wanted = request.topics[0].partitions[0].current_leader_epoch or -1
         is_other = UNKNOWN_LEADER_EPOCH if wanted not in (-1, self._leader_epoch) else 0
@@ -56,3 +60,11 @@ def test_a_replica_in_another_epoch_is_told_of_as_one_in_the_epoch_that_was_aske
     connection = OneReplica(NOT_LEADER)
     found = replica_offsets(connection, ["t-0"], {"t-0": wanted})["t-0"]
     assert (found.leo, found.hw, found.leader_epoch, connection.asked) == (3, 2, agreed, requests)
+
+
+@pytest.mark.parametrize(("newest_fetch", "log_start"), [(11, 1), (5, 1), (3, None)])
+def test_brokers_tell_where_a_log_begins_since_they_delete_records_by_request(
+    newest_fetch: int, log_start: int | None
+) -> None:
+    found = replica_offsets(OneReplica(NOT_LEADER, newest_fetch=newest_fetch), ["t-0"])["t-0"]
+    assert found.log_start == log_start

@@ -1,0 +1,113 @@
+"""An administrator's requests to real brokers. A campaign goes on while they are not answered."""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.control_plane import ADMIN
+from harrow.cluster_model.events import DeleteRecordsAnswered, RequestRejected
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS
+from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
+from harrow.cluster_model.settings import LONG_MAX
+from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.metadata_seen import NO_BROKER
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.records import deleted, deletion
+
+_TIMEOUT_S: Final = 60.0
+"""``default.api.timeout.ms``: then a client gives up."""
+_RETRY_S: Final = 0.1
+"""``retry.backoff.ms``."""
+_RETRIED: Final = (
+    errors.NOT_LEADER_FOR_PARTITION,
+    errors.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.KAFKA_STORAGE_ERROR,
+)
+
+
+class Administrator:
+    """Asks brokers past the proxies, so that no fault strikes what it asks, as on the model (`RecordDeletion`).
+
+    *leader_of* returns the broker that leads a partition, if its process is there and runs; *report* is told of answers. Each
+    request has a thread of its own, and all of them end with this context.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[int], BrokerConnection],
+        leader_of: Callable[[str], int | None],
+        report: Report,
+        names: Names = SAME,
+    ) -> None:
+        self._connect = connect
+        self._leader_of = leader_of
+        self._report = report
+        self._names = names
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._deleted_below: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def deleted_below(self, partition: str) -> int:
+        """Return below which offset a partition may have been deleted by request; 0 where nobody has asked for that."""
+        return self._deleted_below.get(partition, 0)
+
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Have the leader of a partition delete what is below an offset, once there is a leader; `DeleteRecordsAnswered` tells the end."""
+        below = LONG_MAX if offset == DELETE_TO_HIGH_WATERMARK else offset
+        self._deleted_below[partition] = max(self.deleted_below(partition), below)
+        self._start(DELETE_RECORDS, lambda: self._delete_records(partition, offset))
+
+    def _start(self, name: str, ask: Callable[[], None]) -> None:
+        thread = threading.Thread(target=ask, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _delete_records(self, partition: str, offset: int) -> None:
+        until_s = time.monotonic() + _TIMEOUT_S
+        leader = NO_BROKER
+        while not self._over.is_set() and (left_s := until_s - time.monotonic()) > 0:
+            asked = self._leader_of(partition)
+            answer = None if asked is None else self._deletion_by(asked, partition, offset, left_s)
+            if asked is not None and answer is not None:
+                leader, (error, low_watermark) = asked, answer
+                if error not in _RETRIED:
+                    if offset == DELETE_TO_HIGH_WATERMARK:
+                        offset = self._deleted_below[partition] = max(low_watermark, 0)
+                    self._report(DeleteRecordsAnswered, leader, partition, offset, error)
+                    return
+                self._report(RequestRejected, leader, DELETE_RECORDS, partition, ADMIN, error)
+            self._over.wait(_RETRY_S)
+        if not self._over.is_set():
+            self._report(DeleteRecordsAnswered, leader, partition, offset, errors.REQUEST_TIMED_OUT)
+
+    def _deletion_by(
+        self, leader: int, partition: str, offset: int, left_s: float
+    ) -> tuple[str, int] | None:
+        """Return what a leader answers, None where it leads no more, or is gone, before it does."""
+        until_s = time.monotonic() + left_s
+        with self._connect(leader) as connection:
+            try:
+                there = self._names.partition(partition)
+                request = deletion(connection, there, offset, int(left_s * 1_000))
+                connection.send(request)
+                while not connection.has_answered(_RETRY_S):
+                    is_in_time = time.monotonic() < until_s and not self._over.is_set()
+                    if not is_in_time or self._leader_of(partition) != leader:
+                        return None
+                return deleted(connection.receive(request))
+            except ConnectionLostError:
+                return None
