@@ -9,6 +9,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.cluster_model import events
+from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.release import (
@@ -42,7 +43,7 @@ from harrow.cluster_model.topology import (
     ProducerSpec,
     TopicSpec,
 )
-from harrow.faults.actions import Send, ThrottleReplication, UnthrottleReplication
+from harrow.faults.actions import AddPartitions, Send, ThrottleReplication, UnthrottleReplication
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ALL, ANY, ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
@@ -99,6 +100,7 @@ SEEN: Final = frozenset(
             events.DeleteRecordsObeyed,
             events.DeleteRecordsAnswered,
         ),
+        *(events.ReplicasAssigned, events.LogDeleted),
         *(
             events.ProducerInitialized,
             events.TransactionError,
@@ -130,11 +132,9 @@ OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     events.OffsetsCommitted.name: frozenset({"member"}),
 }
 """What is read in the brokers' logs, which do not always tell, or in what coordinators write, which does not say why: it is empty then."""
-_SENT: Final = frozenset({DELETE_RECORDS})
+_SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
 """What `harrow.live_cluster.administrator.Administrator` asks for."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
-NO_REASSIGNMENT: Final = "partitions are not reassigned on real brokers"
-NO_PARTITIONS_ADDED: Final = "no partitions are added on real brokers"
 NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -209,6 +209,8 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
     yield from _obstacles_of_actions(plan, reach)
     yield from _obstacles_of_clients(plan)
+    if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
+        yield from _obstacles_of_added_partitions(plan)
     faults = list(faults_of(plan))
     lacks = {
         f"{fault.name}: {reason}"
@@ -350,6 +352,17 @@ def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
     for scope, client in clients:
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):
             yield f"{client.library}, which {client.name} is, has no setting {setting}"
+
+
+def _obstacles_of_added_partitions(plan: Plan) -> Iterator[str]:
+    for consumer in plan.consumers:
+        if not consumer.group:
+            yield f"{consumer.name} is no member of a group, and reads the partitions that there were when it began"
+    for producer in plan.producers:
+        if producer.library != CONFLUENT_KAFKA:
+            yield f"{producer.library}, which {producer.name} is, is not asked for partitions that are added"
+        elif producer.interval_us is not None and not producer.partitions:
+            yield f"{producer.name} generates records for the partitions that there were when it began"
 
 
 def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -14,6 +14,7 @@ from harrow.cluster_model.events import (
     BatchReplicated,
     CheckpointReverted,
     CheckpointWritten,
+    LogDeleted,
     LogFlushed,
     LogLost,
     LogOpened,
@@ -46,14 +47,15 @@ class LiveDisk:
 
     The operating system writes back what is *writeback_us* old (None: never), as the campaign says of the disks: a process
     that is killed loses nothing, so what a power loss takes is cut off by harrow. What Kafka has flushed itself, by
-    ``flush.messages=1`` or as its recovery points say, stays. *truncation_reason* returns why a broker has cut a log back to an offset.
+    ``flush.messages=1`` or as its recovery points say, stays. *partitions* returns those that it is to have replicas of; what it has had is
+    followed on. Of topics in *flushed_at_once* each message is flushed. *truncation_reason* returns why a broker has cut a log back to an offset.
     """
 
     def __init__(
         self,
         broker: int,
         log_dirs: tuple[Path, ...],
-        partitions: tuple[str, ...],
+        partitions: Callable[[], Iterable[str]],
         *,
         writeback_us: int | None,
         flushed_at_once: frozenset[str],
@@ -66,17 +68,25 @@ class LiveDisk:
         self._flushed_at_once = flushed_at_once
         self._truncation_reason = truncation_reason
         self._emit = emit
-        self._tails = {partition: LogTail(partial(self._log, partition)) for partition in partitions}
-        self._flushed = dict.fromkeys(partitions, 0)
+        self._partitions = partitions
+        self._tails: dict[str, LogTail] = {}
+        self._flushed: dict[str, int] = {}
         # What the system will have written back at a time, oldest first.
-        self._unwritten: dict[str, deque[tuple[int, int]]] = {partition: deque() for partition in partitions}
+        self._unwritten: dict[str, deque[tuple[int, int]]] = {}
         self._checkpoints: dict[Path, tuple[int, dict[str, int]]] = {}
         # Where those that are open began, by partition and producer id.
         self._transactions: dict[str, dict[int, int]] = {}
+        self._follow_new()
 
     def look(self, now_us: int, led: frozenset[str]) -> None:
         """Put into the trace what has happened since the last look; of the partitions in *led* the broker is the leader."""
+        self._follow_new()
         for partition, tail in self._tails.items():
+            if tail.is_gone():
+                # The broker is to have no replica of it any more.
+                self._emit(LogDeleted, self._broker, partition, tail.leo)
+                self._forget(partition)
+                continue
             for change in tail.look():
                 self._note(partition, change, now_us, is_leader=partition in led)
             self._write_back(partition, now_us)
@@ -109,8 +119,8 @@ class LiveDisk:
         return self._tails[partition].size_bytes
 
     def leo(self, partition: str) -> int:
-        """Return a log's end offset, as it was seen last."""
-        return self._tails[partition].leo
+        """Return a log's end offset, as it was seen last; 0 where there is none."""
+        return self._tails[partition].leo if partition in self._tails else 0
 
     def batches(self, partition: str) -> tuple[RecordBatch, ...]:
         """Return a log's batches, as they were seen last."""
@@ -125,7 +135,7 @@ class LiveDisk:
 
     def flushed(self, partition: str) -> int:
         """Return the offset up to which a log survives a power loss."""
-        if partition in self._flushed_at_once:
+        if partition.rpartition("-")[0] in self._flushed_at_once:
             return self.leo(partition)
         return max(self._flushed[partition], self._offsets(RECOVERY_POINTS).get(partition, 0))
 
@@ -152,9 +162,7 @@ class LiveDisk:
         for partition, tail in self._tails.items():
             if tail.leo:
                 self._emit(LogLost, self._broker, partition, 0, tail.leo)
-            self._tails[partition] = LogTail(partial(self._log, partition))
-            self._flushed[partition] = 0
-            self._unwritten[partition].clear()
+            self._forget(partition)
         self._checkpoints.clear()
         for found in (each for log_dir in self._log_dirs for each in log_dir.iterdir()):
             if found.is_dir():
@@ -177,6 +185,17 @@ class LiveDisk:
             self._checkpoints.pop(file, None)
         changed = tuple((partition, start) for partition, start in starts.items() if partition in self._tails)
         self._emit(CheckpointReverted, self._broker, name, changed)
+
+    def _follow_new(self) -> None:
+        for partition in self._partitions():
+            if partition not in self._tails:
+                self._forget(partition)
+
+    def _forget(self, partition: str) -> None:
+        """Follow a log from its beginning, whatever it was before."""
+        self._tails[partition] = LogTail(partial(self._log, partition))
+        self._flushed[partition] = 0
+        self._unwritten[partition] = deque()
 
     def _note(self, partition: str, change: RecordBatch | CutBack, now_us: int, *, is_leader: bool) -> None:
         if isinstance(change, CutBack):

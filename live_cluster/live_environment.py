@@ -47,7 +47,7 @@ class LiveEnvironment:
         watches: dict[int, BrokerWatch],
         now_us: Callable[[], int],
         take_over: Callable[[], None],
-        settings: Mapping[str, PartitionSettings],
+        settings: Callable[[], Mapping[str, PartitionSettings]],
         *,
         survivable: bool,
         hangs: bool,
@@ -200,12 +200,12 @@ class LiveEnvironment:
         return all(
             copies.can_spare(broker)
             for partition, copies in self.committed_copies().items()
-            if broker in self._settings[partition].replicas
+            if broker in self._observer.replicas_of(partition)
         )
 
     def committed_copies(self) -> dict[str, CommittedCopies]:
         """Return which brokers can lead each partition with all that is committed; nothing where the run need not be survivable."""
-        settings = self._settings.items() if self._survivable else ()
+        settings = self._settings().items() if self._survivable else ()
         return {partition: self._copies_of(partition, known) for partition, known in settings}
 
     def _copies_of(self, partition: str, settings: PartitionSettings) -> CommittedCopies:
@@ -265,7 +265,7 @@ class LiveEnvironment:
     def under_replicated_partitions(self) -> tuple[str, ...]:
         return tuple(
             partition
-            for partition in self._cluster.spec.partition_names()
+            for partition in self._cluster.seen.assignments.partition_names()
             if (state := self._observer.partition_state(partition)) is None
             or len(state[2]) < len(self._cluster.replicas_of(partition))
         )

@@ -144,7 +144,7 @@ class LiveObserver:
         offsets = self._watches[broker].offsets()
         return frozenset(
             partition
-            for partition in self._cluster.spec.partition_names()
+            for partition in self._cluster.seen.assignments.partition_names()
             if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
         )
 
@@ -161,8 +161,7 @@ class LiveObserver:
         return broker in self._cluster.seen.registered()
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Return the replicas that the topic was created with: partitions are not reassigned here (`obstacles`)."""
-        return self._cluster.replicas_of(partition), (), ()
+        return self._cluster.seen.assignments.of(partition)
 
     def broker_state(self, broker: int) -> str:
         control = self._cluster.control

@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,7 @@ from harrow.live_cluster.administrator import Administrator
 from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.feasible import NO_BROKERS_ADDED, NO_PARTITIONS_ADDED, NO_REASSIGNMENT, NO_THROTTLE
+from harrow.live_cluster.feasible import NO_BROKERS_ADDED, NO_THROTTLE
 from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
@@ -107,7 +108,7 @@ class LiveTarget:
         )
         cluster = self._cluster = opened.enter_context(make(given))
         cluster.seen.elected_cleanly = frozenset(
-            name
+            name.rpartition("-")[0]
             for name, settings in self.partition_settings().items()
             if not settings.unclean_leader_election
         )
@@ -115,7 +116,7 @@ class LiveTarget:
             broker: BrokerWatch(
                 process,
                 cluster.connect(broker),
-                given.partitions_of(broker, cluster.replicas_of),
+                partial(cluster.seen.assignments.owned_by, broker),
                 cluster.seen,
                 report,
                 activity,
@@ -145,7 +146,7 @@ class LiveTarget:
             security=cluster.security,
             topics=cluster.names.topics,
             release=plan.kafka,
-            partitions=spec.partition_names(),
+            present=self.partition_names,
             clock=self._clock,
             reports=self._reports,
             report=report,
@@ -153,7 +154,15 @@ class LiveTarget:
             draw=choices.workload,
         )
         self._administrator = opened.enter_context(
-            Administrator(cluster.connect, self._live_leader, report, cluster.names)
+            Administrator(
+                cluster.connect,
+                report,
+                leader_of=self._live_leader,
+                controller=self._live_controller,
+                seen=cluster.seen,
+                racks={each.id: each.rack for each in spec.brokers if each.rack is not None},
+                names=cluster.names,
+            )
         )
         self._log_starts = LogStarts(
             self.trace,
@@ -176,7 +185,7 @@ class LiveTarget:
             self._watches,
             self._clock.tick,
             self._happenings.take_over,
-            self.partition_settings(),
+            self.partition_settings,
             survivable=plan.survivable,
             hangs=RELEASES[plan.kafka].behaviours.out_of_range_follower == HANGS,
         )
@@ -242,22 +251,10 @@ class LiveTarget:
         self._cluster.links.watch_fetches()
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Refuse: logs of replicas that come and go are not followed on real brokers.
-
-        Raises:
-            CannotDoError: always.
-
-        """
-        raise CannotDoError(NO_REASSIGNMENT)
+        self._administrator.alter_partition_reassignment(partition, target)
 
     def create_partitions(self, topic: str, total: int) -> None:
-        """Refuse: partitions that come later are not followed on real brokers.
-
-        Raises:
-            CannotDoError: always.
-
-        """
-        raise CannotDoError(NO_PARTITIONS_ADDED)
+        self._administrator.create_partitions(topic, total)
 
     def add_broker(self, broker: int) -> None:
         """Refuse: real brokers are all there from the beginning.
@@ -281,13 +278,13 @@ class LiveTarget:
         return self.environment.committed_copies()
 
     def partition_names(self) -> Sequence[str]:
-        return self._cluster.spec.partition_names()
+        return self._cluster.seen.assignments.partition_names()
 
     def delete_records(self, partition: str, offset: int) -> None:
         self._administrator.delete_records(partition, offset)
 
     def elect_preferred_leaders(self) -> None:
-        self._cluster.control.elect_preferred_leaders(self._cluster.spec.partition_names())
+        self._cluster.control.elect_preferred_leaders(self.partition_names())
 
     def heal(self) -> None:
         self._timers.clear()
@@ -323,7 +320,6 @@ class LiveTarget:
         self._look()
         for logs in self._cluster.logs.values():
             logs.read_anew(self._clock.now_us)
-        spec = self._cluster.spec
         return Evidence(
             release=self._plan.kafka,
             metadata=self._plan.metadata,
@@ -334,7 +330,7 @@ class LiveTarget:
             consumers=self.clients.consumer_settings(),
             applications=self.clients.application_settings(),
             partitions=self.partition_settings(),
-            replicas={partition: self._replica_logs(partition) for partition in spec.partition_names()},
+            replicas={partition: self._replica_logs(partition) for partition in self.partition_names()},
             read_back=frozenset(),
             in_order=False,
             follows_logs=self._cluster.follows_logs,
@@ -358,17 +354,25 @@ class LiveTarget:
         for broker in sorted(logs, key=lambda broker: not led[broker]):
             logs[broker].look(self._clock.now_us, led[broker])
             if self._cluster.follows_logs:
-                self._log_starts.look(broker, self._partitions_of(broker))
-
-    def _partitions_of(self, broker: int) -> tuple[str, ...]:
-        cluster = self._cluster
-        return tuple(name for name in self.partition_names() if broker in cluster.replicas_of(name))
+                owned = self._cluster.seen.assignments.owned_by(broker)
+                self._log_starts.look(broker, filter(logs[broker].knows, owned))
 
     def _live_leader(self, partition: str) -> int | None:
         """Return who leads a partition by the control plane, if its process is there and answers."""
         state = self._cluster.seen.partition_state(partition)
-        process = None if state is None else self._cluster.brokers.get(state.leader)
-        return None if process is None or not process.is_running or process.is_paused else process.id
+        return None if state is None or not self._answers(state.leader) else state.leader
+
+    def _live_controller(self) -> int | None:
+        """Return the broker that orders for the cluster go to: the controller, with KRaft any broker that passes them on."""
+        controller = self._cluster.seen.controller()
+        if controller is not None and controller in self._cluster.brokers:
+            return controller if self._answers(controller) else None
+        has_brokers_alone = self._cluster.control.keeps_registrations
+        return None if has_brokers_alone else next(filter(self._answers, self._cluster.brokers), None)
+
+    def _answers(self, broker: int) -> bool:
+        process = self._cluster.brokers.get(broker)
+        return process is not None and process.is_running and not process.is_paused
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
         found = {}

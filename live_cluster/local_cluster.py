@@ -80,6 +80,7 @@ class LocalCluster:
         self._activity = activity
         self.seen = seen
         self.assignments = topic_assignments(spec)
+        seen.assignments.begin(self.assignments)
         self._patience_s = patience_s
         self._open = ExitStack()
         # What is open ends also where something that follows cannot be had.
@@ -139,7 +140,7 @@ class LocalCluster:
             ports,
             proxies,
             brokers=[broker.id for broker in spec.brokers],
-            partitions=spec.partition_names(),
+            topics=[topic.name for topic in spec.topics],
             tick_ms=spec.zookeeper_tick_us // US_PER_MS,
             seen=self.seen,
         )
@@ -195,8 +196,7 @@ class LocalCluster:
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
-        topic, number = partition.rsplit("-", 1)
-        return self.assignments[topic][int(number)]
+        return self.seen.assignments.replicas_of(partition)
 
     def connect(self, broker: int, timeout_s: float = _LOOK_TIMEOUT_S) -> BrokerConnection:
         """Return a connection of harrow's own to a broker, which no fault touches, to look at it; the caller closes it."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -174,15 +175,12 @@ class StartedCluster:
         given, spec = self._surroundings, self._local.spec
         config = broker_config(given.plan.kafka, {**spec.settings, **broker.settings})
         topics = {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
-        partitions = given.partitions_of(broker.id, self.replicas_of)
         return LiveDisk(
             broker.id,
             self._local.brokers[broker.id].log_dirs,
-            partitions,
+            partial(self.seen.assignments.owned_by, broker.id),
             writeback_us=spec.disk.writeback_us,
-            flushed_at_once=frozenset(
-                name for name in partitions if topics[name.rpartition("-")[0]].flush_messages == 1
-            ),
+            flushed_at_once=frozenset(name for name, config in topics.items() if config.flush_messages == 1),
             truncation_reason=self._broker_logs[broker.id].truncation_reason,
             emit=given.trace.emit,
         )

@@ -37,7 +37,7 @@ class ZooKeeperControlPlane:
         proxies: Proxies,
         *,
         brokers: Iterable[int],
-        partitions: Iterable[str],
+        topics: Iterable[str],
         tick_ms: int,
         seen: MetadataSeen,
     ) -> None:
@@ -46,7 +46,7 @@ class ZooKeeperControlPlane:
         """Where harrow itself finds ZooKeeper, past the proxies."""
         self.controllers: Mapping[int, NodeProcess] = {}
         self._state = ZooKeeperState(self.address)
-        self._partitions = tuple(partitions)
+        self._topics = tuple(topics)
         self._seen = seen
         self._sessions: dict[int, bytes] = {}
         self._addresses: dict[int, str] = {}
@@ -77,7 +77,7 @@ class ZooKeeperControlPlane:
         alive: Callable[[int], bool],
     ) -> None:
         self._state.start()
-        self._state.watch(self._partitions, self._seen)
+        self._state.watch(self._topics, self._seen)
 
     def knows_controller(self) -> bool:
         return self._seen.controller() is not None

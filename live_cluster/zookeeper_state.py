@@ -14,6 +14,7 @@ from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
+from harrow.live_cluster.wire.reassignments import Assignment
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class ZooKeeperState:
         self._client.stop()
         self._client.close()
 
-    def watch(self, partitions: Iterable[str], seen: MetadataSeen) -> None:
+    def watch(self, topics: Iterable[str], seen: MetadataSeen) -> None:
         """Have *seen* told what is so now, and of each change."""
         client = self._client
 
@@ -105,8 +106,29 @@ class ZooKeeperState:
         DataWatch(client, zk.CONTROLLER, has_changed)
         DataWatch(client, zk.CONTROLLER_EPOCH, has_changed)
         ChildrenWatch(client, zk.BROKER_IDS, brokers_are)
-        for partition in partitions:
-            self._watch_partition(partition, seen)
+        for topic in topics:
+            self._watch_topic(topic, seen)
+
+    def _watch_topic(self, topic: str, seen: MetadataSeen) -> None:
+        watched: set[str] = set()
+
+        def assignment_is(data: bytes | None, _: Any) -> None:
+            if data is None:
+                return
+            found = json.loads(data)
+            for number, replicas in sorted(found["partitions"].items(), key=lambda pair: int(pair[0])):
+                partition = f"{topic}-{number}"
+                # Reassignments stand there from 2.4 on (KIP-455).
+                adding, removing = (
+                    tuple(found.get(name, {}).get(number, ()))
+                    for name in ("adding_replicas", "removing_replicas")
+                )
+                seen.assignments.take(partition, Assignment(tuple(replicas), adding, removing))
+                if partition not in watched:
+                    watched.add(partition)
+                    self._watch_partition(partition, seen)
+
+        DataWatch(self._client, zk.topic_path(topic), assignment_is)
 
     def _watch_partition(self, partition: str, seen: MetadataSeen) -> None:
         def state_is(data: bytes | None, _: Any) -> None:

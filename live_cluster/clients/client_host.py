@@ -1,7 +1,7 @@
 """What the clients of a campaign on real brokers run on."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ class ClientHost:
     security: Mapping[str, str] = field(default_factory=dict, repr=False)
     topics: Mapping[str, str] = field(default_factory=dict)
     release: str
-    partitions: tuple[str, ...]
+    present: Callable[[], Sequence[str]]
+    """Returns the partitions that there are: topics may get more."""
     clock: WallClock
     reports: ClientReports
     report: Report
@@ -45,6 +46,10 @@ class ClientHost:
     storing: threading.Lock = field(default_factory=threading.Lock)
     """Held by who asks for a number of an application, or for what its group has stored."""
     processes: list[ClientProcess] = field(default_factory=list)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return tuple(self.present())
 
     def start(
         self, folder: str, client: Mapping[str, Any], take: Callable[[dict[str, Any]], Any]

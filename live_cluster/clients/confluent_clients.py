@@ -32,12 +32,16 @@ _RESETS: Final = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
 """Where librdkafka begins, by ``auto.offset.reset``, where its group has committed nothing."""
 _CALL_S: Final = 60.0
 """How long a call may take before it is made again, as the Java client's ``max.block.ms`` has it by default."""
+_METADATA_S: Final = 5.0
+_BETWEEN_S: Final = 0.1
+"""``retry.backoff.ms``."""
 _KAFKA_NAMES: Final = {
     KafkaError._FENCED: "PRODUCER_FENCED",  # noqa: SLF001 - so it is called
     KafkaError._PURGE_QUEUE: "ABORTED",  # noqa: SLF001 - so it is called
     KafkaError._PURGE_INFLIGHT: "ABORTED",  # noqa: SLF001 - so it is called
 }
 """Errors of librdkafka's own that stand for one of Kafka's."""
+_UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - so it is called
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
 
 
@@ -60,10 +64,23 @@ class ConfluentProducer:
             else:
                 ended(FAIL if error.code() in _NEVER_SENT else INFO, None, _kafka_name(error))
 
-        try:
-            self._producer.produce(topic, value, key, partition=partition, on_delivery=delivered)
-        except (BufferError, KafkaException) as error:
-            ended(FAIL, None, _name_of(error))
+        until_s = time.monotonic() + _CALL_S
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition=partition, on_delivery=delivered)
+            except (BufferError, KafkaException) as error:
+                # The Java client asks for metadata again until the partition is there.
+                if _is_unknown_partition(error) and time.monotonic() < until_s:
+                    self._learn(topic)
+                    continue
+                ended(FAIL, None, _name_of(error))
+            return
+
+    def _learn(self, topic: str) -> None:
+        """Ask for the partitions of a topic."""
+        with contextlib.suppress(KafkaException):
+            self._producer.list_topics(topic, _METADATA_S)
+        self.poll(_BETWEEN_S)
 
     def poll(self, timeout_s: float) -> None:
         try:
@@ -293,6 +310,11 @@ def _places(offsets: Mapping[str, int | None]) -> list[TopicPartition]:
 
 def _kafka_name(error: KafkaError) -> str:
     return _KAFKA_NAMES.get(error.code()) or str(error.name())
+
+
+def _is_unknown_partition(error: BaseException) -> bool:
+    known = error.args[0] if isinstance(error, KafkaException) and error.args else None
+    return isinstance(known, KafkaError) and known.code() == _UNKNOWN_PARTITION
 
 
 def _name_of(error: BaseException) -> str:

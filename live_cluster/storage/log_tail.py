@@ -48,6 +48,10 @@ class LogTail:
         """Return how large its segments were when they were seen last."""
         return sum(size for _, size, _ in self._seen)
 
+    def is_gone(self) -> bool:
+        """Return whether the log was there, and its folder is not there any more."""
+        return bool(self._seen) and not self._folder().exists()
+
     def look(self) -> list[RecordBatch | CutBack]:
         """Return what has happened to the log, in order."""
         try:

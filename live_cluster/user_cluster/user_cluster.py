@@ -118,6 +118,7 @@ class UserCluster:
         # Why something was elected is in logs that are not at hand.
         self.seen = MetadataSeen(surroundings.report, has_znodes=seen.metadata == ZOOKEEPER)
         self._assignments = topic_assignments(self.spec)
+        self.seen.assignments.begin(self._assignments)
         self._journal = journal
         self._permitted = permitted
         log = surroundings.folder / "commands.log"
@@ -211,8 +212,7 @@ class UserCluster:
         return ()
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        topic, number = partition.rsplit("-", 1)
-        return self._assignments[topic][int(number)]
+        return self.seen.assignments.replicas_of(partition)
 
     def connect(self, broker: int) -> BrokerConnection:
         return self._connect(broker, _LOOK_TIMEOUT_S)

@@ -1,7 +1,7 @@
 """What a broker says of its replicas, asked again and again by a thread of its own: one that does not answer delays no other."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -19,14 +19,15 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 class BrokerWatch:
     """The newest that a broker has said. One that is paused has said what it said before; one that is down says nothing.
 
-    The connection is the watch's own, and ends with it.
+    *partitions* returns those that it is asked about: topics may get more, and replicas may move. The connection is the watch's own, and
+    ends with it.
     """
 
     def __init__(
         self,
         broker: NodeProcess,
         connection: BrokerConnection,
-        partitions: Sequence[str],
+        partitions: Callable[[], Iterable[str]],
         metadata: MetadataSeen,
         report: Report,
         activity: Activity,
@@ -82,7 +83,7 @@ class BrokerWatch:
         if not self._broker.is_running or self._broker.is_paused:
             return
         try:
-            told = replica_offsets(self._connection, self._partitions, self._present_epochs(), self._names)
+            told = self._ask()
         except ConnectionLostError:
             told = {}
         # One that stands still by now has not changed its mind.
@@ -91,8 +92,11 @@ class BrokerWatch:
                 if self._life == life and self._broker.is_running:
                     self._take(told)
 
+    def _ask(self) -> dict[str, ReplicaOffsets]:
+        return replica_offsets(self._connection, self._partitions(), self._present_epochs(), self._names)
+
     def _present_epochs(self) -> dict[str, int]:
-        states = ((partition, self._metadata.partition_state(partition)) for partition in self._partitions)
+        states = ((partition, self._metadata.partition_state(partition)) for partition in self._partitions())
         return {partition: state.leader_epoch for partition, state in states if state is not None}
 
     def _take(self, told: Mapping[str, ReplicaOffsets]) -> None:

@@ -2,7 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from harrow.cluster_model.events import DeleteRecordsObeyed, LogLost, LogStartRaised, LogStartReverted
+from harrow.cluster_model.events import (
+    DeleteRecordsObeyed,
+    LogDeleted,
+    LogLost,
+    LogStartRaised,
+    LogStartReverted,
+)
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, LEADER_LOG_START, RETENTION_MS
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.real_cluster import ReplicaLogs
@@ -33,6 +39,7 @@ class LogStarts:
         # Up to where leaders were seen to do what they were asked for.
         self._obeyed: dict[str, int] = {}
         trace.subscribe(LogLost, self._is_lost)
+        trace.subscribe(LogDeleted, self._is_lost)
 
     def of(self, broker: int, partition: str) -> int:
         """Return where a broker's log of a partition begins."""

@@ -20,6 +20,7 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.zookeeper.protocol import BROKER_IDS
 from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
 from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.watches.assignments_seen import AssignmentsSeen
 
 NO_BROKER: Final = -1
 
@@ -61,10 +62,11 @@ class MetadataSeen:
         self._registered: frozenset[int] = frozenset()
         self._partitions: dict[str, SeenPartition] = {}
         self._eligible: dict[str, tuple[int, ...]] = {}
+        self.assignments = AssignmentsSeen(report)
         self.stopping: set[int] = set()
         """Brokers that have been told to stop: their registrations end with a session that they close themselves."""
         self.elected_cleanly: frozenset[str] = frozenset()
-        """Partitions that get no leader from outside their ISR: one that seems so has been in it between two looks."""
+        """Topics whose partitions get no leader from outside their ISR: one that seems so has been in it between two looks."""
 
     def controller(self) -> int | None:
         """Return the controller, None while there is none."""
@@ -138,5 +140,5 @@ class MetadataSeen:
                 self._report(IsrReduced, controller, partition, leader, epoch, isr)
             else:
                 is_outside = before is not None and leader >= 0 and leader not in could_lead
-                is_unclean = is_outside and partition not in self.elected_cleanly
+                is_unclean = is_outside and partition.rpartition("-")[0] not in self.elected_cleanly
                 self._report(LeaderElected, controller, partition, leader, epoch, isr, is_unclean, reason)

@@ -8,6 +8,7 @@ from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartitio
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import BrokerMetadata, broker_metadata, eligible_leaders
+from harrow.live_cluster.wire.reassignments import Assignment, reassignments
 
 UNKNOWN_EPOCH = -1
 """The controller's: brokers do not tell it."""
@@ -35,7 +36,13 @@ class MetadataWatch:
         self._names = names
         self._tells_controller = tells_controller
         self._connections: Mapping[int, BrokerConnection] = {}
+<<<<<<< HEAD
         self._watch = RepeatedLook("metadata", self._look, activity)
+=======
+        # As those tell whose state of a partition counts.
+        self._replicas: dict[str, tuple[int, ...]] = {}
+        self._watch = RepeatedLook("metadata", self._look)
+>>>>>>> 128574d5 (Add partitions and move replicas by request on real brokers)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Begin to ask the brokers that are alive, over connections that are closed in the end."""
@@ -55,9 +62,33 @@ class MetadataWatch:
             except ConnectionLostError:
                 continue
         if told:
+            # Asked after the metadata, which is behind the controller: what is under way there is listed here, or is over.
+            moving = self._reassignments(told) if self._seen.assignments.may_move else {}
             self._take(told, self._eligible_leaders(told))
+            self._take_assignments(moving)
         else:
             self._seen.take_logged()
+
+    def _reassignments(self, told: Iterable[int]) -> Mapping[str, Assignment] | None:
+        """Return the reassignments that are under way, None where nobody says."""
+        for broker in told:
+            try:
+                return reassignments(self._connections[broker])
+            except ConnectionLostError:
+                continue
+        return None
+
+    def _take_assignments(self, moving: Mapping[str, Assignment] | None) -> None:
+        if moving is None:
+            return
+        known = self._seen.assignments
+        for partition, replicas in self._replicas.items():
+            before = known.of(partition)
+            if partition in moving:
+                known.take(partition, moving[partition])
+            # The broker that tells has not heard yet that the reassignment is over, where it tells what was under way.
+            elif before is None or not before.adding + before.removing or replicas != before.replicas:
+                known.take(partition, Assignment(replicas))
 
     def _eligible_leaders(self, told: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
         """Ask for what Metadata has not: who may lead although it is outside the ISR (KIP-966).
@@ -85,12 +116,16 @@ class MetadataWatch:
             registered = max((metadata.brokers for metadata in told.values()), key=len)
         self._seen.set_registered(registered, {})
         newest: dict[str, tuple[int, bool, SeenPartition]] = {}
+        replicas: dict[str, tuple[int, ...]] = {}
         for broker, metadata in told.items():
             for partition, (leader, epoch, isr) in metadata.partitions.items():
                 found = (epoch, leader == broker, SeenPartition(leader, epoch, isr))
                 if partition not in newest or found[:2] > newest[partition][:2]:
                     newest[partition] = found
+                    replicas[partition] = metadata.replicas.get(partition, ())
         for partition, (epoch, is_leaders, state) in newest.items():
             known = self._seen.partition_state(partition)
             if known is None or epoch > known.leader_epoch or (epoch == known.leader_epoch and is_leaders):
                 self._seen.set_partition(partition, state, eligible.get(partition, ()))
+                if replicas[partition]:
+                    self._replicas[partition] = replicas[partition]

@@ -1,7 +1,7 @@
 """Metadata, as a broker has it: which brokers there are, and who leads what."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
@@ -24,7 +24,8 @@ _PARTITIONS_MAX: Final = 2_000
 class BrokerMetadata:
     """What a broker knows: the brokers that live, (leader, leader epoch, ISR) by partition, and topics by their ids.
 
-    Partitions are under-replicated that have more replicas than their ISR.
+    Partitions are under-replicated that have more replicas than their ISR. ``replicas`` of a partition that is reassigned are both those
+    that come and those that go.
 
     ``controller`` is the broker that it takes for the controller; in a cluster with KRaft it is any broker.
     """
@@ -34,6 +35,7 @@ class BrokerMetadata:
     topics_by_id: Mapping[UUID, str]
     controller: int | None = None
     under_replicated: frozenset[str] = frozenset()
+    replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def broker_metadata(
@@ -73,6 +75,13 @@ def broker_metadata(
             for told in topic.partitions
             if len(told.isr_nodes) < len(told.replica_nodes)
         ),
+        {
+            f"{called.own_topic(topic.name)}-{told.partition_index}": called.own_brokers(
+                tuple(told.replica_nodes)
+            )
+            for topic in known
+            for told in topic.partitions
+        },
     )
 
 

@@ -1,15 +1,17 @@
-"""Creating topics, with the replicas that a campaign says."""
+"""Creating topics and partitions, with the replicas that a campaign says."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest
 
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
 
 _VERSIONS: Final = (1, 2)
 """With errors in words, and without what only some releases have; 4.0 begins with the second one."""
+_PARTITIONS_VERSIONS: Final = (0, 1)
 _TIMEOUT_MS: Final = 30_000
 
 
@@ -37,6 +39,30 @@ def create_topic(
     (told,) = connection.ask(request).topics
     if told.error_code:
         raise TopicError(f"topic {name} was not created: {told.error_message or told.error_code}")
+
+
+def create_partitions(
+    connection: BrokerConnection, topic: str, total: int, added: Sequence[Iterable[int]] | None
+) -> str:
+    """Ask that a topic have so many partitions, and return the error; *added* are the replicas of the new ones, None for any.
+
+    Raises:
+        ConnectionLostError: the broker does not answer, or knows no such request (KIP-195).
+
+    """
+    version = connection.version_of(CreatePartitionsRequest, *_PARTITIONS_VERSIONS)
+    asked = CreatePartitionsRequest.CreatePartitionsTopic
+    replicas = asked.CreatePartitionsAssignment
+    assignments = None if added is None else [replicas(broker_ids=list(brokers)) for brokers in added]
+    answer = connection.ask(
+        CreatePartitionsRequest[version](
+            topics=[asked(name=topic, count=total, assignments=assignments)],
+            timeout_ms=_TIMEOUT_MS,
+            validate_only=False,
+        )
+    )
+    (told,) = answer.results
+    return error_name(told.error_code)
 
 
 def _topic(name: str, assignment: Sequence[Iterable[int]], settings: Mapping[str, object]) -> Any:

@@ -1,17 +1,18 @@
 """Requests of an administrator to real brokers: whom they are sent to, until when, and what the trace has of them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.protocol.admin import DeleteRecordsRequest
 
-from harrow.cluster_model.events import DeleteRecordsAnswered, RequestRejected
+from harrow.cluster_model.events import BrokerRegistered, DeleteRecordsAnswered, RequestRejected
 from harrow.cluster_model.settings import LONG_MAX
 from harrow.live_cluster.administrator import Administrator
-from harrow.live_cluster.names import Names
+from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from tests.patience import PATIENCE_S
 
@@ -52,7 +53,8 @@ class Told:
         self._answered = threading.Event()
 
     def report(self, kind: Any, *fields: Any) -> None:
-        self.events.append((kind, *fields))
+        if kind is not BrokerRegistered:
+            self.events.append((kind, *fields))
         if kind is DeleteRecordsAnswered:
             self._answered.set()
 
@@ -61,10 +63,31 @@ class Told:
         return self.events
 
 
+def administrator(
+    brokers: Mapping[int, BrokerConnection],
+    report: Report,
+    names: Names = SAME,
+    *,
+    leader_of: Callable[[str], int] = lambda _: 1,
+) -> Administrator:
+    """Return an administrator of a topic t with one partition on brokers 1 and 2, whose controller is 2."""
+    seen = MetadataSeen(report)
+    seen.assignments.begin({"t": [(1, 2)]})
+    seen.set_registered([1, 2], {})
+    return Administrator(
+        brokers.__getitem__,
+        report,
+        leader_of=leader_of,
+        controller=lambda: 2,
+        seen=seen,
+        names=names,
+    )
+
+
 @pytest.mark.parametrize(("offset", "answered"), [(2, 2), (-1, 2)])
 def test_a_leader_is_asked_until_it_answers(offset: int, answered: int) -> None:
     told, leader = Told(), Broker(NOT_LEADER, 0)
-    with Administrator({1: leader}.__getitem__, lambda _: 1, told.report, Names(topics={"t": "x"})) as admin:
+    with administrator({1: leader}, told.report, Names(topics={"t": "x"})) as admin:
         assert admin.deleted_below("t-0") == 0
         admin.delete_records("t-0", offset)
         assert told.all_of_it() == [
@@ -78,7 +101,7 @@ def test_a_leader_is_asked_until_it_answers(offset: int, answered: int) -> None:
 
 def test_all_may_be_deleted_until_the_answer_says_what_was_committed() -> None:
     leader = Broker()
-    with Administrator({1: leader}.__getitem__, lambda _: 1, Told().report) as admin:
+    with administrator({1: leader}, Told().report) as admin:
         admin.delete_records("t-0", -1)
         assert admin.deleted_below("t-0") == LONG_MAX
         assert leader.was_asked.wait(PATIENCE_S)
@@ -91,38 +114,32 @@ def test_the_next_leader_is_asked_when_one_is_gone_before_it_answers() -> None:
     def leader(_: str) -> int:
         return 2 if first.was_asked.is_set() else 1
 
-    with Administrator(brokers.__getitem__, leader, told.report) as admin:
+    with administrator(brokers, told.report, leader_of=leader) as admin:
         admin.delete_records("t-0", 2)
         assert told.all_of_it() == [(DeleteRecordsAnswered, 2, "t-0", 2, "NONE")]
 
 
 def test_an_error_that_no_retry_mends_is_the_answer() -> None:
     told = Told()
-    with Administrator({1: Broker(OUT_OF_RANGE)}.__getitem__, lambda _: 1, told.report) as admin:
+    with administrator({1: Broker(OUT_OF_RANGE)}, told.report) as admin:
         admin.delete_records("t-0", 7)
         assert told.all_of_it() == [(DeleteRecordsAnswered, 1, "t-0", 7, "OFFSET_OUT_OF_RANGE")]
 
 
 def test_a_request_without_an_answer_ends_with_the_run() -> None:
     told, leader = Told(), Broker()
-    with Administrator({1: leader}.__getitem__, lambda _: 1, told.report) as admin:
+    with administrator({1: leader}, told.report) as admin:
         admin.delete_records("t-0", 2)
         assert leader.was_asked.wait(PATIENCE_S)
     assert told.events == []
 
 
 def test_a_broker_that_does_not_answer_is_asked_again() -> None:
-    told, attempts = Told(), 0
-    leader = Broker(0)
-
-    def connect(_: int) -> BrokerConnection:
-        nonlocal attempts
-        attempts += 1
-        return Lost() if attempts == 1 else leader
-
-    with Administrator(connect, lambda _: 1, told.report) as admin:
+    told, brokers = Told(), {1: Lost(), 2: Broker(0)}
+    leaders = iter([1])
+    with administrator(brokers, told.report, leader_of=lambda _: next(leaders, 2)) as admin:
         admin.delete_records("t-0", 2)
-        assert told.all_of_it() == [(DeleteRecordsAnswered, 1, "t-0", 2, "NONE")]
+        assert told.all_of_it() == [(DeleteRecordsAnswered, 2, "t-0", 2, "NONE")]
 
 
 class Lost(Broker):

@@ -57,14 +57,6 @@ def test_a_plain_campaign_has_none() -> None:
     ("text", "obstacle"),
     [
         (
-            CLUSTER + action("add_partitions: {topic: t, partitions: 2}"),
-            "CreatePartitions is not sent to these brokers",
-        ),
-        (
-            CLUSTER + action("reassign_partition: {partition: t-0, replicas: [0, 1]}"),
-            "AlterPartitionReassignments is not sent to these brokers",
-        ),
-        (
             "behaviours: {controller_epoch_fencing: false}",
             "no setting of a broker makes controller_epoch_fencing false",
         ),
@@ -136,6 +128,33 @@ def test_a_plain_campaign_has_none() -> None:
 )
 def test_each_obstacle_is_said_once(text: str, obstacle: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
+
+
+REQUESTS = {
+    "DeleteRecords": "delete_records: {partition: t-0}",
+    "CreatePartitions": "add_partitions: {topic: t, partitions: 2}",
+    "AlterPartitionReassignments": "reassign_partition: {partition: t-0, replicas: [0, 1]}",
+}
+OLD = {"0.10.2.2": REQUESTS.keys(), "0.11.0.3": ["CreatePartitions", "AlterPartitionReassignments"]}
+OLD |= {"1.1.1": ["AlterPartitionReassignments"], "2.0.1": ["AlterPartitionReassignments"], "2.4.1": []}
+
+
+@pytest.mark.parametrize("api", REQUESTS)
+@pytest.mark.parametrize("release", OLD)
+def test_an_administrator_asks_for_what_brokers_of_the_release_understand(release: str, api: str) -> None:
+    text = CLUSTER + action(REQUESTS[api])
+    found = list(obstacles_within(plan(text), started_reach(release_of(release), ZOOKEEPER)))
+    assert bool(found) == (api in OLD[release])
+    assert all(reason.startswith(f"brokers of {release} have no {api}, ") for reason in found)
+
+
+@pytest.mark.parametrize(("api", "text"), REQUESTS.items())
+def test_an_administrators_requests_are_sent_to_brokers_alone_that_harrow_has_started(
+    api: str, text: str
+) -> None:
+    reach = replace(started_reach(R241, ZOOKEEPER), requests=frozenset())
+    obstacles = list(obstacles_within(plan(CLUSTER + action(text)), reach))
+    assert obstacles == [f"{api} is not sent to these brokers"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ class Folder:
             "truncation_reason": lambda *cut: self.reasons.get(cut, ""),
             **options,
         }
-        self.disk = LiveDisk(1, (root,), ("t-0", "t-1"), emit=self.trace.emit, **given)
+        self.owned = ["t-0", "t-1"]
+        self.disk = LiveDisk(1, (root,), lambda: self.owned, emit=self.trace.emit, **given)
 
     def write(self, *batches: bytes, partition: str = "t-0", segment: int = 0) -> None:
         folder = self.root / partition
@@ -191,13 +192,43 @@ def test_a_power_loss_leaves_what_was_written_back_by_then(made: Callable[..., F
 
 
 def test_a_power_loss_takes_nothing_of_what_is_flushed_at_once(made: Callable[..., Folder]) -> None:
-    folder = made(flushed_at_once=frozenset({"t-0"}))
+    folder = made(flushed_at_once=frozenset({"t"}))
+    folder.owned.append("u-0")
     folder.write(*ABC)
-    folder.write(written(0, "x"), partition="t-1")
+    folder.write(written(0, "x"), partition="u-0")
     folder.disk.lose_power(0)
     assert folder.disk.flushed("t-0") == 3
-    assert lost(folder) == [("unflushed_lost", "t-1", 0, 1)]
-    assert [stored_log(folder.root / partition).leo for partition in ("t-0", "t-1")] == [3, 0]
+    assert lost(folder) == [("unflushed_lost", "u-0", 0, 1)]
+    assert [stored_log(folder.root / partition).leo for partition in ("t-0", "u-0")] == [3, 0]
+
+
+def test_a_partition_that_a_topic_gets_later_is_followed_like_the_others(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made()
+    folder.disk.look(0, NOBODY)
+    assert not folder.disk.knows("t-2")
+    assert folder.disk.leo("t-2") == 0
+    folder.write(written(0, "a"), partition="t-2")
+    folder.owned.append("t-2")
+    folder.disk.look(0, frozenset({"t-2"}))
+    assert folder.told(events.BatchAppended) == [("append", "t-2", 0, 0, -1, -1, ("a",))]
+
+
+def test_a_replica_that_goes_to_another_broker_is_deleted_and_may_come_back(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.disk.look(0, NOBODY)
+    (folder.root / "t-0").rename(folder.root / "t-0.0123-delete")
+    folder.disk.look(0, NOBODY)
+    folder.disk.look(0, NOBODY)
+    assert folder.told(events.LogDeleted, events.LogTruncated) == [("log_deleted", "t-0", 3)]
+    assert (folder.disk.leo("t-0"), folder.disk.batches("t-0")) == (0, ())
+    folder.write(ABC[0])
+    folder.disk.look(0, NOBODY)
+    assert folder.disk.leo("t-0") == 1
 
 
 def test_what_a_power_loss_took_is_not_written_back_later(made: Callable[..., Folder]) -> None:
@@ -215,7 +246,7 @@ def test_what_a_power_loss_took_is_not_written_back_later(made: Callable[..., Fo
 def test_a_power_loss_leaves_of_other_partitions_what_is_below_their_recovery_points(
     made: Callable[..., Folder],
 ) -> None:
-    folder = made(flushed_at_once=frozenset({"t-0"}))
+    folder = made(flushed_at_once=frozenset({"t"}))
     folder.write(*ABC)
     folder.write(*ABC, partition="known-7")
     folder.write(*ABC, partition="unknown-0")
@@ -302,7 +333,7 @@ def test_a_broker_with_several_log_directories_has_each_log_in_one_of_them(tmp_p
     both = LiveDisk(
         1,
         (first.root, second.root),
-        ("t-0", "t-1"),
+        lambda: ("t-0", "t-1"),
         writeback_us=None,
         flushed_at_once=NOBODY,
         truncation_reason=lambda *_: "",

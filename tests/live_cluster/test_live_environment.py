@@ -98,7 +98,7 @@ class Cluster:
             {0: cast("Any", SimpleNamespace(forget=lambda: None))},
             lambda: 0,
             lambda: None,
-            settings or {},
+            lambda: settings or {},
             survivable=settings is not None,
             hangs=hangs,
         )

@@ -82,7 +82,7 @@ def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
         folder=tmp_path,
         servers={0: ("127.0.0.1", 90)},
         release="3.9",
-        partitions=("in-0", "in-1", "out-0"),
+        present=lambda: ("in-0", "in-1", "out-0"),
         clock=Clock(),
         reports=ClientReports(lambda: None),
         report=lambda *event: EVENTS.append(event),

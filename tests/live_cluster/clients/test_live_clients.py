@@ -102,7 +102,7 @@ def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
         folder=tmp_path,
         servers={0: ("127.0.0.1", 90), 1: ("127.0.0.1", 91)},
         release="2.4",
-        partitions=("t-0", "t-1"),
+        present=lambda: ("t-0", "t-1"),
         clock=WallClock(),
         reports=ClientReports(lambda: None),
         report=lambda *event: EVENTS.append(event),

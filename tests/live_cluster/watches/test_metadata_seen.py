@@ -182,7 +182,7 @@ def test_who_has_become_eligible_with_an_isr_that_was_too_small_is_elected_clean
 
 def test_what_permits_no_unclean_election_has_none(known: MetadataSeen, told: Told) -> None:
     """Between two looks at it an ISR grows and its new member leads: who leads was in it, if unseen."""
-    known.elected_cleanly = frozenset({"t-0"})
+    known.elected_cleanly = frozenset({"t"})
     known.set_partition("t-0", SeenPartition(3, 5, (3,)))
     assert told == [("election", 9, "t-0", 3, 5, (3,), False, "")]
 
