@@ -13,7 +13,7 @@ def test_a_partition_without_a_leader_has_no_leading_replica_to_look_at() -> Non
     cluster: Any = SimpleNamespace(links=None, logs={}, seen=seen, replicas_of=None)
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(3, 2, leads=True)})
-    observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch})
+    observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 0)
     assert observer.replica("t-0", -1) is None
     found = observer.replica("t-0", 0)
     assert found is not None
