@@ -36,13 +36,9 @@ class MetadataWatch:
         self._names = names
         self._tells_controller = tells_controller
         self._connections: Mapping[int, BrokerConnection] = {}
-<<<<<<< HEAD
-        self._watch = RepeatedLook("metadata", self._look, activity)
-=======
         # As those tell whose state of a partition counts.
         self._replicas: dict[str, tuple[int, ...]] = {}
-        self._watch = RepeatedLook("metadata", self._look)
->>>>>>> 128574d5 (Add partitions and move replicas by request on real brokers)
+        self._watch = RepeatedLook("metadata", self._look, activity)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Begin to ask the brokers that are alive, over connections that are closed in the end."""

@@ -75,10 +75,6 @@ def test_a_watch_of_a_broker_closes_its_connection_after_its_last_question() -> 
     connection = WatchedConnection()
     broker = cast("LocalBroker", SimpleNamespace(id=0, is_running=True, is_paused=False))
     metadata = MetadataSeen(lambda *_: None)
-<<<<<<< HEAD
-    with BrokerWatch(broker, connection, ["t-0"], metadata, lambda *_: None, Activity()):
-=======
-    with BrokerWatch(broker, connection, lambda: ["t-0"], metadata, lambda *_: None):
->>>>>>> 128574d5 (Add partitions and move replicas by request on real brokers)
+    with BrokerWatch(broker, connection, lambda: ["t-0"], metadata, lambda *_: None, Activity()):
         assert connection.was_asked.wait(60)
     assert connection.was_closed_in_the_end()
