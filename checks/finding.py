@@ -1,7 +1,7 @@
 """What rules report: findings, each rule's status, the verdict of a run."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harrow.checks.link import Link
@@ -59,11 +59,27 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """What one rule says of a run. ``promise`` names what was promised, in settings."""
+    """What one rule says of a run. ``promise`` names what was promised, in settings.
+
+    A history can have millions of anomalies of a kind. ``findings`` are the first ones then, and ``beyond`` counts the
+    others, by what permits them.
+    """
 
     status: str
     promise: str
     findings: tuple[Finding, ...] = ()
+    beyond: Mapping[str | None, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many anomalies there are."""
+        return len(self.findings) + sum(self.beyond.values())
+
+    @property
+    def broken(self) -> int:
+        """How many of them break the promise."""
+        kept = sum(finding.permitted_by is None for finding in self.findings)
+        return kept + self.beyond.get(None, 0)
 
 
 def worst_first(rules: Mapping[str, RuleResult]) -> dict[str, RuleResult]:

@@ -5,9 +5,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, TextIO, cast
 
-_COMMAND: Final = re.compile(r"^([^\S\n]*:):", re.MULTILINE)
-"""What a runner of GitHub Actions obeys, blanks before it included."""
+from harrow.campaigns.language.spelling import LOG_COMMAND
+
+_COMMAND: Final = re.compile(rf"^[^\S\n]*::|{LOG_COMMAND}", re.MULTILINE)
+"""What CI systems obey: at the start of a line, blanks before it included, or anywhere in it."""
 _MAY_BECOME_ONE: Final = re.compile(r"[^\S\n]*:?")
+_ENDS_AS_ONE_BEGINS: Final = re.compile(r"##?\w{0,20}\Z")
+_BEGINNING_MAX: Final = 24
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -32,12 +36,11 @@ class OutputStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        # A line may be written in parts; what has been written of it stays as it is.
-        shown = _COMMAND.sub(r"\1\\x3a", self._line + text)[len(self._line) :]
+        # A line may be written in parts; what has been written of it stays as it is, so the last character is escaped.
+        shown = _COMMAND.sub(_without_last, self._line + text)[len(self._line) :]
         if _CONTROL.search(shown):
             shown = self._without_controls(shown)
-        line = (self._line + text).rpartition("\n")[2]
-        self._line = line if _MAY_BECOME_ONE.fullmatch(line) else "\0"
+        self._line = _kept((self._line + text).rpartition("\n")[2])
         self._stream.write(shown)
         return len(text)
 
@@ -55,6 +58,18 @@ class OutputStream:
         kept = _COLOUR.findall(text)
         parts = [_CONTROL.sub(_code, part) for part in _COLOUR.split(text)]
         return "".join(part + colour for part, colour in zip(parts, [*kept, ""], strict=True))
+
+
+def _kept(line: str) -> str:
+    """Return what decides whether the next text makes a command of a line."""
+    if _MAY_BECOME_ONE.fullmatch(line):
+        return line
+    beginning = _ENDS_AS_ONE_BEGINS.search(line[-_BEGINNING_MAX:])
+    return f"\0{beginning[0] if beginning else ''}"
+
+
+def _without_last(command: re.Match[str]) -> str:
+    return f"{command[0][:-1]}\\x{ord(command[0][-1]):x}"
 
 
 def _code(found: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.record.json_text import json_document
+from harrow.campaigns.record.json_text import json_parts
 from harrow.cli import exit_code
 from harrow.cli.console import commands, data_console, message_console, say, show
 from harrow.cli.extras import advice_on
@@ -128,7 +128,7 @@ def data(request: Request) -> Iterator[Console]:
 
 
 def write_json(console: Console, document: Mapping[str, Any]) -> None:
-    console.file.write(json_document(document))
+    console.file.writelines(json_parts(document))
     console.file.flush()
 
 

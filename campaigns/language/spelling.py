@@ -1,13 +1,24 @@
 """Suggestions for names that do not exist, and how messages quote and list names."""
 
+import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import Final
 
 # Beyond these a suggestion is no help, and a hostile file could make it expensive.
 _LONGEST_WORD = 60
 _MOST_NAMES = 1_000
 _MOST_NAMES_LISTED = 12
+
+LOG_COMMAND: Final = r"##\w{0,20}\["
+"""How a command to a CI system begins that is one anywhere in a line.
+
+The runners of GitHub Actions and Azure Pipelines look for the first ``##[`` or ``##vso[`` of a line (ActionCommand.TryParse),
+TeamCity for ``##teamcity[``. Commands that begin with ``::`` count at the start of a line alone, behind any blanks
+(ActionCommand.TryParseV2): `harrow.cli.output_stream` looks for those, because only there lines have a start.
+"""
+_LOG_COMMAND: Final = re.compile(LOG_COMMAND)
 
 
 def nearest(word: str, names: Collection[str]) -> str | None:
@@ -63,12 +74,16 @@ def run_name(campaign: str, variant: str | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text with whatever could disturb a terminal or a line of output escaped."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
+    """Return text with whatever could disturb a terminal or a line of output escaped, or be a command in a log."""
+    if not text.isprintable():
+        text = "".join(
+            char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+        )
+    return _LOG_COMMAND.sub(_disarmed, text) if "##" in text else text
+
+
+def _disarmed(command: re.Match[str]) -> str:
+    return f"{command[0][:-1]}\\x5b"
 
 
 def quoted(text: str) -> str:

@@ -38,7 +38,10 @@ def size_of(history: HistoryIndex) -> HistorySize:
 
 
 def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, Any]:
-    """Return the JSON document: ``anomalies`` has all that was seen, permitted or not."""
+    """Return the JSON document: ``anomalies`` has what was seen, permitted or not.
+
+    Of very many anomalies of a rule some are not listed; ``count`` counts them too.
+    """
     return {
         "schema": SCHEMA,
         "version": version(),
@@ -51,7 +54,12 @@ def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, 
             if judged.findings
         },
         "rules": {
-            rule: {"status": judged.status, "count": len(judged.findings), "promise": judged.promise}
+            rule: {
+                "status": judged.status,
+                "count": judged.count,
+                "listed": len(judged.findings),
+                "promise": judged.promise,
+            }
             for rule, judged in verdict.rules.items()
         },
     }

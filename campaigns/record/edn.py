@@ -6,7 +6,7 @@ a key becomes a list of pairs, because no JSON object has such keys.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 _TOKEN: Final = re.compile(
@@ -72,32 +72,83 @@ def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
     return _BEGINS_VECTOR.match(b"".join(lines)) is not None
 
 
-def elements_of_vector(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield the elements of the one vector of a text, each with where it begins.
+class ElementsOfVector:
+    """The elements of the one vector that texts make together, each with its position, in characters from the beginning.
 
-    Raises `EdnError` where it is none.
+    No more is kept of the texts than the element that is being read, which may have up to *size_max* characters. Iterating
+    raises `EdnError` where the texts make no vector; its position, and that of the last element, have a `place`.
     """
-    nest = _Nest()
-    place, begins, is_over = 0, None, False
-    while (match := _TOKEN.match(text, place)) is not None:
-        kind = match.lastgroup
-        assert kind is not None
-        if is_over and kind != "comment":
-            raise EdnError(match.start(kind), "there is more after the end of the vector")
-        if begins is None and nest.depth == 1 and kind not in ("comment", "discard", "close"):
-            # A tag stands before its element, and is no token of the nest's.
-            begins = match.start(kind) - (kind == "tag")
-        nest.take(kind, match[kind], match.start(kind))
-        place = match.end()
-        is_over = is_over or (nest.depth == 0 and kind == "close")
-        if nest.depth == 1 and kind in ("close", "text", "atom"):
-            # An element that is to be left out (``#_``) is none.
-            yield from ((begins or 0, element) for element in nest.pop_elements())
-            begins = None
-    rest = text[place:].strip(_BLANKS)
-    if rest:
-        raise EdnError(text.index(rest, place), "not EDN")
-    nest.only_element(len(text))
+
+    def __init__(self, texts: Iterable[str], size_max: int) -> None:
+        self._texts = iter(texts)
+        self._size_max = size_max
+        self._kept = ""
+        self._kept_from = 0
+        self._line, self._column = 1, 1
+        self._nest = _Nest()
+        self._begins: int | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        nest = self._nest
+        is_over = False
+        for match in self._tokens():
+            kind = match.lastgroup
+            assert kind is not None
+            at = self._kept_from + match.start(kind)
+            if is_over and kind != "comment":
+                raise EdnError(at, "there is more after the end of the vector")
+            if self._begins is None and nest.depth == 1 and kind not in ("comment", "discard", "close"):
+                # A tag stands before its element, and is no token of the nest's.
+                self._begins = at - (kind == "tag")
+            nest.take(kind, match[kind], at)
+            is_over = is_over or (nest.depth == 0 and kind == "close")
+            if nest.depth == 1 and kind in ("close", "text", "atom"):
+                # An element that is to be left out (``#_``) is none.
+                yield from ((self._begins or 0, element) for element in nest.pop_elements())
+                self._begins = None
+        nest.only_element(self._kept_from + len(self._kept))
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Return the line and the column of a position that has not been passed by; both begin with 1."""
+        return self._after(self._kept[: max(position - self._kept_from, 0)])
+
+    def _tokens(self) -> Iterator[re.Match[str]]:
+        """Yield the tokens of all texts; nothing is kept of what stands before the open element."""
+        place = 0
+        for more in self._texts:
+            used = self._open_from(place)
+            self._line, self._column = self._after(self._kept[:used])
+            self._kept_from += used
+            place -= used
+            self._kept = self._kept[used:] + self._as_much_again(more, len(self._kept) - used)
+            while (match := _TOKEN.match(self._kept, place)) is not None:
+                place = match.end()
+                yield match
+            open_from = self._open_from(place)
+            if len(self._kept) - open_from > self._size_max:
+                raise EdnError(
+                    self._kept_from + open_from,
+                    f"an element of more than {self._size_max} characters (--max-line)",
+                )
+        rest = self._kept[place:].strip(_BLANKS)
+        if rest:
+            raise EdnError(self._kept_from + self._kept.index(rest, place), "not EDN")
+
+    def _open_from(self, place: int) -> int:
+        return place if self._begins is None else self._begins - self._kept_from
+
+    def _as_much_again(self, text: str, size: int) -> str:
+        """Return a text with those after it until they are as long as what is kept: that is looked through again."""
+        texts, read = [text], len(text)
+        while read < size and (more := next(self._texts, None)) is not None:
+            texts.append(more)
+            read += len(more)
+        return "".join(texts)
+
+    def _after(self, text: str) -> tuple[int, int]:
+        lines = text.count("\n")
+        column = len(text) - text.rfind("\n") if lines else self._column + len(text)
+        return self._line + lines, column
 
 
 class _Nest:

@@ -10,11 +10,10 @@ import gc
 import gzip
 import re
 import zlib
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate, chain, compress, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -25,16 +24,19 @@ from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.record import history_line
 from harrow.campaigns.record.edn import (
     EdnError,
+    ElementsOfVector,
     begins_vector_of_maps,
-    elements_of_vector,
     looks_like_edn,
     parse_edn,
 )
 from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
-LINE_MAX_BYTES: Final = 16 << 20
+LINE_MAX_BYTES: Final = 8 << 20
 """Longer lines are refused by default: parsed, a line takes up to thirty times its length."""
+
+MEMORY_MAX_BYTES: Final = 1 << 30
+"""How much memory a history may take by default, as `HistoryIndex.memory_bytes` works it out."""
 
 UNPACKED_MAX_BYTES: Final = 64 << 20
 """A compressed file may always unpack to so much, and beyond that to `_UNPACKED_RATIO` times its size.
@@ -48,7 +50,7 @@ _LINE_BYTES_MIN: Final = 32
 
 _LINES_AT_ONCE: Final = 512
 """What is parsed of so many lines stays in the processor's cache until it is indexed: of 4096 it takes twice as long."""
-_BYTES_AT_ONCE: Final = 4 << 20
+_BYTES_AT_ONCE: Final = 1 << 20
 _PROBLEMS_MAX: Final = 20
 _MALFORMED_MAX: Final = 10_000
 """After so many malformed lines the rest is not read: it is no history, whatever it is."""
@@ -158,16 +160,23 @@ def _unpacked(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[b
         raise UnreadableLine(f"the compressed file is damaged: {error}") from None
 
 
-def read_history(lines: Iterable[bytes], name: str) -> HistoryIndex:
+def read_history(
+    lines: Iterable[bytes],
+    name: str,
+    *,
+    line_max: int = LINE_MAX_BYTES,
+    memory_max: int = MEMORY_MAX_BYTES,
+) -> HistoryIndex:
     """Read a history.
 
-    Raises ``HistoryError`` with every malformed line (the first twenty in full), up to one that cannot be had;
-    *name* is what its messages call the file. The garbage collector rests meanwhile: nearly everything is kept.
+    Raises ``HistoryError`` with every malformed line (the first twenty in full), up to one that cannot be had, or at which
+    the history takes more than *memory_max* bytes of memory. No operation of a vector may be longer than *line_max* characters;
+    *name* is what messages call the file. The garbage collector rests meanwhile: nearly everything is kept.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
-        reader = _Reader(name)
+        reader = _Reader(name, line_max, memory_max)
         reader.read(iter(lines))
         return reader.history
     finally:
@@ -179,24 +188,11 @@ def _is_of_printed_lines(lines: Iterable[bytes]) -> bool:
     return _PRINTED_LINE.match(next(filter(bytes.strip, lines), b"")) is not None
 
 
-def _line_starts(lines: Sequence[bytes]) -> list[int]:
-    """Return at which byte each line begins."""
-    starts = [0, *accumulate(map(len, lines))]
-    if not lines[-1].endswith(b"\n"):
-        starts.pop()
-    return starts
-
-
-def _place(lines: Sequence[bytes], starts: Sequence[int], position: int) -> tuple[int, int]:
-    """Return the line and the column, in characters, of a byte; both begin with 1."""
-    line = bisect_right(starts, position)
-    before = b"".join(lines[line - 1 : line])[: position - starts[line - 1]]
-    return line, len(before.decode("utf-8", "replace")) + 1
-
-
 class _Reader:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, line_max: int, memory_max: int) -> None:
         self._name = name
+        self._line_max = line_max
+        self._memory_max = memory_max
         self.history = HistoryIndex()
         self._problems: list[Problem] = []
         self._malformed = 0
@@ -222,45 +218,51 @@ class _Reader:
             self._is_edn = self._is_edn or looks_like_edn(next(filter(bytes.strip, chunk), b""))
             self._read_chunk(chunk, line_number)
             line_number += len(chunk)
-            chunk = [] if self._damaged else self._next(lines, line_number)
+            chunk = [] if self._is_over(line_number) else self._next(lines, line_number)
 
     def _read_vector(self, chunk: list[bytes], lines: Iterator[bytes]) -> None:
         """Read a history that is one vector of EDN: where lines end does not matter."""
-        pieces: list[bytes] = []
-        while chunk:
-            pieces += chunk
-            chunk = [] if self._damaged else self._next(lines, len(pieces) + 1)
-        if self._damaged:
-            return
-        whole = b"".join(pieces)
+        vector = ElementsOfVector(self._texts(chunk, lines), self._line_max)
         try:
-            text = whole.decode()
-        except UnicodeDecodeError as error:
-            self._note(*_place(pieces, _line_starts(pieces), error.start), "not UTF-8")
-            return
-        starts = _line_starts(pieces)
-        note = partial(self._note_in, text, pieces, starts)
-        try:
-            for position, operation in elements_of_vector(text):
+            for position, operation in vector:
                 if self._malformed >= _MALFORMED_MAX:
-                    self._end(_place(pieces, starts, len(text[:position].encode()))[0], self._too_malformed())
+                    self._end(vector.place(position)[0], self._too_malformed())
                     return
                 try:
                     _add(self.history, operation)
                 except history_line.MalformedOperation as malformed:
-                    note(position, malformed.reason)
+                    # A place takes time to find, so only if it will be listed.
+                    is_listed = len(self._problems) < _PROBLEMS_MAX
+                    self._note(*(vector.place(position) if is_listed else (1, 1)), malformed.reason)
         except EdnError as error:
-            note(error.position, f"no EDN: {error.reason}")
+            if not self._damaged:
+                self._note(*vector.place(error.position), f"no EDN: {error.reason}")
         except ValueError as error:
             self._note(1, 1, f"no EDN: {error}")
 
-    def _note_in(
-        self, text: str, pieces: Sequence[bytes], starts: Sequence[int], position: int, message: str
-    ) -> None:
-        """Note what is wrong at a position of a text; its place takes time to find, so only if it will be listed."""
-        is_listed = len(self._problems) < _PROBLEMS_MAX
-        line, column = _place(pieces, starts, len(text[:position].encode())) if is_listed else (1, 1)
-        self._note(line, column, message)
+    def _texts(self, chunk: list[bytes], lines: Iterator[bytes]) -> Iterator[str]:
+        line_number = 1
+        while chunk:
+            whole = b"".join(chunk)
+            try:
+                yield whole.decode()
+            except UnicodeDecodeError as error:
+                begins = whole.rfind(b"\n", 0, error.start) + 1
+                column = len(whole[begins : error.start].decode()) + 1
+                self._note(line_number + whole.count(b"\n", 0, error.start), column, "not UTF-8")
+                self._damaged = True
+                return
+            line_number += len(chunk)
+            chunk = [] if self._is_over(line_number) else self._next(lines, line_number)
+
+    def _is_over(self, line_number: int) -> bool:
+        """Return whether no more is read: what stands before a line is damaged, or takes too much memory."""
+        if not self._damaged and self.history.memory_bytes() > self._memory_max:
+            self._end(
+                line_number,
+                f"the operations before this line take more than {self._memory_max >> 20} MiB of memory (--max-memory)",
+            )
+        return self._damaged
 
     def _next(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
         chunk: list[bytes] = []

@@ -31,6 +31,7 @@ from harrow.checks.finding import (
     worst,
     worst_first,
 )
+from harrow.checks.history.witness import shown
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
@@ -136,7 +137,7 @@ def _of_clients_first(found: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
 
 def subject(finding: Finding) -> str:
     """Return what a finding is about: the record, else where it stands in which log."""
-    return printable(str(finding.value)) if finding.value is not None else place(finding)
+    return printable(shown(finding.value)) if finding.value is not None else place(finding)
 
 
 def others_of(incident: Incident) -> str:

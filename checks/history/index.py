@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, repeat
-from operator import eq, itemgetter, not_
+from operator import eq, itemgetter, methodcaller, not_
 from typing import Any, Final
 
 from harrow.checks.history.records import (
@@ -57,6 +57,19 @@ _PAIRS: Final = frozenset({tuple, list})
 _CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
 _ONE: Final = frozenset({1})
 _WORDS: Final = {code: word for word, code in OUTCOMES.items()}
+
+# What things of a history take while it is judged, in bytes, as measured: python -m tests.hostile.large_histories.
+_BASE_BYTES: Final = 160 << 20
+_POSITION_BYTES: Final = 28
+_ROW_BYTES: Final = 320
+_PARTITION_BYTES: Final = 2_400
+_CLIENT_BYTES: Final = 500
+_SESSION_BYTES: Final = 300
+_TRANSACTION_BYTES: Final = 1_000
+_SENT_TOGETHER_BYTES: Final = 800
+_ENTRY_BYTES: Final = 250
+
+_size_of: Final = methodcaller("__sizeof__")
 _second: Final = itemgetter(1)
 _third: Final = itemgetter(2)
 
@@ -96,7 +109,8 @@ class HistoryIndex:
     """
 
     __slots__ = (
-        *("_clients", "_unnamed", "names_transactions_sends", "numbers", "partitions"),
+        *("_clients", "_entries", "_unnamed", "_values_bytes", "_values_counted"),
+        *("names_transactions_sends", "numbers", "partitions"),
         *("passed_over", "processes", "records"),
         *("sessions", "times_us", "transaction_of", "transactions"),
     )
@@ -114,6 +128,8 @@ class HistoryIndex:
         self.names_transactions_sends = False
         self._clients: dict[int, _Client] = {}
         self._unnamed = 0
+        self._entries = 0
+        self._values_bytes = self._values_counted = 0
         for numbers, processes, types, fs, values, times_us, _ in columns_of(operations):
             self.add(processes, types, fs, values, times_us, numbers)
         if operations:
@@ -175,6 +191,24 @@ class HistoryIndex:
     @property
     def sends_total(self) -> int:
         return sum(len(session.rows) for session in self.sessions)
+
+    def memory_bytes(self) -> int:
+        """Return about how much memory the history takes while it is judged, beside what any history takes."""
+        values = self.records.values
+        self._values_bytes += sum(map(_size_of, values[self._values_counted :]))
+        self._values_counted = len(values)
+        return (
+            _BASE_BYTES
+            + self._values_bytes
+            + len(self.processes) * _POSITION_BYTES
+            + len(values) * _ROW_BYTES
+            + len(self.partitions) * _PARTITION_BYTES
+            + len(self._clients) * _CLIENT_BYTES
+            + len(self.sessions) * _SESSION_BYTES
+            + len(self.transactions) * _TRANSACTION_BYTES
+            + len(self.transaction_of) * _SENT_TOGETHER_BYTES
+            + self._entries * _ENTRY_BYTES
+        )
 
     def send(self, partition: str, row: int) -> SendRecord:
         """Return what is known of a send."""
@@ -304,6 +338,7 @@ class HistoryIndex:
         transaction = Transaction(process, position, type_)
         for records in polls:
             for partition, pairs in records.items():
+                self._entries += len(pairs)
                 transaction.reads.setdefault(partition, []).extend(map(tuple, pairs))
         rows = [(name, self._complete(process, name, written, position, type_)) for _, name, written in sends]
         for name, row in rows if type_ == FAIL else ():
@@ -336,6 +371,7 @@ class HistoryIndex:
             partition.open_sends[value, self.processes[records.invoked[first]]] = [first]
         row = records.add(value)
         rows.append(row)
+        self._entries += 2
         partition.open_sends.setdefault((value, process), []).append(row)
         return row
 
@@ -392,6 +428,7 @@ class HistoryIndex:
             rows, in_vain = partition.rows, partition.polled_in_vain
             before = positions.get(name)
             if before is None:
+                self._entries += 1
                 following, last, came = pairs[0][0], UNKNOWN, position
                 if name in client.assigned:
                     self._note_dry(client, partition)
@@ -430,6 +467,7 @@ class HistoryIndex:
                 for offset, value in pairs:
                     following, last, came = place
                     row = self._row_at(partition, offset, value)
+                    self._entries += 1
                     partition.polled_in_vain[row] = position
                     if offset != following and not (came == position and name in rebalanced):
                         partition.jumps.extend(
@@ -451,6 +489,7 @@ class HistoryIndex:
             if offset in moved:
                 return moved[offset]
             row = moved[offset] = records.add(value)
+            self._entries += 2
         records.polled_at[row] = offset
         return row
 
@@ -487,6 +526,7 @@ class HistoryIndex:
         client = self._client(process)
         self._note_all_dry(client)
         self._unnamed -= client.unnamed
+        self._entries -= len(client.assigned) + len(client.positions)
         client.assigned = dict.fromkeys(partitions)
         client.positions = {
             name: place for name, place in client.positions.items() if name in client.assigned
@@ -494,6 +534,7 @@ class HistoryIndex:
         client.sessions = {
             name: session for name, session in client.sessions.items() if name in client.assigned
         }
+        self._entries += len(client.assigned) + len(client.positions)
         client.subscribed = subscribed
         client.unnamed = bool(client.assigned)
         self._unnamed += client.unnamed

@@ -1,8 +1,9 @@
 """The verdict on a history of which only the settings are known, as a user states them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
 from harrow.checks.history.anomalies import ANOMALIES
@@ -16,6 +17,9 @@ from harrow.checks.stated_settings import StatedSettings
 ALLOWED: Final = "--allow"
 """What permits an anomaly that the user does not mind."""
 
+FINDINGS_MAX: Final = 1_000
+"""How many findings of a kind are kept: of one rule, permitted by the same setting."""
+
 _STRICTEST: Final = StatedSettings()
 
 
@@ -25,17 +29,23 @@ def judge_history(
     *,
     allowed: Collection[str] = (),
     demanded: Collection[str] = (),
+    findings_max: int = FINDINGS_MAX,
 ) -> Verdict:
     """Judge a history by every anomaly.
 
     What *settings* do not promise is permitted, and so are the *allowed* anomalies; of the
     *demanded* ones nothing is, whatever Kafka promises. A history in which nothing was sent
-    or nothing came back is inconclusive.
+    or nothing came back is inconclusive. Of each kind of finding *findings_max* are kept, and the others counted.
     """
     orders = VersionOrders(history)
     rules = {
         name: _result(
-            name, anomaly.find(orders), settings, allowed=name in allowed, demanded=name in demanded
+            name,
+            anomaly.find(orders),
+            settings,
+            allowed=name in allowed,
+            demanded=name in demanded,
+            findings_max=findings_max,
         )
         for name, anomaly in ANOMALIES.items()
     }
@@ -45,17 +55,31 @@ def judge_history(
 
 
 def _result(
-    rule: str, found: Iterable[Finding], settings: StatedSettings, *, allowed: bool, demanded: bool
+    rule: str,
+    found: Iterable[Finding],
+    settings: StatedSettings,
+    *,
+    allowed: bool,
+    demanded: bool,
+    findings_max: int,
 ) -> RuleResult:
     by_settings = ALLOWED if allowed else RULES[rule].promise.permission(settings)
-    findings = tuple(
-        _judged(finding, rule, None if demanded else by_settings or _by_itself(finding, settings))
-        for finding in found
-    )
+    findings: list[Finding] = []
+    kinds: Counter[tuple[str | None, bool]] = Counter()
+    beyond: Counter[str | None] = Counter()
+    for finding in found:
+        permitted_by = None if demanded else by_settings or _by_itself(finding, settings)
+        kind = permitted_by, _is_undecided(finding)
+        kinds[kind] += 1
+        if kinds[kind] <= findings_max:
+            findings.append(_judged(finding, rule, permitted_by))
+        else:
+            beyond[permitted_by] += 1
     return RuleResult(
-        status=_status(rule, findings),
+        status=_status(kinds),
         promise=_promise(rule, by_settings, demanded=demanded),
-        findings=findings,
+        findings=tuple(findings),
+        beyond=dict(beyond),
     )
 
 
@@ -72,13 +96,19 @@ def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 
 
-def _status(rule: str, findings: tuple[Finding, ...]) -> str:
-    broken = [finding for finding in findings if finding.permitted_by is None]
-    if rule == UNSEEN and broken and not any(dict(finding.details)[READ_DRY] for finding in broken):
-        return INCONCLUSIVE
-    if broken:
+def _is_undecided(finding: Finding) -> bool:
+    """Return whether it rests on a recording that may have ended too early."""
+    details: dict[str, Any] = dict(finding.details)
+    return not details.get(READ_DRY, True)
+
+
+def _status(kinds: Collection[tuple[str | None, bool]]) -> str:
+    """Return the status of a rule by what permits its findings, and whether they are undecided."""
+    if (None, False) in kinds:
         return VIOLATED
-    return PERMITTED if findings else HELD
+    if (None, True) in kinds:
+        return INCONCLUSIVE
+    return PERMITTED if kinds else HELD
 
 
 def _promise(rule: str, permitted_by: str | None, *, demanded: bool) -> str:
@@ -98,7 +128,7 @@ def _reasons(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
     elif not any(partition.acked or partition.polled for partition in history.partitions.values()):
         reasons.append("nothing was tried: no send was acknowledged and no poll returned a record")
     if unseen.status == INCONCLUSIVE:
-        count = len(unseen.findings)
+        count = unseen.count
         records = "1 acked record was" if count == 1 else f"{count} acked records were"
         reasons.append(f"{records} not polled, and no process polled to the end after the ack")
     return tuple(reasons)

@@ -1,8 +1,6 @@
 """One offset with several values, one value at several offsets: inconsistent-offsets, duplicate."""
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Value
@@ -17,8 +15,7 @@ def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
         order = orders.of(name)
         if order.is_plain:
             continue
-        for offset, pairs in groupby(order.pairs(), itemgetter(0)):
-            values = [value for _, value in pairs]
+        for offset, values in order.standing():
             if len(values) > 1:
                 yield Finding(
                     partition=name,
@@ -36,8 +33,9 @@ def duplicates(orders: VersionOrders) -> Iterator[Finding]:
         if order.is_plain:
             continue
         found: dict[Value, list[int]] = {}
-        for offset, value in order.pairs():
-            found.setdefault(value, []).append(offset)
+        for offset, values in order.standing():
+            for value in values:
+                found.setdefault(value, []).append(offset)
         for value, offsets in found.items():
             if len(offsets) > 1:
                 # As often as the application itself has sent it, it may be there.

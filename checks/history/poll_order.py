@@ -14,14 +14,13 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     """Find two polls in a row of a process, or of one operation, between which known records were passed over."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
-        for jump in order.jumps if partition.jumps else ():
+        for jump in order.jumps(internal=internal):
             here, there = jump.last[0], jump.next[0]
-            if jump.internal != internal or there <= here:
+            if there <= here:
                 continue
             first, end = order.between(here, there)
             if first < end and not _were_aborted(order, first, end):
-                shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
-                values = [order.values_at[offset][0] for offset in shown]
+                values = order.first_values(first, min(end, first + SKIPPED_SHOWN))
                 # What no poll returned was lost: that it was skipped says the same once more.
                 after_loss = end - first <= SKIPPED_SHOWN and not any(
                     orders.is_read(name, value) for value in values
@@ -38,9 +37,9 @@ def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
     """Find such polls the second of which falls back or reads a record again."""
     for name, partition in orders.history.partitions.items():
-        for jump in orders.of(name).jumps if partition.jumps else ():
+        for jump in orders.of(name).jumps(internal=internal):
             here, there = jump.last[0], jump.next[0]
-            if jump.internal == internal and there <= here:
+            if there <= here:
                 delta = orders.of(name).distance(here, there)
                 yield _finding(orders, partition, jump, (("delta", delta),))
 

@@ -7,7 +7,7 @@ from operator import lt
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
-from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent
+from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent, shown
 from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.cluster_model.events import Offset
 
@@ -24,7 +24,7 @@ def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
     """Records stand in another order than that in which their operations sent them."""
-    return f"{value} was sent after {earlier}, which stands at offset {earlier_at}, and stands at {stands_at}"
+    return f"{shown(value)} was sent after {shown(earlier)}, which stands at offset {earlier_at}, and stands at {stands_at}"
 
 
 def internal_skips(orders: VersionOrders) -> Iterator[Finding]:
@@ -43,8 +43,7 @@ def internal_skips(orders: VersionOrders) -> Iterator[Finding]:
             if before is not None and row in transaction_of:
                 first, end = order.between(before[0], offset)
                 if transaction_of[row] is transaction_of.get(before[1]) and first < end:
-                    shown = order.offsets[first : min(end, first + SKIPPED_SHOWN)]
-                    values = [order.values_at[skipped][0] for skipped in shown]
+                    values = order.first_values(first, min(end, first + SKIPPED_SHOWN))
                     yield _finding(orders, session, before, (offset, row), (("skipped", values),))
             before = (offset, row)
 
@@ -105,7 +104,7 @@ def _is_gone(orders: VersionOrders, order: VersionOrder, place: _Place) -> bool:
     """Return whether a record, by what is known, was gone when its offset was given to another."""
     offset, row = place
     value = orders.history.records.values[row]
-    return not orders.is_read(order.partition.name, value) or len(order.values_at.get(offset, ())) > 1
+    return not orders.is_read(order.partition.name, value) or len(order.values_at(offset)) > 1
 
 
 def _finding(

@@ -161,7 +161,7 @@ class _Graphs:
         # A send that failed orders nothing, even where a poll returned its record.
         possible = {values_of[row] for row in chain(order.partition.acked, order.partition.unsure)}
         before: tuple[int, Value] | None = None
-        for offset, values in order.values_at.items():
+        for offset, values in order.standing():
             value = values[0]
             node = self._node(partition, value, before, possible)
             if len(values) > 1 or node is None or order.first_offset(value) != offset:

@@ -4,9 +4,9 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import compress, pairwise
-from operator import ne
-from typing import Any
+from itertools import compress, count, groupby, islice, repeat
+from operator import eq, ne
+from typing import Any, Final
 
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import (
@@ -14,11 +14,13 @@ from harrow.checks.history.records import (
     UNKNOWN,
     UNSURE,
     Jump,
-    Pair,
     PartitionHistory,
     Transaction,
     Value,
 )
+
+_ROW_BITS: Final = 32
+_ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
 
 class VersionOrders:
@@ -122,41 +124,39 @@ class VersionOrder:
             if sent_to == UNKNOWN:
                 sent_to = named_at.get(row, UNKNOWN)
             if polled == UNKNOWN:
-                offsets.append(sent_to)
+                if sent_to != UNKNOWN:
+                    offsets.append(sent_to)
             elif sent_to not in (polled, UNKNOWN):
                 return False
-        known = [offset for offset in offsets if offset != UNKNOWN] if UNKNOWN in offsets else offsets
-        return len(set(known)) == len(known)
+        offsets.sort()
+        return not any(map(eq, offsets, islice(offsets, 1, None)))
 
-    @cached_property
+    @property
     def offsets(self) -> Sequence[int]:
         """The known offsets, sorted; their places are the indices."""
-        polled_at = self._records.polled_at
-        known = set(map(polled_at.__getitem__, self.partition.all_rows()))
-        known.update(map(self._records.acked_at.__getitem__, self.committed))
-        known.update(offset for offset, _ in self._named())
-        known.discard(UNKNOWN)
-        return sorted(known) if isinstance(polled_at, list) else array("q", sorted(known))
+        return self._places[0]
 
-    @cached_property
-    def jumps(self) -> list[Jump]:
-        """Where processes really left out a known offset or fell back."""
-        jumps, offsets, polled_at = self.partition.jumps, self.offsets, self._records.polled_at
-        following = dict(pairwise(offsets))
-        columns = [jumps[column::4] for column in range(4)]
-        here, there = (map(polled_at.__getitem__, column) for column in columns[:2])
-        return [
-            self._jump(*jump)
-            for jump in compress(zip(*columns, strict=True), map(ne, map(following.get, here), there))
-        ]
+    def jumps(self, *, internal: bool) -> Iterator[Jump]:
+        """Yield where processes really left out a known offset or fell back, within one operation or between two."""
+        jumps = self.partition.jumps
+        for number in self._real_jumps:
+            last, following, came, went = jumps[4 * number : 4 * number + 4]
+            if (came in (went, ~went)) == internal:
+                yield self._jump(last, following, came, went)
 
-    @cached_property
-    def values_at(self) -> dict[int, list[Value]]:
-        """The values at each offset, numbers first."""
-        found: dict[int, list[Value]] = {}
-        for offset, value in self.pairs():
-            found.setdefault(offset, []).append(value)
-        return found
+    def values_at(self, offset: int) -> list[Value]:
+        """Return the values at an offset, numbers first."""
+        index = bisect_left(self.offsets, offset)
+        is_known = index < len(self.offsets) and self.offsets[index] == offset
+        return self._values(index) if is_known else []
+
+    def first_values(self, first: int, end: int) -> list[Value]:
+        """Return the first value at each of some indices, the last one excluded."""
+        return [self._values(index)[0] for index in range(first, end)]
+
+    def standing(self) -> Iterator[tuple[int, list[Value]]]:
+        """Yield every known offset with its values, numbers first."""
+        return zip(self.offsets, map(self._values, count()))  # noqa: B905 - numbers have no end
 
     @cached_property
     def kept(self) -> Sequence[int]:
@@ -167,24 +167,57 @@ class VersionOrder:
         partition = self.partition
         aborted = partition.failed if self._history.names_transactions_sends else partition.aborted
         rows = frozenset(aborted)
+        if not rows:
+            return range(len(self.offsets))
         return array(
             "Q",
             [
                 index
-                for index, values in enumerate(self.values_at.values())
-                if not rows or any(partition.rows.get(value) not in rows for value in values)
+                for index, (_, values) in enumerate(self.standing())
+                if any(partition.rows.get(value) not in rows for value in values)
             ],
         )
 
-    def pairs(self) -> list[Pair]:
-        """Return what stands where, by offset, numbers first."""
-        values, polled_at, acked_at = self._records.values, self._records.polled_at, self._records.acked_at
-        pairs = {
-            (polled_at[row], values[row]) for row in self.partition.all_rows() if polled_at[row] != UNKNOWN
-        }
-        pairs.update((acked_at[row], values[row]) for row in self.committed if acked_at[row] != UNKNOWN)
-        pairs.update(self._named())
-        return sorted(pairs, key=_by_offset)
+    @cached_property
+    def _places(self) -> tuple[Sequence[int], "array[int]", "array[int]"]:
+        """The known offsets; the rows whose values stand there, each value once; and where those of each offset end."""
+        records, values = self._records, self._records.values
+        polled_at, acked_at = records.polled_at, records.acked_at
+        # One number for an offset and a row takes a third of the memory of a pair.
+        places = [
+            polled_at[row] << _ROW_BITS | row
+            for row in self.partition.all_rows()
+            if polled_at[row] != UNKNOWN
+        ]
+        places += [
+            acked_at[row] << _ROW_BITS | row
+            for row in self.committed
+            if acked_at[row] not in (polled_at[row], UNKNOWN)
+        ]
+        places += [offset << _ROW_BITS | row for offset, row in self._named()]
+        places.sort()
+        offsets: list[int] | array[int] = [] if isinstance(polled_at, list) else array("q")
+        rows, ends = array("I"), array("I")
+        for offset, group in groupby(places, _offset_of):
+            offsets.append(offset)
+            here = [place & _ROW_MASK for place in group]
+            if len(here) > 1:
+                once = {values[row]: row for row in here}
+                here = [once[value] for value in sorted(once, key=_numbers_first)]
+            rows.extend(here)
+            ends.append(len(rows))
+        return offsets, rows, ends
+
+    @cached_property
+    def _real_jumps(self) -> "array[int]":
+        """The numbers of the partition's jumps that left out a known offset or fell back."""
+        jumps, polled_at = self.partition.jumps, self._records.polled_at
+        if not jumps:
+            return array("I")
+        following = [*self.offsets, UNKNOWN]
+        here, there = (map(polled_at.__getitem__, jumps[column::4]) for column in range(2))
+        after = map(following.__getitem__, map(bisect_right, repeat(self.offsets), here))
+        return array("I", compress(count(), map(ne, after, there)))
 
     def offsets_of(self, value: Value) -> list[int]:
         """Return the offsets at which a value stands; of a value that stands at several they are worked out once."""
@@ -217,13 +250,18 @@ class VersionOrder:
         offsets = self.offsets_of(value)
         return offsets[0] if offsets else None
 
-    def _named(self) -> Iterator[Pair]:
-        """Yield what sends of an unknown outcome named and are known to have done."""
-        records = self._records
-        if records.named_at:
+    def _values(self, index: int) -> list[Value]:
+        _, rows, ends = self._places
+        begin = ends[index - 1] if index else 0
+        return [self._records.values[row] for row in rows[begin : ends[index]]]
+
+    def _named(self) -> Iterator[tuple[int, int]]:
+        """Yield the offsets that sends of an unknown outcome named and are known to have, with their rows."""
+        named_at = self._records.named_at
+        if named_at:
             for row in self.committed:
-                if row in records.named_at:
-                    yield records.named_at[row], records.values[row]
+                if row in named_at:
+                    yield named_at[row], row
 
     def _jump(self, last: int, following: int, came: int, went: int) -> Jump:
         subscribed = went < 0
@@ -237,5 +275,9 @@ class VersionOrder:
         )
 
 
-def _by_offset(pair: Pair) -> tuple[int, bool, Value]:
-    return pair[0], isinstance(pair[1], str), pair[1]
+def _offset_of(place: int) -> int:
+    return place >> _ROW_BITS
+
+
+def _numbers_first(value: Value) -> tuple[bool, Value]:
+    return isinstance(value, str), value

@@ -18,6 +18,7 @@ READ_DRY: Final = "read_dry"
 """The detail of an unseen record that says that a process polled on after the ack and got nothing more."""
 
 _CLAIMS_SHOWN: Final = 10
+_VALUE_MAX: Final = 200
 OperationId = Annotated[tuple[int, int], events.FieldKind.OBJECT]
 """An operand: the number of an operation in its history, and the process that did it."""
 
@@ -28,8 +29,10 @@ def operation_text(operation: OperationId) -> str:
 
 
 def shown(value: Value) -> str:
-    """Return a value for people: what would disturb a terminal is spelled out."""
+    """Return a value for people: what would disturb a terminal is spelled out, and a long one cut."""
     text = str(value)
+    if len(text) > _VALUE_MAX:
+        text = f"{text[:_VALUE_MAX]}... ({len(text)} characters)"
     return text if text.isprintable() else ascii(text)[1:-1]
 
 

@@ -65,7 +65,7 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     owed = {
         offset: [
             value
-            for value in order.values_at[offset]
+            for value in order.values_at(offset)
             if not _is_left_out(index, details["process"], finding.partition, value)
         ]
         for offset in skipped
@@ -74,7 +74,7 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     due = {offset: values for offset, values in owed.items() if values}
     if skipped and not due:
         return None
-    left = [order.values_at[offset] for offset in due]
+    left = [order.values_at(offset) for offset in due]
     expired = [
         value
         for values in left
@@ -222,7 +222,7 @@ def _by_other_log(index: Index, finding: Finding) -> Cause | None:
     order = index.orders.of(finding.partition)
     here, there = details["offsets"]
     first, end = order.between(here, there)
-    between = [(offset, value) for offset in order.offsets[first:end] for value in order.values_at[offset]]
+    between = [(offset, value) for offset in order.offsets[first:end] for value in order.values_at(offset)]
     for offset, value in ((there, details["values"][1]), *between):
         if index.standing_at(finding.partition, offset) != value:
             cause = explain_replaced(index, finding.partition, value, offset)

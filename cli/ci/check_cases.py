@@ -8,6 +8,7 @@ from harrow.campaigns.record.report import subject
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
 from harrow.cli.ci.run_cases import story
 from harrow.cli.ci.suite import EXPECTATIONS, REPRODUCE, Case, Status, Suite
+from harrow.cli.render.figures import grouped
 
 _FINDINGS_SHOWN = 3
 
@@ -33,8 +34,9 @@ def _cases(verdict: Verdict, reproduce: tuple[str, str]) -> Iterator[Case]:
         broken = [finding for finding in judged.findings if finding.permitted_by is None]
         shown = broken or judged.findings
         values = ", ".join(subject(finding) for finding in shown[:_FINDINGS_SHOWN])
-        if len(shown) > _FINDINGS_SHOWN:
-            values += f" and {len(shown) - _FINDINGS_SHOWN} more"
+        total = judged.broken or judged.count
+        if total > _FINDINGS_SHOWN:
+            values += f" and {grouped(total - _FINDINGS_SHOWN)} more"
         status, message = Status.PASSED, ""
         details: tuple[str, ...] = ()
         if judged.status == VIOLATED:

@@ -48,7 +48,12 @@ def session(request: CheckRequest) -> int:
         try:
             with ExitStack() as opened:
                 lines = _lines(request, files, opened)
-                history = read_history(lines, name)
+                history = read_history(
+                    lines,
+                    name,
+                    line_max=request.line_max_mib << 20,
+                    memory_max=request.memory_max_mib << 20,
+                )
         except HistoryError as error:
             refuse_files(request, error.problems)
             if error.more:
@@ -56,7 +61,9 @@ def session(request: CheckRequest) -> int:
             return exit_code.USAGE
         # Nearly all of what was read is kept to the end; none of it is garbage to look for.
         gc.freeze()
-        verdict = judge_history(history, settings, allowed=allowed, demanded=demanded)
+        verdict = judge_history(
+            history, settings, allowed=allowed, demanded=demanded, findings_max=request.findings_max
+        )
         size = size_of(history)
         publish(
             request,

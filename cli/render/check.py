@@ -10,6 +10,7 @@ from harrow.campaigns.record.report import place, subject
 from harrow.checks.finding import HELD, INCONCLUSIVE, RuleResult, Verdict
 from harrow.checks.stated_settings import StatedSettings
 from harrow.cli.console import show
+from harrow.cli.render.figures import grouped
 from harrow.cli.render.layout import DIM, STYLES, UNDECIDED, indented, marks
 from harrow.cli.render.story import story_of
 from harrow.cli.text import Text
@@ -42,8 +43,8 @@ def show_verdict(
     shown_max = _FINDINGS_SHOWN_VERBOSE if verbose else _FINDINGS_SHOWN
     for rule, judged in seen.items():
         mark = marks(console)[judged.status]
-        count = len(judged.findings)
-        times = "" if count == 1 else f" ({count} times)"
+        count = judged.count
+        times = "" if count == 1 else f" ({grouped(count)} times)"
         line = Text.assemble((f"{mark} {rule}", STYLES[judged.status]), f"{times}: {_judgement(judged)}")
         show(console, Text(), indented(line, 2))
         for finding in sorted(judged.findings, key=lambda each: each.permitted_by is not None)[:shown_max]:
@@ -51,23 +52,24 @@ def show_verdict(
             heading = indented(f"{value}{place(finding)}:", style="bold")
             show(console, heading, *story_of(finding))
         if count > shown_max:
-            more = "--format json has all" if verbose else "--verbose shows more, --format json all"
-            show(console, indented(f"and {count - shown_max} more; {more}", style=DIM))
+            more = "--format json has more" if verbose else "--verbose shows more, --format json more still"
+            if count == len(judged.findings):
+                more = "--format json has all" if verbose else "--verbose shows more, --format json all"
+            show(console, indented(f"and {grouped(count - shown_max)} more; {more}", style=DIM))
     show(console, *_conclusion(verdict, settings))
 
 
 def _is_broken(judged: RuleResult) -> bool:
-    return any(finding.permitted_by is None for finding in judged.findings)
+    return judged.broken > 0
 
 
 def _judgement(judged: RuleResult) -> str:
     if judged.status == INCONCLUSIVE:
         return "undecided"
     permitted_by = list(dict.fromkeys(f.permitted_by for f in judged.findings if f.permitted_by is not None))
-    broken = sum(finding.permitted_by is None for finding in judged.findings)
-    if not broken:
+    if not judged.broken:
         return f"permitted by {' and '.join(permitted_by)}"
-    beside = f"; {len(judged.findings) - broken} permitted by {' and '.join(permitted_by)}"
+    beside = f"; {grouped(judged.count - judged.broken)} permitted by {' and '.join(permitted_by)}"
     return f"despite {judged.promise}{beside if permitted_by else ''}"
 
 

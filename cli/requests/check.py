@@ -51,7 +51,25 @@ class CheckRequest(WrittenRequest):
     ] = None
     line_max_mib: Annotated[
         int, typer.Option("--max-line", metavar="MIB", min=1, help="Refuse a history with a longer line.")
-    ] = 16
+    ] = 8
+    memory_max_mib: Annotated[
+        int,
+        typer.Option(
+            "--max-memory",
+            metavar="MIB",
+            min=256,
+            help="Refuse a history whose records and their judgement take more memory.",
+        ),
+    ] = 1024
+    findings_max: Annotated[
+        int,
+        typer.Option(
+            "--max-findings",
+            metavar="N",
+            min=1,
+            help="How many anomalies of a kind are listed; the others are counted.",
+        ),
+    ] = 1000
     unpacked_max_mib: Annotated[
         int,
         typer.Option(

@@ -85,6 +85,31 @@ def test_the_exit_code_is_that_of_the_verdict(
     assert f"\n{verdict}: " in ended.stdout
 
 
+def test_of_very_many_anomalies_the_first_are_listed_and_all_are_counted(
+    harrow: Harrow, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.jsonl"
+    sends = [
+        {"process": 0, "type": "ok", "f": "send", "value": [["send", "t-0", [offset, f"m{offset}"]]]}
+        for offset in range(1_500)
+    ]
+    read = {"process": 1, "type": "ok", "f": "poll", "value": [["poll", {"t-0": [[2_000, "last"]]}]]}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (*sends, read)), encoding="utf-8")
+    document = json.loads(harrow("check", str(path), "--format", "json").stdout)
+    judged = document["rules"]["lost-write"]
+    assert (judged["count"], judged["listed"], len(document["anomalies"]["lost-write"])) == (
+        1_500,
+        1_000,
+        1_000,
+    )
+    shown = harrow("check", str(path)).stdout
+    assert "lost-write (1 500 times)" in shown
+    assert "and 1 497 more; --verbose shows more, --format json more still" in shown
+    assert 'message="m0, m1, m2 and 1 497 more' in harrow("check", str(path), "--format", "junit").stdout
+    few = json.loads(harrow("check", str(path), "--format", "json", "--max-findings", "2").stdout)
+    assert few["rules"]["lost-write"] == {**judged, "listed": 2}
+
+
 def test_the_document_lists_all_that_was_seen(harrow: Harrow, history: Callable[[str], str]) -> None:
     document = json.loads(harrow("check", history(LOST), "--format", "json").stdout)
     assert (document["schema"], document["verdict"]) == ("harrow.check/1", "violated")
@@ -95,7 +120,8 @@ def test_the_document_lists_all_that_was_seen(harrow: Harrow, history: Callable[
     assert "permitted_by" not in lost
     (duplicate,) = document["anomalies"]["duplicate"]
     assert (duplicate["value"], duplicate["offsets"]) == ("m0", [0, 3])
-    assert document["rules"]["lost-write"] == {"status": "violated", "count": 1, "promise": "acks=all"}
+    lost_writes = {"status": "violated", "count": 1, "listed": 1, "promise": "acks=all"}
+    assert document["rules"]["lost-write"] == lost_writes
     assert document["rules"]["G1a"]["status"] == "held"
     assert document["history"] == {
         "file": "history.jsonl",

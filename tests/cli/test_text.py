@@ -48,6 +48,10 @@ def test_lines_that_a_layout_wants_are_lines() -> None:
         (["a", "::error::b\n", "::c"], "a::error::b\n:\\x3ac"),
         ([" ", " :", ":error::a"], "  :\\x3aerror::a"),
         (["  ", "::error::a"], "  :\\x3aerror::a"),
+        (["a ##[error]b ##[c"], "a ##\\x5berror]b ##\\x5bc"),
+        (["a ##vso[task.complete]\n"], "a ##vso\\x5btask.complete]\n"),
+        (["a #", "#", "vs", "o[b"], "a ##vso\\x5bb"),
+        (["##\n", "[b] ## [c]"], "##\n[b] ## [c]"),
         (["\x1b[2J\x9b1m\u202e\u2028\r\t\n"], "\\x1b[2J\\x9b1m\\u202e\\u2028\\r\t\n"),
     ],
 )

@@ -21,6 +21,8 @@ _ANNOTATION: Final = re.compile(r"::(error|warning|notice) (file|title)=")
 _COMMAND: Final = re.compile(r"^[^\S\n]*::.*", re.MULTILINE)
 _BROKEN_OUT: Final = re.compile(rf"^[^\S\n]*(?:::|:\\x3a{BROKEN_OUT[2:]}).*", re.MULTILINE)
 """A command to GitHub, or one behind an end of line that only `harrow.cli.output_stream` has noticed."""
+_LOG_COMMAND: Final = re.compile(r"##\w*\[")
+"""A command to GitHub, Azure or TeamCity, wherever it stands in a line."""
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -91,6 +93,8 @@ def _faults(data: bytes, commands: re.Pattern[str], *, allows_commands: bool) ->
     if control := _CONTROL.search(shown):
         around = shown[max(0, control.start() - _EXCERPT) : control.end() + _EXCERPT]
         yield f"raw {control[0]!a} in {around!a}"
+    if command := _LOG_COMMAND.search(shown):
+        yield f"a command: {shown[max(0, command.start() - _EXCERPT) : command.end() + _EXCERPT]!a}"
     for command in commands.finditer(shown):
         if not (allows_commands and _ANNOTATION.match(command[0])):
             yield f"a command: {command[0][:_EXCERPT]!a} after {shown[max(0, command.start() - _EXCERPT) : command.start()]!a}"

@@ -1,9 +1,12 @@
 """Suggestions and lists of names, some of which stand in files that anybody may have written."""
 
+import json
+
 import pytest
 
 from harrow.campaigns.language.loader import CampaignError, load_text
-from harrow.campaigns.language.spelling import listed, suggestion
+from harrow.campaigns.language.spelling import listed, printable, suggestion
+from harrow.campaigns.record.json_text import json_document, json_line
 
 
 def test_what_a_file_calls_something_is_escaped_where_it_is_suggested() -> None:
@@ -20,3 +23,13 @@ def test_no_message_has_a_control_character() -> None:
     with pytest.raises(CampaignError) as refused:
         load_text(text, "hostile.yaml")
     assert all(problem.message.isprintable() for problem in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    "command", ["##[error]a", "b ##[group]c", "##vso[task.complete]", "##teamcity[message]"]
+)
+def test_no_text_is_a_command_to_a_ci_system_anywhere_in_its_line(command: str) -> None:
+    assert printable(command) == command.replace("[", "\\x5b")
+    assert json_line([command]) == command.replace("[", "\\u005b").join(('["', '"]'))
+    assert json.loads(json_document({"a": [command]})) == {"a": [command]}
+    assert command not in json_document({"a": [command]})

@@ -3,12 +3,13 @@
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import patch
 
 import pytest
 
-from harrow.campaigns.record import history_file
+from harrow.campaigns.record.edn import ElementsOfVector
 from harrow.campaigns.record.history_file import HistoryError, UnreadableLine, open_history, read_history
 from harrow.checks.history.judge import judge_history
 
@@ -78,18 +79,47 @@ def test_offsets_that_no_kafka_has_are_judged_all_the_same() -> None:
     assert (conflict.offset, dict(conflict.details)["values"]) == (far, ["m1", "m2"])
 
 
-def test_the_place_of_a_malformed_operation_is_looked_for_only_if_it_is_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    places, starts = Mock(wraps=history_file._place), Mock(wraps=history_file._line_starts)
-    monkeypatch.setattr(history_file, "_place", places)
-    monkeypatch.setattr(history_file, "_line_starts", starts)
+def test_the_place_of_a_malformed_operation_is_looked_for_only_if_it_is_listed() -> None:
     lines = [b"[{:process 0, :type :ok}\n", *[" {:process 0, :f \u00e9}\n".encode()] * 199, b"]\n"]
-    with pytest.raises(HistoryError) as caught:
+    place = ElementsOfVector.place
+    with (
+        patch.object(ElementsOfVector, "place", autospec=True, side_effect=place) as places,
+        pytest.raises(HistoryError) as caught,
+    ):
         read_history(lines, "history.edn")
     assert [(problem.line, problem.column) for problem in caught.value.problems] == [
         (1, 2),
         *[(line, 2) for line in range(2, 21)],
     ]
     assert caught.value.more == 180
-    assert (places.call_count, starts.call_count) == (20, 1)
+    assert places.call_count == 20
+
+
+@pytest.mark.parametrize("begin", [[], [b"[\n"]], ids=["lines", "vector"])
+def test_a_history_that_takes_too_much_memory_is_refused_at_its_line(begin: list[bytes]) -> None:
+    line = b"{:process 0, :type :invoke, :f :send, :value [[:send 5 %d]]}\n"
+    with pytest.raises(HistoryError) as caught:
+        read_history([*begin, *[line % number for number in range(200_000)]], "h.edn", memory_max=200 << 20)
+    (problem,) = caught.value.problems
+    assert (
+        problem.message == "the operations before this line take more than 200 MiB of memory (--max-memory)"
+    )
+    assert 50_000 < problem.line < 200_000
+
+
+@pytest.mark.parametrize("inner", [b"{:a :b}\n", b'"', b"; a comment\n"], ids=["maps", "text", "comments"])
+def test_an_operation_of_a_vector_is_refused_where_it_grows_too_long(inner: bytes) -> None:
+    def lines() -> Iterator[bytes]:
+        yield b"[{:process 0}\n {:value [\n"
+        yield inner
+        for _ in range(10_000):
+            yield inner if inner != b'"' else b"text\n"
+            taken.append(1)
+
+    taken: list[int] = []
+    with pytest.raises(HistoryError) as caught:
+        read_history(lines(), "h.edn", line_max=10_000)
+    assert (2, 2, "no EDN: an element of more than 10000 characters (--max-line)") in [
+        (problem.line, problem.column, problem.message) for problem in caught.value.problems
+    ]
+    assert len(taken) < 10_000

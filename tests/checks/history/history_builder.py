@@ -5,7 +5,7 @@ from typing import Any
 
 from harrow.campaigns.record.history_file import read_history
 from harrow.checks.finding import Verdict
-from harrow.checks.history.judge import judge_history
+from harrow.checks.history.judge import FINDINGS_MAX, judge_history
 from harrow.checks.stated_settings import StatedSettings
 
 Line = dict[str, Any]
@@ -61,12 +61,12 @@ def subscribe(process: int, *keys: str | int) -> Operation:
     return assign(process, *keys, f="subscribe")
 
 
-def judge(*operations: Operation, **settings: Any) -> Verdict:
+def judge(*operations: Operation, findings_max: int = FINDINGS_MAX, **settings: Any) -> Verdict:
     """Judge a history; *settings* are those of `harrow.checks.stated_settings`."""
     lines = [line for lines in operations for line in lines]
     numbered = [{"index": at, **line, "time": at * 1_000} for at, line in enumerate(lines)]
     history = read_history([json.dumps(line).encode() + b"\n" for line in numbered], "history")
-    return judge_history(history, StatedSettings(**settings))
+    return judge_history(history, StatedSettings(**settings), findings_max=findings_max)
 
 
 def found(*operations: Operation) -> dict[str, list[tuple[str, str | int | None]]]:

@@ -152,3 +152,13 @@ def test_of_very_many_claims_some_are_left_out() -> None:
     assert len(dict(finding.details)["values"]) == 500
     assert len(finding.chain) == 11
     assert sentence(finding.chain[-1]) == "(490 more)"
+
+
+def test_a_broken_promise_is_kept_and_decides_behind_any_number_of_permitted_findings() -> None:
+    falls = [ok(1, poll("t", (3 - place, f"v{3 - place}"))) for place in range(3)]
+    sent = ok(0, *[send("t", f"v{offset}", offset) for offset in range(9)])
+    behind = [ok(2, poll("t", (5, "v5"))), ok(2, poll("t", (4, "v4")))]
+    verdict = judge(sent, subscribe(1, "t"), *falls, *behind, findings_max=1)
+    judged = verdict.rules["nonmonotonic-poll"]
+    assert [finding.permitted_by for finding in judged.findings] == ["subscribe()", None]
+    assert (judged.status, judged.count, judged.broken) == ("violated", 3, 1)
