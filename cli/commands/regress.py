@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
-from harrow.campaigns.language.spelling import printable, run_name
+from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.search import corpus
 from harrow.campaigns.search.corpus import EntryResult
@@ -150,7 +150,7 @@ def _lines(item: EntryResult) -> Iterator[Text]:
     name = run_name(str(item.file), item.plan.variant)
     status = f"{item.plan.found.status:{_STATUS_WIDTH}}"
     reason = f"  {item.plan.found.rule}: {item.why}"
-    yield Text.assemble(outcome, status, (printable(name), "bold"), reason)
+    yield Text.assemble(outcome, status, (name, "bold"), reason)
     if not item.as_recorded:
         yield Text(f"{'':{_OUTCOME_WIDTH}}{item.reproduce()}", "dim")
 

@@ -76,7 +76,7 @@ def _lines(found: Replay) -> Iterator[Text]:
         yield unbroken(Text(f"  {other}, whose model may run it otherwise"))
     digests = ("trace digest", found.recorded.trace_digest, found.result.trace_digest)
     for name, then, now in (digests, *found.changes()):
-        yield unbroken(Text(f"  {name}: recorded {printable(then)}, now {now}"))
+        yield unbroken(Text(f"  {name}: recorded {then}, now {now}"))
     unchanged = {"plan digest"} - {name for name, _, _ in found.changes()}
     unchanged |= set() if other else {"model"}
     if unchanged:

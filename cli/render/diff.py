@@ -85,7 +85,7 @@ def _heading(found: RunDiff) -> Iterator[RenderableType]:
     line = Text.assemble((where, "bold"), f", after event {state.number} of {found.run.last_number}")
     if not found.at.is_end and found.event is not None:
         fields = tuple((name, value) for name, value in named_fields(found.event).items())
-        line.append(f": {found.event[1]} {printable(fields_text(fields))}".rstrip())
+        line.append(f": {found.event[1]} {fields_text(fields)}".rstrip())
     yield indented(line, 2)
     if disturbances := "; ".join(_disturbances(state)):
         yield indented(f"then {disturbances}", 2)
@@ -105,7 +105,7 @@ def _disturbances(state: RunState) -> Iterator[str]:
             yield f"{node_text(node)} stopping"
     for fault in state.faults:
         if fault.fault not in {"broker_crash", "broker_pause", "broker_stop"}:
-            details = printable(fields_text(fault.details))
+            details = fields_text(fault.details)
             yield f"{fault.fault} {details} since {seconds(fault.at_us)}".replace("  ", " ")
 
 
@@ -132,7 +132,7 @@ def _state(partition: PartitionState, control_plane: str) -> Text:
     isr = ", ".join(map(str, partition.isr)) or "-"
     epoch = "" if partition.leader_epoch == NO_EPOCH else f", epoch {partition.leader_epoch}"
     return Text.assemble(
-        (printable(partition.name), "bold"), f"  {leader}{epoch}, ISR {isr}", (f"  ({control_plane})", DIM)
+        (partition.name, "bold"), f"  {leader}{epoch}, ISR {isr}", (f"  ({control_plane})", DIM)
     )
 
 
@@ -361,7 +361,7 @@ def _coordination(state: RunState) -> Iterator[RenderableType]:
         for name, each in known.transactional_ids.items():
             within = f" in {', '.join(map(printable, each.partitions))}" if each.partitions else ""
             table.add_row(
-                printable(name),
+                name,
                 Text(
                     f"{each.state}{within} since {seconds(each.at_us)}, producer id {each.producer_id}, epoch {each.producer_epoch}, "
                     f"coordinated by broker {each.coordinator}"
@@ -370,18 +370,14 @@ def _coordination(state: RunState) -> Iterator[RenderableType]:
         yield indented(table, 2)
     for name, group in known.groups.items():
         yield Text()
-        yield Text.assemble(("group ", "bold"), (printable(name), "bold"), f"  {_group_text(group)}")
+        yield Text.assemble(("group ", "bold"), (name, "bold"), f"  {_group_text(group)}")
         table = terms()
         for member, names in group.assignments.items():
-            table.add_row(
-                printable(member), Text(f"is assigned {', '.join(map(printable, names)) or 'nothing'}")
-            )
+            table.add_row(member, Text(f"is assigned {', '.join(names) or 'nothing'}"))
         for client, reading in group.reading.items():
-            table.add_row(printable(client), Text(f"reads {', '.join(map(printable, reading)) or 'nothing'}"))
+            table.add_row(client, Text(f"reads {', '.join(reading) or 'nothing'}"))
         if group.committed:
-            places = [
-                f"{printable(partition)} {offset}" for partition, offset in sorted(group.committed.items())
-            ]
+            places = [f"{partition} {offset}" for partition, offset in sorted(group.committed.items())]
             table.add_row("committed", Text(", ".join(places)))
         yield indented(table, 2)
 

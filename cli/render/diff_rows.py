@@ -199,15 +199,15 @@ def row_record(rows: FoldedRows, *, ids: bool) -> Text:
     if ids:
         return Text(record_text(first, last, rows.producers, ids=True))
     more = ".." if rows.count > 1 else ""
-    return Text(f"{printable(first.value)}{more} e{first.leader_epoch}")
+    return Text(f"{first.value}{more} e{first.leader_epoch}")
 
 
 def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: bool) -> str:
     """Return a record, or the first and the last of several."""
     several = last is not None and last != first
-    value = printable(first.value)
+    value = first.value
     if several and last is not None:
-        value = f"{value}..{printable(last.value)}"
+        value = f"{value}..{last.value}"
     text = f"{value} e{first.leader_epoch}"
     if not ids or first.producer_id < 0:
         return text

@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from harrow.campaigns.language.spelling import printable, shortlist
+from harrow.campaigns.language.spelling import shortlist
 from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.record.recorded_run import RecordedEvent
 from harrow.campaigns.record.report import in_short_by
@@ -65,7 +65,7 @@ def _plan(found: RunsDiff) -> Iterator[RenderableType]:
     yield Text("What they were given:", "bold")
     table = columns("", *_SIDES)
     for key, one, other in found.plan[:_KEYS_SHOWN]:
-        table.add_row(printable(key), *("-" if value is None else printable(value) for value in (one, other)))
+        table.add_row(key, *("-" if value is None else value for value in (one, other)))
     yield indented(table, 2)
     if len(found.plan) > _KEYS_SHOWN:
         yield indented(f"and {len(found.plan) - _KEYS_SHOWN} more; --format json has all", 2, DIM)
@@ -78,7 +78,7 @@ def _service(found: RunsDiff) -> Iterator[RenderableType]:
     yield Text("What clients got:", "bold")
     table = columns("", *_SIDES)
     for row in found.service:
-        table.add_row(*("-" if value is None else printable(value) for value in row))
+        table.add_row(*("-" if value is None else value for value in row))
     yield indented(table, 2)
 
 
@@ -110,12 +110,12 @@ def _parting(found: RunsDiff) -> Iterator[RenderableType]:
 def _words(event: RecordedEvent | None) -> str:
     if event is None:
         return "the trace has ended"
-    fields = printable(fields_text(tuple(event.fields.items())))
+    fields = fields_text(tuple(event.fields.items()))
     return f"{event.at_us / 1_000_000:.6f}s {event.event} {fields}".rstrip()
 
 
 def _logs(logs: LogsDiff, *, only_different: bool) -> Iterator[RenderableType]:
-    yield Text.assemble((printable(logs.name), "bold"), "  the logs that consumers read from the leaders")
+    yield Text.assemble((logs.name, "bold"), "  the logs that consumers read from the leaders")
     heads = [
         f"{side}: {'no replica' if broker is None else f'broker {broker}'}"
         for side, broker in zip(_SIDES, logs.brokers, strict=True)
@@ -155,5 +155,5 @@ def _add(table: Table, first: LogRow, last: LogRow) -> None:
 def _record(entry: LogEntry | None, until: LogEntry | None) -> str:
     if entry is None:
         return "-"
-    last = "" if until is None else f"..{printable(until.value)}"
-    return f"{printable(entry.value)}{last} e{entry.leader_epoch}"
+    last = "" if until is None else f"..{until.value}"
+    return f"{entry.value}{last} e{entry.leader_epoch}"

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.service_report import (
     consumer_text,
@@ -64,7 +64,7 @@ def service_lines(levels: ServiceLevels) -> Iterator[RenderableType]:
     for noun, text in coordination_rows(levels):
         rows.add_row(noun, Text(text))
     for name, level in levels.consumers.items():
-        rows.add_row(printable(name), Text(consumer_text(level)))
+        rows.add_row(name, Text(consumer_text(level)))
     if len(levels.acks) > 1:
         rows.add_row("acks", AcksOverTime(levels.acks, levels.bucket_us))
     yield rows

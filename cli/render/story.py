@@ -7,7 +7,6 @@ from typing import Final
 from rich.console import RenderableType
 from rich.table import Table
 
-from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
 from harrow.campaigns.record.markdown_report import epochs_text, values_text
@@ -102,16 +101,16 @@ def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
     for line in prevention_lines(finding):
         indent = left + 2 * line.depth
         if line.is_command:
-            yield unbroken(Text(f"{' ' * indent}{printable(line.text)}"))
+            yield unbroken(Text(f"{' ' * indent}{line.text}"))
         else:
-            yield indented(Text(printable(line.text), DIM if line.depth > 1 else ""), indent)
+            yield indented(Text(line.text, DIM if line.depth > 1 else ""), indent)
 
 
 def chain_table(chain: Iterable[Link]) -> Table:
     """Return the links of a chain: times stand in a column of their own; what has no time is set off by a dash."""
     table = terms(style=DIM, gap=1, justify="right")
     for link in chain:
-        table.add_row("-" if link.at_us is None else seconds(link.at_us), Text(printable(sentence(link))))
+        table.add_row("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link)))
     return table
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rich.console import Console, RenderableType
 
-from harrow.campaigns.language.spelling import counted, printable, shortlist
+from harrow.campaigns.language.spelling import counted, shortlist
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import BASE
 from harrow.campaigns.sweep.failures import WrittenFailure
@@ -88,7 +88,7 @@ def _repeaters(state: Mapping[str, Any], repeated: int) -> str:
 def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
     for skipped in report.state.get("skipped", ()):
         settings = " ".join(f"{key}={value}" for key, value in skipped["settings"].items())
-        yield Text(printable(f"skipped: {skipped['campaign']} {settings}: {skipped['reason']}"), DIM)
+        yield Text(f"skipped: {skipped['campaign']} {settings}: {skipped['reason']}", DIM)
     for campaign, reason, runs in report.reasons[: None if verbose else _RARE_SHOWN]:
         yield Text(f"inconclusive: {campaign}: {reason} ({grouped(runs)} times)", STYLES[INCONCLUSIVE])
     for missed in report.required:

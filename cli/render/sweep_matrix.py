@@ -255,7 +255,7 @@ def _letters() -> Iterator[str]:
 
 
 def _key_column(head: str, values: Sequence[str]) -> _Column:
-    return _Column(head=head, cells=tuple(Text(printable(value)) for value in values), right=False)
+    return _Column(head=head, cells=tuple(Text(value) for value in values), right=False)
 
 
 # What came out

@@ -7,7 +7,6 @@ from typing import Final
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, RenderableType
 
-from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.story.narration import FAULTS
 from harrow.campaigns.story.trace_record import RecordStory
@@ -79,7 +78,7 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
     """Yield the last lines: what follows from it all."""
     if record is not None:
         yield Text()
-        yield Text(f"What became of {printable(record.value)}:", "bold")
+        yield Text(f"What became of {record.value}:", "bold")
         yield from (indented(line, _GAP) for line in record.lines)
     if finding is not None:
         yield Text()

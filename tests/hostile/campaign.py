@@ -6,7 +6,7 @@ import shutil
 from importlib import import_module
 from pathlib import Path
 
-from tests.hostile.cases import CAMPAIGN, Cases
+from tests.hostile.cases import CAMPAIGN, SWEEP, Cases
 from tests.hostile.fake_broker import FakeBroker
 from tests.hostile.trial import Outcome, tried
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -47,18 +47,16 @@ class Campaign:
         whole = folder / "whole"
         whole.mkdir()
         (whole / "small.yaml").write_text(json.dumps(CAMPAIGN), encoding="utf-8")
-        sweep = (
-            "sweep small.yaml --seeds 0..3 --vary acks=1,all --engine process --workers 1 --out results/sweep"
-        )
-        for words in ("run small.yaml --variant base --seed 1 -j 1", sweep):
-            made = tried(words.split(), whole, self._environment)
+        run = ("run", "small.yaml", "--variant", "base", "--seed", "1", "-j", "1")
+        for words in (run, (*SWEEP, "--out", "results/sweep")):
+            made = tried(words, whole, self._environment)
             assert made.code in (0, 1), made
-        (run,) = [
+        (made_run,) = [
             path
             for path in (whole / "results" / "small").iterdir()
             if path.is_dir() and not path.is_symlink()
         ]
-        run.rename(run.with_name("run"))
+        made_run.rename(made_run.with_name("run"))
         self._cases = Cases(whole, FakeBroker())
         gc.collect()
         gc.freeze()

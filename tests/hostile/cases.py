@@ -44,6 +44,11 @@ CAMPAIGN: Final[dict[str, Any]] = {
     },
     "limits": {"events": 3000},
 }
+SWEEP: Final = (
+    *("sweep", "small.yaml", "--seeds", "0..3", "--vary", "acks=1,all"),
+    *("--engine", "process", "--workers", "1"),
+)
+"""Sweeps the campaign, in a folder that has it."""
 CLUSTER: Final[dict[str, Any]] = {
     "bootstrap": ["127.0.0.1:1"],
     "kafka": "3.9.2",
@@ -111,7 +116,7 @@ class Cases:
             self._history: 25,
             self._logged_records: 8,
             self._run_folder: 20,
-            self._sweep_folder: 6,
+            self._sweep_folder: 9,
             self._cluster_file: 5,
             self._cluster_answers: 8,
             self._arguments: 5,
@@ -159,6 +164,9 @@ class Cases:
                 [*run, "--no-results", "--set", f"{text(draws)}={text(draws)}".replace("\0", "")],
                 ["sweep", "c.yaml", "--seeds", "1", "--engine", "process", "--workers", "1", "--out", "s"],
                 ["regress", "--add", "c.yaml"],
+                ["regress", "c.yaml", *_format(draws, "table", "json", "junit", "github")],
+                ["shrink", "c.yaml", "--seed", "0", "--max-time", "1s", *draws.choice(([], ["-q"]))],
+                [*run[:2], "--seeds", "0..1000000000000", "--max-time", "300ms", "-j", "1", "--no-results"],
             )
         )
 
@@ -274,13 +282,16 @@ class Cases:
             spoil(sweep, draws)
         else:
             _poison_rows(sweep, draws)
-        return [
-            "sweep",
-            "--report",
-            str(sweep),
-            *draws.choice(([], ["-v"])),
-            *_format(draws, "table", "json", "junit", "github"),
-        ]
+        verbose, shape = draws.choice(([], ["-v"])), _format(draws, "table", "json", "junit", "github")
+        if draws.random() < 0.4:
+            return ["sweep", "--report", str(sweep), *verbose, *shape]
+        shutil.copy(self._whole / "small.yaml", folder)
+        # The folder has all runs, or lacks those that somebody has taken away.
+        for path in sorted(sweep.rglob("*.parquet")):
+            if draws.random() < 0.3:
+                path.unlink()
+        shrink = draws.choice(([], ["--shrink", "--shrink-time", "1s"]))
+        return [*SWEEP, "--out", str(sweep), "--resume", *shrink, *verbose, *shape]
 
     def _cluster_file(self, folder: Path, draws: Random) -> list[str]:
         _write_yaml(folder / "cluster.yaml", poisoned(json.loads(json.dumps(CLUSTER)), draws), draws)
