@@ -61,7 +61,7 @@ def subscribe(process: int, *keys: str | int) -> Operation:
     return assign(process, *keys, f="subscribe")
 
 
-def judge(*operations: Operation, findings_max: int = FINDINGS_MAX, **settings: Any) -> Verdict:
+def judge(*operations: Operation, findings_max: Any = FINDINGS_MAX, **settings: Any) -> Verdict:
     """Judge a history; *settings* are those of `harrow.checks.stated_settings`."""
     lines = [line for lines in operations for line in lines]
     numbered = [{"index": at, **line, "time": at * 1_000} for at, line in enumerate(lines)]
