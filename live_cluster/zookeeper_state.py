@@ -3,7 +3,7 @@
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from kazoo.client import KazooClient
@@ -54,6 +54,17 @@ class ControllerTermsSeen:
         if controller is not None:
             self._epoch = epoch
         self._set_controller(controller, epoch)
+
+
+def assignments_in(topic: str, znode: Mapping[str, Any]) -> dict[str, Assignment]:
+    """Return the assignments of a topic's partitions, as its znode has them; reassignments stand there from 2.4 on (KIP-455)."""
+    adding, removing = (znode.get(name, {}) for name in ("adding_replicas", "removing_replicas"))
+    return {
+        f"{topic}-{number}": Assignment(
+            tuple(replicas), tuple(adding.get(number, ())), tuple(removing.get(number, ()))
+        )
+        for number, replicas in sorted(znode["partitions"].items(), key=lambda pair: int(pair[0]))
+    }
 
 
 class ZooKeeperState:
@@ -115,15 +126,8 @@ class ZooKeeperState:
         def assignment_is(data: bytes | None, _: Any) -> None:
             if data is None:
                 return
-            found = json.loads(data)
-            for number, replicas in sorted(found["partitions"].items(), key=lambda pair: int(pair[0])):
-                partition = f"{topic}-{number}"
-                # Reassignments stand there from 2.4 on (KIP-455).
-                adding, removing = (
-                    tuple(found.get(name, {}).get(number, ()))
-                    for name in ("adding_replicas", "removing_replicas")
-                )
-                seen.assignments.take(partition, Assignment(tuple(replicas), adding, removing))
+            for partition, assignment in assignments_in(topic, json.loads(data)).items():
+                seen.assignments.take(partition, assignment)
                 if partition not in watched:
                     watched.add(partition)
                     self._watch_partition(partition, seen)

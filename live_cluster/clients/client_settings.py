@@ -38,6 +38,8 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
 _MAX_BLOCK: Final = "max.block.ms"
+_PRODUCERS_OF_JAVA: Final = frozenset({_MAX_BLOCK, "partitioner.rack.aware"})
+"""The settings of a producer that librdkafka has not."""
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 """What librdkafka is told with each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
@@ -111,7 +113,7 @@ def _librdkafka_name(scope: str, name: str) -> str | None:
     """It takes Java's names for nearly all (``CONFIGURATION.md``)."""
     if scope == CONSUMER:
         return None if name == _API_TIMEOUT else _LIBRDKAFKA_NAMES.get(name, name)
-    return None if name == _MAX_BLOCK else name
+    return None if name in _PRODUCERS_OF_JAVA else name
 
 
 def _kafka_python_name(scope: str, name: str) -> str | None:

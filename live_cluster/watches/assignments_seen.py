@@ -48,3 +48,16 @@ class AssignmentsSeen:
                 # A copy: others go through what there was.
                 self._of = {**self._of, partition: assignment}
                 self._report(ReplicasAssigned, partition, *assignment)
+
+    def take_told(self, replicas: Mapping[str, tuple[int, ...]], moving: Mapping[str, Assignment]) -> None:
+        """Take over the *replicas* that a broker tells, and the reassignments that the controller says are under way, asked after it.
+
+        What a broker tells during a reassignment are the replicas that come and those that go. It may still tell that when the
+        reassignment is over.
+        """
+        for partition, told in replicas.items():
+            before = self._of.get(partition)
+            if partition in moving:
+                self.take(partition, moving[partition])
+            elif before is None or not (before.adding or before.removing) or told != before.replicas:
+                self.take(partition, Assignment(told))

@@ -61,7 +61,8 @@ class MetadataWatch:
             # Asked after the metadata, which is behind the controller: what is under way there is listed here, or is over.
             moving = self._reassignments(told) if self._seen.assignments.may_move else {}
             self._take(told, self._eligible_leaders(told))
-            self._take_assignments(moving)
+            if moving is not None:
+                self._seen.assignments.take_told(self._replicas, moving)
         else:
             self._seen.take_logged()
 
@@ -73,18 +74,6 @@ class MetadataWatch:
             except ConnectionLostError:
                 continue
         return None
-
-    def _take_assignments(self, moving: Mapping[str, Assignment] | None) -> None:
-        if moving is None:
-            return
-        known = self._seen.assignments
-        for partition, replicas in self._replicas.items():
-            before = known.of(partition)
-            if partition in moving:
-                known.take(partition, moving[partition])
-            # The broker that tells has not heard yet that the reassignment is over, where it tells what was under way.
-            elif before is None or not before.adding + before.removing or replicas != before.replicas:
-                known.take(partition, Assignment(replicas))
 
     def _eligible_leaders(self, told: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
         """Ask for what Metadata has not: who may lead although it is outside the ISR (KIP-966).

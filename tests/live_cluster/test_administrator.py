@@ -16,7 +16,7 @@ from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from tests.patience import PATIENCE_S
 
-NOT_LEADER, OUT_OF_RANGE = 6, 1
+NOT_LEADER, OUT_OF_RANGE, NOT_CONTROLLER, INVALID_PARTITIONS, NO_REASSIGNMENT = 6, 1, 41, 37, 85
 
 
 class Broker(BrokerConnection):
@@ -140,6 +140,63 @@ def test_a_broker_that_does_not_answer_is_asked_again() -> None:
     with administrator(brokers, told.report, leader_of=lambda _: next(leaders, 2)) as admin:
         admin.delete_records("t-0", 2)
         assert told.all_of_it() == [(DeleteRecordsAnswered, 2, "t-0", 2, "NONE")]
+
+
+class Controller(BrokerConnection):
+    """A controller that answers orders with the next of some errors, and takes note of them."""
+
+    def __init__(self, *errors: int) -> None:
+        super().__init__(("127.0.0.1", 1))
+        self._errors = list(errors)
+        self.asked: list[Any] = []
+        self.has_done = threading.Event()
+
+    def version_of(self, request: Any, *known: int) -> int:
+        return known[-1]
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request.topics[0])
+        error = self._errors.pop(0)
+        if not self._errors:
+            self.has_done.set()
+        told = SimpleNamespace(error_code=error)
+        return SimpleNamespace(error_code=0, results=[told], responses=[SimpleNamespace(partitions=[told])])
+
+
+def test_partitions_that_are_added_get_the_replicas_that_the_model_gives_them() -> None:
+    told, controller = Told(), Controller(NOT_CONTROLLER, 0)
+    with administrator({2: controller}, told.report, Names({1: 7, 2: 5}, {"t": "x"})) as admin:
+        admin.create_partitions("t", 3)
+        assert controller.has_done.wait(PATIENCE_S)
+    for asked in controller.asked:
+        assert (asked.name, asked.count) == ("x", 3)
+        # By the names that the cluster has for brokers 2 and 1, 1 and 2.
+        assert [each.broker_ids for each in asked.assignments] == [[5, 7], [7, 5]]
+    assert len(controller.asked) == 2
+    assert told.events == []
+
+
+def test_fewer_partitions_than_there_are_the_controller_refuses() -> None:
+    told, controller = Told(), Controller(INVALID_PARTITIONS)
+    with administrator({2: controller}, told.report) as admin:
+        admin.create_partitions("t", 1)
+        assert controller.has_done.wait(PATIENCE_S)
+    assert controller.asked[0].assignments is None
+    assert told.events == [(RequestRejected, 2, "CreatePartitions", "t-1", "admin", "INVALID_PARTITIONS")]
+
+
+@pytest.mark.parametrize(("target", "asked"), [((2, 1), [2, 1]), (None, None)])
+def test_a_reassignment_is_asked_for_and_cancelled(
+    target: tuple[int, ...] | None, asked: list[int] | None
+) -> None:
+    told, controller = Told(), Controller(NO_REASSIGNMENT)
+    with administrator({2: controller}, told.report) as admin:
+        admin.alter_partition_reassignment("t-0", target)
+        assert controller.has_done.wait(PATIENCE_S)
+    (topic,) = controller.asked
+    assert [(each.partition_index, each.replicas) for each in topic.partitions] == [(0, asked)]
+    error = "NO_REASSIGNMENT_IN_PROGRESS"
+    assert told.events == [(RequestRejected, 2, "AlterPartitionReassignments", "t-0", "admin", error)]
 
 
 class Lost(Broker):

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from harrow.live_cluster.zookeeper_state import ControllerTermsSeen
+from harrow.live_cluster.wire.reassignments import Assignment
+from harrow.live_cluster.zookeeper_state import ControllerTermsSeen, assignments_in
 
 Told = list[tuple[int | None, int]]
 
@@ -53,3 +54,11 @@ def test_a_controller_is_told_whose_epoch_was_seen_before_it(terms: ControllerTe
     for controller, epoch in ((None, 0), (None, 1), (0, 1)):
         terms.look(controller, epoch)
     assert told[-1] == (0, 1)
+
+
+def test_a_topics_znode_has_its_replicas_and_since_2_4_what_is_reassigned() -> None:
+    znode: dict[str, Any] = {"version": 1, "partitions": {"10": [1], "2": [0, 1]}}
+    assert assignments_in("t", znode) == {"t-2": Assignment((0, 1)), "t-10": Assignment((1,))}
+    znode |= {"version": 2, "partitions": {"0": [2, 0]}}
+    znode |= {"adding_replicas": {"0": [2]}, "removing_replicas": {"0": [0]}}
+    assert assignments_in("t", znode) == {"t-0": Assignment((2, 0), (2,), (0,))}

@@ -262,3 +262,8 @@ def test_a_producer_of_librdkafka_waits_for_an_answer_as_long_as_the_java_client
     settings = producer_settings(CONFLUENT_KAFKA, "2.4", given)
     assert settings["socket.timeout.ms"] == waits_ms
     Producer(settings)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_librdkafka_takes_all_that_a_producer_of_a_release_is_told(release: str) -> None:
+    Producer(producer_settings(CONFLUENT_KAFKA, release, {}))
