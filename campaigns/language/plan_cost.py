@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from harrow.campaigns.language.plan import MEMORY_DEFAULT_MIB, Plan, Swarm
 from harrow.campaigns.language.spelling import counted
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.settings import BROKER, SETTINGS
 from harrow.cluster_model.topology import TopicSpec
 from harrow.faults.actions import AddPartitions, Send
+
+Path = tuple[str | int, ...]
+"""Where something stands in a campaign file."""
 
 _REPLICA_BYTES: Final = 5_000
 """A log on its disk, and what its broker and the leader of its partition know of it."""
@@ -77,6 +79,12 @@ def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[
         f"a run would take about {_in_words(needed)} of memory, most of it for {largest.what}, and may take "
         f"{_in_words(plan.memory_limit_mib * _MIB)}; `limits.memory` raises that"
     )
+
+
+def refusal(plan: Plan) -> str | None:
+    """Return why a plan is not run, whoever made it: what it asks for beyond its limits. None for a plan that may run."""
+    too_much = excess(plan, [()] * len(plan.script), [()] * len(plan.faults))
+    return None if too_much is None else too_much[1]
 
 
 def records_max(memory_limit_mib: int | None) -> int:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.plan import Expectation, Plan
+from harrow.campaigns.language.plan_cost import refusal
 from harrow.campaigns.run.awaited import awaited_events
 from harrow.campaigns.run.clients.client import Reader
 from harrow.campaigns.run.core_recovery import CoreRecovery
@@ -44,6 +45,10 @@ _HIGH_WATERMARKS_US: Final = 30 * US_PER_SECOND
 READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 
 
+class CostlyPlan(ValueError):
+    """A plan asks for more than its limits allow: memory, or faults that strike at once. The message says for what."""
+
+
 class RunStopped(Exception):
     """Somebody does not want to wait for the end of a run; the message says why."""
 
@@ -64,9 +69,16 @@ def run_plan(
 
     The garbage collector rests meanwhile: a run keeps nearly all that it makes, so
     looking through it again and again finds nothing and takes an eighth of the time. Once in half a million events
-    everything is looked through, and afterwards what the run made: a cluster holds itself in circles, and
-    would stay for ever.
+    everything is looked through, and afterwards what the run made: the objects of a cluster refer to each other in cycles,
+    so that reference counting never frees them.
+
+    Raises:
+        CostlyPlan: the plan asks for more than its limits allow. Campaign files are refused where they are read.
+
     """
+    too_much = refusal(plan)
+    if too_much is not None:
+        raise CostlyPlan(too_much)
     collecting, collected = gc.isenabled(), _full_collections()
     gc.disable()
     try:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from tests.hostile import large_histories
 from tests.hostile.fake_broker import FakeBroker
 from tests.hostile.texts import poisoned, renamed, text
 from tests.properties.hostile_files import spoil
@@ -114,6 +115,7 @@ class Cases:
             self._campaign: 22,
             self._library_campaign: 8,
             self._history: 25,
+            self._large_history: 1,
             self._logged_records: 8,
             self._run_folder: 20,
             self._sweep_folder: 9,
@@ -194,6 +196,12 @@ class Cases:
             *draws.choice(([], ["-v"])),
             *_format(draws, "table", "json", "junit", "github"),
         ]
+
+    def _large_history(self, folder: Path, draws: Random) -> list[str]:
+        shape, kind = draws.choice(list(large_histories.SHAPES)), draws.choice(large_histories.KINDS)
+        large_histories.write(folder / f"h.{kind}", shape, kind, draws.choice((1 << 18, 1 << 20, 3 << 20)))
+        verbose = draws.choice(([], ["-v"]))
+        return ["check", f"h.{kind}", *verbose, *_format(draws, "table", "json", "junit", "github")]
 
     def _logged_records(self, folder: Path, draws: Random) -> list[str]:
         names = _names(draws, ("order-1", "order-2", "orders", "TIMED_OUT", "producer-1"))

@@ -1,19 +1,26 @@
 """Large histories of hostile shapes: each is lawful line by line, and asks for more memory or time than its size suggests.
 
-``python -m tests.hostile.large_histories --mib 57`` checks each of them in a process of its own.
+``python -m tests.hostile.large_histories --mib 57`` checks each of them in a process of its own: under 1 GiB and 20 CPU s, or a
+refusal. Smaller ones are among the cases of ``python -m tests.hostile``.
 """
 
+import argparse
 import gzip
 import json
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from tests.hostile.trial import tried
+from tests.plain_environment import PYTHONPATH, plain_environment
+
 SHAPES: Final[dict[str, Callable[[], Iterator[Any]]]] = {}
 """Operations without end by the name of their shape; an operation may also be a line as it stands."""
 
-FORMATS: Final = ("jsonl", "edn", "vector.edn", "jsonl.gz")
+KINDS: Final = ("jsonl", "edn", "vector.edn", "jsonl.gz")
 
 _WIDE: Final = 10_000
 _VERY_WIDE: Final = 400_000
@@ -407,3 +414,35 @@ def _key(key: str) -> str:
         if key in ("process", "type", "f", "value", "time", "index", "rebalance-log")
         else json.dumps(key)
     )
+
+
+def main() -> int:
+    """Check large histories, print what each took, and return 1 if one of them ended badly or took too much."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.large_histories", description=__doc__)
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
+    parser.add_argument("--mib", type=float, default=57)
+    parser.add_argument("--kind", choices=KINDS, action="append")
+    options = parser.parse_args()
+    bad = 0
+    environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH}
+    with tempfile.TemporaryDirectory(prefix="harrow-large-") as place:
+        folder = Path(place) / "case"
+        folder.mkdir()
+        for name in options.shapes or SHAPES:
+            for kind in options.kind or ("jsonl",):
+                path = folder / f"history.{kind}"
+                write(path, name, kind, int(options.mib * (1 << 20)))
+                outcome = tried(("check", path.name, "--format", "json"), folder, environment)
+                path.unlink()
+                is_bad = bool(outcome.faults) or outcome.is_costly
+                bad += is_bad
+                sys.stdout.write(
+                    f"{'!' if is_bad else ' '} {name} as {kind}: exit code {outcome.code}, {outcome.cpu_s:.1f} CPU s, "
+                    f"{outcome.rss_kib >> 10} MiB {' '.join(outcome.faults)}\n"
+                )
+                sys.stdout.flush()
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """What a campaign costs is known before it runs: what asks for too much is refused where it stands."""
 
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_cost import memory_bytes
 from harrow.campaigns.language.problem import CampaignError
-from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.runner import CostlyPlan, run_plan
 
 FAULTS = "workload: {duration: 10s}\nfaults:\n  - at: 1s\n"
 LIMITED = "limits: {faults: 30}\n"
@@ -86,6 +87,16 @@ def test_a_user_who_has_the_memory_may_raise_the_limit() -> None:
     large = "cluster: {brokers: 100, topics: [{name: t, partitions: 1000, replication_factor: 100}]}\n"
     assert refusals(large)
     assert memory_bytes(plan_of(large + "limits: {memory: 4096}\n")) > 2 << 30
+
+
+def test_a_plan_made_in_python_keeps_to_its_limits_too() -> None:
+    plan = plan_of(f"cluster: {{topics: [{{name: t}}]}}\n{FAULTS}    do: {{broker_pause: {{broker: any}}}}\n")
+    (topic,), (fault,) = plan.cluster.topics, plan.faults
+    large = replace(plan, cluster=replace(plan.cluster, topics=(replace(topic, partitions=10_000_000),)))
+    with pytest.raises(CostlyPlan, match=r"10000000 partitions of t .*`limits.memory` raises that"):
+        run_plan(large, 0)
+    with pytest.raises(CostlyPlan, match=r"1000000 faults may strike at once.*`limits.faults` raises that"):
+        run_plan(replace(plan, faults=(replace(fault, together=1_000_000),)), 0)
 
 
 @pytest.mark.parametrize(
