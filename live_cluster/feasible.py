@@ -361,8 +361,8 @@ def _obstacles_of_added_partitions(plan: Plan) -> Iterator[str]:
     for producer in plan.producers:
         if producer.library != CONFLUENT_KAFKA:
             yield f"{producer.library}, which {producer.name} is, is not asked for partitions that are added"
-        elif producer.interval_us is not None and not producer.partitions:
-            yield f"{producer.name} generates records for the partitions that there were when it began"
+        elif producer.keys and not producer.partitions:
+            yield f"{producer.name} sends each of its keys to the partition that it had when it began"
 
 
 def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterator[str]:

@@ -47,6 +47,10 @@ _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _SOCKET_TIMEOUT: Final = "socket.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
 """What is no setting of a library's but an argument of the call that reads."""
+_METADATA_MAX_AGE: Final = "metadata.max.age.ms"
+_METADATA_REFRESH: Final = "topic.metadata.refresh.interval.ms"
+"""How often librdkafka asks for metadata; its own `metadata.max.age.ms` is how long it goes on with what it could not renew."""
+_METADATA_REFRESH_MAX_MS: Final = 3_600_000
 _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     _REQUEST_TIMEOUT: _SOCKET_TIMEOUT,
@@ -111,6 +115,8 @@ class LibrarySettings:
 
 def _librdkafka_name(scope: str, name: str) -> str | None:
     """It takes Java's names for nearly all (``CONFIGURATION.md``)."""
+    if name == _METADATA_MAX_AGE:
+        return _METADATA_REFRESH
     if scope == CONSUMER:
         return None if name == _API_TIMEOUT else _LIBRDKAFKA_NAMES.get(name, name)
     return None if name in _PRODUCERS_OF_JAVA else name
@@ -186,6 +192,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
     CONFLUENT_KAFKA: LibrarySettings(
         own_name=_librdkafka_name,
         own_values={
+            _METADATA_MAX_AGE: lambda age_ms: min(int(age_ms), _METADATA_REFRESH_MAX_MS),
             AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
             # With an eager assignor and a cooperative one the Java client goes by the former; librdkafka refuses to have both.
             ASSIGNMENT_STRATEGY: lambda names: str(names).partition(",")[0],

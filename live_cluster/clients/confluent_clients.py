@@ -1,9 +1,12 @@
 """Clients of confluent-kafka, that is of librdkafka (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
 
 import contextlib
+import math
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -50,37 +53,40 @@ class ConfluentProducer:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._fatal: str | None = None
+        # What waits for a partition of a topic, and when that was asked for last.
+        self._unknown: deque[tuple[str, Callable[[], None]]] = deque()
+        self._asked_s = -math.inf
         self._producer = Producer({**settings, "error_cb": self._failed})
 
     def fatal_error(self) -> str | None:
         return self._fatal
 
     def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
+        self._send(topic, partition, value, key, ended, time.monotonic() + _CALL_S)
+
+    def _send(
+        self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended, until_s: float
+    ) -> None:
+        def failed(type_: str, error: BaseException | KafkaError) -> None:
+            # The Java client has it wait until the partition is there; librdkafka gives up with the metadata that it has.
+            if _is_unknown_partition(error) and time.monotonic() < until_s:
+                again = partial(self._send, topic, partition, value, key, ended, until_s)
+                self._unknown.append((topic, again))
+            else:
+                ended(type_, None, _name_of(error))
+
         def delivered(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 offset = message.offset()
                 # None is told with acks=0, nor of a duplicate that the leader no longer remembers.
                 ended(OK, offset if offset is not None and offset >= 0 else None, None)
             else:
-                ended(FAIL if error.code() in _NEVER_SENT else INFO, None, _kafka_name(error))
+                failed(FAIL if error.code() in _NEVER_SENT else INFO, error)
 
-        until_s = time.monotonic() + _CALL_S
-        while True:
-            try:
-                self._producer.produce(topic, value, key, partition=partition, on_delivery=delivered)
-            except (BufferError, KafkaException) as error:
-                # The Java client asks for metadata again until the partition is there.
-                if _is_unknown_partition(error) and time.monotonic() < until_s:
-                    self._learn(topic)
-                    continue
-                ended(FAIL, None, _name_of(error))
-            return
-
-    def _learn(self, topic: str) -> None:
-        """Ask for the partitions of a topic."""
-        with contextlib.suppress(KafkaException):
-            self._producer.list_topics(topic, _METADATA_S)
-        self.poll(_BETWEEN_S)
+        try:
+            self._producer.produce(topic, value, key, partition=partition, on_delivery=delivered)
+        except (BufferError, KafkaException) as error:
+            failed(FAIL, error)
 
     def poll(self, timeout_s: float) -> None:
         try:
@@ -88,6 +94,18 @@ class ConfluentProducer:
         except KafkaException as raised:  # After a fatal error it does nothing but say so again.
             self._failed(raised.args[0])
             time.sleep(timeout_s)
+        if self._unknown and time.monotonic() >= self._asked_s + _BETWEEN_S:
+            self._asked_s = time.monotonic()
+            self._send_again()
+
+    def _send_again(self) -> None:
+        """Ask for the partitions of topics that have too few, and send what waits for them."""
+        waiting = [self._unknown.popleft() for _ in range(len(self._unknown))]
+        for topic in {topic for topic, _ in waiting}:
+            with contextlib.suppress(KafkaException):
+                self._producer.list_topics(topic, _METADATA_S)
+        for _, send in waiting:
+            send()
 
     def _failed(self, error: KafkaError) -> None:
         if error.fatal():
@@ -312,15 +330,19 @@ def _kafka_name(error: KafkaError) -> str:
     return _KAFKA_NAMES.get(error.code()) or str(error.name())
 
 
-def _is_unknown_partition(error: BaseException) -> bool:
-    known = error.args[0] if isinstance(error, KafkaException) and error.args else None
-    return isinstance(known, KafkaError) and known.code() == _UNKNOWN_PARTITION
+def _is_unknown_partition(error: BaseException | KafkaError) -> bool:
+    known = _kafka_error(error)
+    return known is not None and known.code() == _UNKNOWN_PARTITION
 
 
-def _name_of(error: BaseException) -> str:
-    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
-        return str(error.args[0].name())
-    return "_QUEUE_FULL"
+def _name_of(error: BaseException | KafkaError) -> str:
+    known = _kafka_error(error)
+    return "_QUEUE_FULL" if known is None else _kafka_name(known)
+
+
+def _kafka_error(error: BaseException | KafkaError) -> KafkaError | None:
+    known = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    return known if isinstance(known, KafkaError) else None
 
 
 make_producer = ConfluentProducer

@@ -70,6 +70,8 @@ class LiveProducer(LiveClient, Sender):
         self._sessions: list[LiveProducerSession] = []
         self._generated = 0
         self._has_failed = False
+        # Those that its process knows, where it generates records for all.
+        self._partitions: tuple[str, ...] = ()
 
     def start(self) -> None:
         self._host.supervised.append(self._supervise)
@@ -89,6 +91,7 @@ class LiveProducer(LiveClient, Sender):
         )
         self._sessions.append(session)
         self._has_failed = False
+        self._partitions = host.partitions
         # Gaps between half and one and a half times the mean.
         gaps_us = (
             []
@@ -104,7 +107,7 @@ class LiveProducer(LiveClient, Sender):
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "first": self._generated,
-                "partitions": self.spec.partitions or host.partitions,
+                "partitions": self.spec.partitions or self._partitions,
                 "record_bytes": self.spec.record_bytes,
                 "start_ns": host.clock.ns_of(first_us),
                 "stop_ns": None if self.spec.stop_us is None else host.clock.ns_of(self.spec.stop_us),
@@ -125,10 +128,18 @@ class LiveProducer(LiveClient, Sender):
             session.take(report)
 
     def _supervise(self) -> None:
-        """Begin again with another producer where librdkafka's can do nothing any more, as its users have to."""
-        if self._has_failed and self._process is not None:
+        """Begin again with another producer where librdkafka's can do nothing any more, as its users have to.
+
+        One that generates records is told of partitions that topics have got.
+        """
+        if self._process is None:
+            return
+        if self._has_failed:
             self._host.report(ClientStopped, self.spec.name)
             self.restart()
+        elif not self.spec.partitions and self._host.partitions != self._partitions:
+            self._partitions = self._host.partitions
+            self._process.order(partitions=self._partitions)
 
     def send(
         self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False

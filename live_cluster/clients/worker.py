@@ -84,7 +84,10 @@ class _ProducerWorker:
         return self._sender.fatal_error()
 
     def _obey(self, order: dict[str, Any]) -> None:
-        self._send(order["value"], order["partition"], order.get("key"))
+        if "partitions" in order:
+            self._partitions = order["partitions"]
+        else:
+            self._send(order["value"], order["partition"], order.get("key"))
 
     def _generate(self) -> None:
         """Send what is due: after each record the next of the gaps, again and again."""

@@ -264,3 +264,14 @@ def test_a_producer_of_librdkafka_waits_for_an_answer_as_long_as_the_java_client
     settings = producer_settings(CONFLUENT_KAFKA, "2.4", given)
     assert settings["socket.timeout.ms"] == waits_ms
     Producer(settings)
+
+
+@pytest.mark.parametrize(("age_ms", "refresh_ms"), [(2_000, 2_000), (7_200_000, 3_600_000)])
+def test_librdkafka_asks_for_metadata_as_often_as_the_java_client(age_ms: int, refresh_ms: int) -> None:
+    given: Mapping[str, Value] = {"metadata.max.age.ms": age_ms}
+    for settings in (
+        producer_settings(CONFLUENT_KAFKA, "2.4", given),
+        consumer_settings(CONFLUENT_KAFKA, "2.4", given),
+    ):
+        assert settings["topic.metadata.refresh.interval.ms"] == refresh_ms
+        assert "metadata.max.age.ms" not in settings

@@ -7,7 +7,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from harrow.live_cluster.clients import confluent_clients
 from harrow.live_cluster.clients.client_library import MembershipError
-from harrow.live_cluster.clients.confluent_clients import ConfluentMember
+from harrow.live_cluster.clients.confluent_clients import ConfluentMember, ConfluentProducer
 
 NOBODY = "127.0.0.1:1"
 
@@ -172,3 +172,66 @@ def test_an_application_may_say_from_where_on_it_reads(
     assert made[0].assigned == []
     made[0].callbacks["on_assign"](None, [TopicPartition("t", 0), TopicPartition("t", 1)])
     assert made[0].assigned == [(how, [("t", 0, 7), ("t", 1, -1001)])]
+
+
+class FakeProducer:
+    """A producer of confluent-kafka that knows a partition once it was asked for metadata so often.
+
+    It refuses what it does not know *at once*, as with metadata that it has, or later, when it gets some.
+    """
+
+    def __init__(self, asks: int, *, at_once: bool) -> None:
+        self.asks = asks
+        self._at_once = at_once
+        self._refused: list[Any] = []
+        self.sent: list[int] = []
+
+    def produce(
+        self, topic: str, value: bytes, key: bytes | None, *, partition: int, on_delivery: Any
+    ) -> None:
+        if self.asks and self._at_once:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+        if self.asks:
+            self._refused.append(on_delivery)
+        else:
+            self.sent.append(partition)
+
+    def list_topics(self, topic: str, timeout_s: float) -> None:
+        assert topic == "t"
+        self.asks -= 1
+
+    def poll(self, _: float) -> None:
+        refused, self._refused = self._refused, []
+        for delivered in refused:
+            delivered(KafkaError(KafkaError._UNKNOWN_PARTITION), None)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_record_waits_for_its_partition_while_metadata_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
+    """librdkafka fails what it knows no partition for; the Java client waits for up to max.block.ms."""
+    fake = FakeProducer(2, at_once=at_once)
+    monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
+    monkeypatch.setattr(confluent_clients, "_BETWEEN_S", 0.0)
+    ended: list[Any] = []
+    producer = ConfluentProducer({})
+    for partition in (3, 4):
+        producer.send("t", partition, b"v", None, lambda *outcome: ended.append(outcome))
+    while fake.asks:
+        producer.poll(0)
+    assert (fake.sent, ended) == ([3, 4], [])
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_record_for_a_partition_that_does_not_come_fails(
+    monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
+    fake = FakeProducer(1, at_once=at_once)
+    monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
+    monkeypatch.setattr(confluent_clients, "_CALL_S", 0.0)
+    ended: list[Any] = []
+    producer = ConfluentProducer({})
+    producer.send("t", 3, b"v", None, lambda *outcome: ended.append(outcome))
+    producer.poll(0)
+    assert ended == [("fail" if at_once else "info", None, "_UNKNOWN_PARTITION")]

@@ -1,6 +1,7 @@
 """What harrow keeps of its clients, whose processes are made up here."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,21 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
     assert set(client["gaps_ns"]) == {50_000}
     assert client["settings"]["bootstrap.servers"] == "127.0.0.1:90,127.0.0.1:91"
     assert client["settings"]["client.id"] == "harrow.p"
+
+
+@pytest.mark.parametrize("partitions", [(), ("t-1",)])
+def test_a_producer_that_writes_everywhere_is_told_of_partitions_that_are_added(
+    host: ClientHost, made: list[FakeProcess], partitions: tuple[str, ...]
+) -> None:
+    there = ["t-0", "t-1"]
+    given = replace(host, present=lambda: there)
+    producer(given, interval_us=100, partitions=partitions)
+    (supervise,) = given.supervised
+    supervise()
+    there.append("t-2")
+    supervise()
+    supervise()
+    assert made[0].orders == ([] if partitions else [{"partitions": ("t-0", "t-1", "t-2")}])
 
 
 def test_records_with_keys_go_where_the_java_client_would_send_them(

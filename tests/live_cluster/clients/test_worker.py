@@ -175,6 +175,17 @@ def test_a_producer_sends_to_a_topic_by_its_name_on_the_cluster(
         ]
 
 
+def test_a_producer_distributes_its_records_over_the_partitions_that_it_was_told_of_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = {"role": "producer", "library": "any", "name": "p", "partitions": ["t-0"], "gaps_ns": []}
+    more: dict[str, Any] = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}}
+    orders: list[dict[str, Any]] = [{"partitions": ["t-0", "t-1"]}]
+    orders += [{"value": value, "partition": None} for value in "ab"]
+    with worked(monkeypatch, {**client, **more}, *orders) as (library, _):
+        assert library.sent == [("t", 0), ("t", 1)]
+
+
 @pytest.mark.parametrize(
     ("generated", "order", "sent"),
     [
