@@ -621,6 +621,14 @@ _MUTANTS: Final = (
         source="KIP-890 (KAFKA-14402); Kafka before 4.0",
         noticed_by=("unasked-commit", "torn-transaction", "G1a"),
     ),
+    Mutant(
+        name="uncommitted-state-answered",
+        switch="transactions_loaded_once_committed",
+        kafka="4.3",
+        doc="A new coordinator answers by a record that its successor does not have: half of a transaction is committed.",
+        source="TransactionStateManager.loadTransactionMetadata; every release",
+        noticed_by=("torn-transaction", "hanging-transaction", "doubled-effect"),
+    ),
 )
 
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _MUTANTS}

@@ -82,6 +82,10 @@ WHY: Final[dict[str, str]] = {
         "from 2.0 on who exceeds a quota is answered at once (KIP-219), from 3.0 on producers are idempotent by default (KIP-679)"
     ),
     "throttled-reassignment": "in KRaft a reassignment that changes no leader leaves the leader epoch as it is",
+    "cleaned-again": (
+        "up to 3.0 a tombstone may stay much longer (KIP-534); from 4.0 to 4.3 the last batch of what is cleaned stays without a record "
+        "(KAFKA-17076): the variant `4.3`"
+    ),
     "slow-tombstone": "up to 3.0 a tombstone may stay much longer (KIP-534)",
     "zombie-fenced": "up to 2.6 a leader that refuses the older epoch fences the producer: the variant `2.4`; since then it may abort first (KIP-588)",
     "zookeeper-majority-lost": "about ZooKeeper",

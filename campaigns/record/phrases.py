@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import listed, printable
 from harrow.checks.causes.story import folded, seconds
 from harrow.checks.finding import Finding
 from harrow.checks.link import Actor, Link
@@ -109,8 +109,13 @@ def prevention_lines(finding: Finding) -> Iterator[PreventionLine]:
             yield PreventionLine(way.meaning, depth=2)
     for reason in finding.no_remedy:
         yield PreventionLine(f"nothing that harrow can set prevents this: {reason}")
-    for number, text in enumerate([] if held else _untried(finding)):
+    untried = [] if held else list(_untried(finding))
+    for number, text in enumerate(untried):
         yield PreventionLine(f"{'or' if number else 'may be prevented'} by {text}")
+    if not (held or untried or finding.no_remedy):
+        in_vain = [way.text for way in finding.prevented_by if way.trial is not None]
+        if in_vain:
+            yield PreventionLine(f"nothing that was tried prevents this: {listed(in_vain)}")
 
 
 def _held(finding: Finding) -> Iterator[tuple[Prevention, Trial]]:

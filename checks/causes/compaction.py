@@ -172,7 +172,7 @@ def _went_in_turn(index: Index, partition: str, copies: Sequence[LogEntry]) -> b
 
 
 def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
-    """Return whether a tombstone has been read, and removed when ``delete.retention.ms`` promised no more."""
+    """Return whether a tombstone has been read, and removed after ``delete.retention.ms`` had passed."""
     if not index.orders.is_read(partition, value):
         return False
     taken = compaction_of(index, partition, index.partition(partition).by_value.get(str(value), ()))
@@ -209,7 +209,7 @@ def was_superseded_at(index: Index, partition: str, copies: Sequence[LogEntry]) 
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:
-    """Return whether some log had removed a tombstone by a time, and ``delete.retention.ms`` promised no more."""
+    """Return whether some log had removed a tombstone by a time, after ``delete.retention.ms`` had passed."""
     copies = index.partition(partition).by_value.get(str(value), ())
     gone = (_compaction(index, partition, copies, copy) for copy in copies)
     return any(

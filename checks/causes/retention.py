@@ -37,7 +37,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether that promised no more.
+    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether it was due by then.
 
     ``lead_us`` is by how much older the record was by clocks that were not right; where it was due by them alone, the setting is `CLOCK_SKEW`.
     """
@@ -190,7 +190,7 @@ def end_of(copy: LogEntry) -> int:
 
 
 def is_read_and_expired(index: Index, partition: str, value: Value, sent_us: int) -> bool:
-    """Return whether a record has been read, and deleted when retention promised no more."""
+    """Return whether a record has been read, and deleted by retention when it was due."""
     if not index.orders.is_read(partition, value):
         return False
     copies = index.partition(partition).by_value.get(str(value), ())

@@ -17,7 +17,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import OperationId, ended, numbers, operation, operation_text, shown
-from harrow.checks.link import IN_HISTORY, Link, RecordValue, link
+from harrow.checks.link import FROM_LOGS, IN_HISTORY, Link, RecordValue, cause, link
 from harrow.checks.promise import WRITES_INTERLEAVE
 from harrow.cluster_model.events import PartitionName
 from harrow.cluster_model.history import OK
@@ -27,6 +27,16 @@ _WR: Final = "wr"
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
 """A knot can have many cycles; one of the shortest through these is reported."""
+
+
+@cause(
+    "writes-interleaved",
+    free_because=FROM_LOGS,
+    no_remedy="Kafka isolates what consumers read of transactions, and not what transactions write",
+)
+def writes_interleaved() -> str:
+    """Transactions that were open at the same time wrote to the same partitions, each in its own order."""
+    return "Kafka does not keep the writes of open transactions apart"
 
 
 @link("write-write", event="ww", impersonal=True, free_because=IN_HISTORY)
@@ -281,7 +291,10 @@ def _finding(orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency]
     return Finding(
         partition=first.partition,
         value=first.value,
-        chain=tuple(_link(orders, graphs, edge) for edge in cycle),
+        chain=(
+            *(_link(orders, graphs, edge) for edge in cycle),
+            *([writes_interleaved.conclude()] if written else ()),
+        ),
         permitted_by=WRITES_INTERLEAVE if written else None,
         details=(
             ("operations", numbers(history, *dict.fromkeys(positions))),

@@ -20,8 +20,8 @@ def find(index: Index) -> Iterable[Finding]:
     """Find acked records that the last leader's log no longer has.
 
     What only a follower kept that has diverged is lost to consumers as well. A partition
-    that was not read back is not judged: what is missing may come back. What was read, and then deleted when retention
-    promised no more, is not lost. Neither is what compaction removed for a later record of the same key. An application was told that its
+    that was not read back is not judged: what is missing may come back. What was read before retention deleted it in its time
+    is not lost. Neither is what compaction removed for a later record of the same key. An application was told that its
     transaction is committed once its coordinator had written PrepareCommit, which decides (KIP-98): what the log aborts then is lost.
     """
     found: dict[tuple[str, Value], Finding] = {}

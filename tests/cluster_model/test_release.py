@@ -171,6 +171,7 @@ UNREPAIRED = (
     *("fetch_sessions_keep_epoch", "maximal_isr", "fetch_answers_match_epoch"),
     *("given_up_batch_unresolved", "repeated_isr_write_recognised"),
     *("empty_log_begins_at_zero", "reelected_leader_forgets_positions", "isr_change_survives_known_state"),
+    "transactions_loaded_once_committed",
 )
 """Flaws that the mutant's release has itself: the swarms have them mended."""
 

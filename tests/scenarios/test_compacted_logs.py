@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.finding import PERMITTED
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED
 
 SENT_TWICE: Final = """
 name: compacted-duplicate
@@ -39,3 +40,15 @@ def test_a_record_that_was_compacted_for_its_own_duplicate_is_not_lost() -> None
         (1, "disk failure"),
         (2, "disk failure"),
     ]
+
+
+def test_a_campaign_of_the_library_notices_an_empty_batch_that_compaction_leaves_behind() -> None:
+    """KAFKA-20452: with what 4.3 does, broker 2 never comes to the size that the campaign waits for."""
+    for options, status in (
+        ((), HELD),
+        (("behaviours.cleaner_retains_batch_at_hw=false", "limits.script=60s"), INCONCLUSIVE),
+    ):
+        plans = load_campaign(resolve("cleaned-again")[0], options).plans
+        verdict = run_plan(next(plan for plan in plans if plan.variant is None), 0).verdict
+        assert verdict.status == status
+        assert all("log_cleaned" in reason for reason in verdict.reasons)

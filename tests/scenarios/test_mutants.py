@@ -65,6 +65,7 @@ BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "lso-is-hw": ("atomic-multi-partition[read-committed]", "read-above-lso"),
     "coordinator-forgets-prepare-commit": ("coordinator-failover[between-markers]", "torn-transaction"),
     "delayed-end-txn": ("delayed-end-txn[4.3]", "unasked-commit"),
+    "uncommitted-state-answered": ("uncommitted-transaction-state[loaded-once-committed]", None),
 }
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.record.phrases import prevention_lines
+from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.trial import cause_of
@@ -26,6 +28,7 @@ from tests.scenarios.library_plans import (
     proven_library_run,
     tried_library_run,
 )
+from tests.scenarios.test_mutants import BY_LIBRARY, run_mutant
 
 
 class Claim(NamedTuple):
@@ -170,6 +173,32 @@ def test_each_cause_of_the_library_has_a_remedy_that_held_or_a_declared_reason_w
     }
     assert lacking == {}
     assert len(places) >= 30
+
+
+def unexplained(result: RunResult) -> list[str]:
+    """Return the findings below which no report says what prevents them, or why nothing does."""
+    return [f"{rule} {finding.value}" for rule, finding in firsts(result) if not [*prevention_lines(finding)]]
+
+
+@each_plan(names_with_findings())
+def test_each_finding_has_a_remedy_that_was_tried_or_a_reason_why_there_is_none(name: str) -> None:
+    assert unexplained(proven_library_run(name)) == []
+
+
+@pytest.mark.soak(size=3, test=1, soak=-(-len(BY_LIBRARY) // 3))
+def test_each_finding_of_the_zoo_has_a_remedy_that_was_tried_or_a_reason(numbers: range) -> None:
+    for mutant in list(BY_LIBRARY)[numbers.start : numbers.stop]:
+        name, _ = BY_LIBRARY[mutant]
+        assert unexplained(proven(run_mutant(library_plans()[name], mutant))) == [], mutant
+
+
+@pytest.mark.parametrize("variant", ["base", "highest-finished"])
+def test_a_remedy_sets_aside_what_says_nothing_with_it(variant: str) -> None:
+    """The campaign gives `workers`, which an application that commits in transactions does not have."""
+    rules = proven_library_run(f"parallel-workers-watermark[{variant}]").verdict.rules
+    for finding in rules["doubled-effect"].findings:
+        held = [way.trial.options for way in finding.prevented_by if way.held and way.trial is not None]
+        assert held == [("workload.applications.0.delivery=exactly_once",)]
 
 
 @each_plan(names_with_findings())

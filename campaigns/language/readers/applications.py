@@ -1,6 +1,7 @@
 """Applications of the workload: whether what is said of one goes together."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, get_args
 
 from harrow.campaigns.language.literals import duration_text
@@ -9,6 +10,7 @@ from harrow.campaigns.language.readers.effective_settings import EffectiveSettin
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
+from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import (
     AUTO_COMMIT,
@@ -57,6 +59,12 @@ class ApplicationReader:
         spec: ApplicationSpec = self._reader.read(
             ApplicationSpec, section, path, name=name, consumer=plain(consumer), producer=plain(producer)
         )
+        idle = self._idle(spec, given, path)
+        spec = replace(
+            spec,
+            **{item.attribute: item.default for item in fields_of(ApplicationSpec) if item.key in idle},
+        )
+        given = {key: value for key, value in given.items() if key not in idle}
         self._check_topics(spec, given, path)
         self._check_delivery(spec, given, consumer, path)
         if spec.stop_us is not None and spec.stop_us <= spec.start_us:
@@ -79,6 +87,17 @@ class ApplicationReader:
         elif spec.target is not None and spec.target == spec.source and "to" in given:
             message = f"an application that writes to {spec.target}, which it reads, never comes to an end"
             self._draft.problem((*path, "to"), message)
+
+    def _idle(self, spec: ApplicationSpec, given: Mapping[str, Any], path: Path) -> set[str]:
+        """Return keys of the file that say nothing with the delivery that an option has chosen: they count no more."""
+        if _DELIVERY not in given or not self._draft.is_from_option((*path, _DELIVERY)):
+            return set()
+        idle = {
+            key
+            for key, deliveries in _OF_DELIVERIES.items()
+            if key in given and spec.delivery not in deliveries
+        }
+        return {key for key in idle if not self._draft.is_from_option((*path, key))}
 
     def _check_delivery(
         self, spec: ApplicationSpec, given: Mapping[str, Any], consumer: GivenSettings, path: Path

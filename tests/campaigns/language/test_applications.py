@@ -90,6 +90,17 @@ def test_what_does_not_go_together_is_refused(application: str, message: str) ->
         plan(application)
 
 
+def test_an_option_for_the_delivery_sets_aside_what_the_file_says_of_another_one() -> None:
+    text = TEXT.format(
+        application="{from: in, to: out, delivery: watermark, workers: 3}", settings="", kafka="3.9"
+    )
+    options = ("workload.applications.0.delivery=exactly_once",)
+    (read,) = load_text(text, "a.yaml", options).plans
+    assert read.applications == plan("{from: in, to: out}").applications
+    with pytest.raises(CampaignError, match="`workers` says nothing with `delivery: exactly_once`"):
+        load_text(text, "a.yaml", (*options, "workload.applications.0.workers=5"))
+
+
 def test_a_release_without_transactions_has_no_exactly_once() -> None:
     with pytest.raises(CampaignError, match=r"Kafka 0\.10\.2 has no transactions; they came with 0\.11"):
         plan("{from: in, to: out}", kafka="0.10.2")
