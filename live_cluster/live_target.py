@@ -106,7 +106,6 @@ class LiveTarget:
             activity=activity,
             wait=wait,
         )
-        self._surroundings = given
         cluster = self._cluster = opened.enter_context(make(given))
         cluster.seen.elected_cleanly = frozenset(
             name.rpartition("-")[0]
@@ -117,7 +116,7 @@ class LiveTarget:
             broker: BrokerWatch(
                 process,
                 cluster.connect(broker),
-                partial(self._own_partitions_of, broker),
+                partial(cluster.seen.assignments.owned_by, broker),
                 cluster.seen,
                 report,
                 activity,
@@ -147,7 +146,7 @@ class LiveTarget:
             security=cluster.security,
             topics=cluster.names.topics,
             release=plan.kafka,
-            present=lambda: given.own(self.partition_names()),
+            present=self.partition_names,
             clock=self._clock,
             reports=self._reports,
             report=report,
@@ -355,10 +354,8 @@ class LiveTarget:
         for broker in sorted(logs, key=lambda broker: not led[broker]):
             logs[broker].look(self._clock.now_us, led[broker])
             if self._cluster.follows_logs:
-                self._log_starts.look(broker, filter(logs[broker].knows, self._own_partitions_of(broker)))
-
-    def _own_partitions_of(self, broker: int) -> tuple[str, ...]:
-        return self._surroundings.own(self._cluster.seen.assignments.owned_by(broker))
+                owned = self._cluster.seen.assignments.owned_by(broker)
+                self._log_starts.look(broker, filter(logs[broker].knows, owned))
 
     def _live_leader(self, partition: str) -> int | None:
         """Return who leads a partition by the control plane, if its process is there and answers."""

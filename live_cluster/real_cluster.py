@@ -183,10 +183,5 @@ class Surroundings:
         """Return the partitions that a broker has replicas of."""
         return tuple(name for name in self.plan.cluster.partition_names() if broker in replicas_of(name))
 
-    def own(self, partitions: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some partitions that are of the campaign's topics: those of coordinators are none of its business."""
-        topics = {topic.name for topic in self.plan.cluster.topics}
-        return tuple(name for name in partitions if name.rpartition("-")[0] in topics)
-
 
 MakeCluster = Callable[[Surroundings], AbstractContextManager[RealCluster]]

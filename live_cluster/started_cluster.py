@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -177,7 +178,7 @@ class StartedCluster:
         return LiveDisk(
             broker.id,
             self._local.brokers[broker.id].log_dirs,
-            lambda: given.own(self.seen.assignments.owned_by(broker.id)),
+            partial(self.seen.assignments.owned_by, broker.id),
             writeback_us=spec.disk.writeback_us,
             flushed_at_once=frozenset(name for name, config in topics.items() if config.flush_messages == 1),
             truncation_reason=self._broker_logs[broker.id].truncation_reason,

@@ -1,9 +1,11 @@
 """Which brokers have the replicas of each partition, as the control plane of a real cluster has told last."""
 
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 
 from harrow.cluster_model.events import ReplicasAssigned
+from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.wire.reassignments import Assignment
 
@@ -25,8 +27,8 @@ class AssignmentsSeen:
                 self._of[f"{topic}-{number}"] = Assignment(tuple(replicas))
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return the partitions that there are."""
-        return tuple(self._of)
+        """Return the partitions that clients have: those of internal topics are left out."""
+        return tuple(itertools.filterfalse(is_internal, self._of))
 
     def of(self, partition: str) -> Assignment | None:
         """Return the assignment of a partition, None while there is no such partition."""
@@ -38,8 +40,8 @@ class AssignmentsSeen:
         return () if assignment is None else assignment.replicas
 
     def owned_by(self, broker: int) -> tuple[str, ...]:
-        """Return the partitions that a broker is to have replicas of."""
-        return tuple(partition for partition, known in self._of.items() if broker in known.replicas)
+        """Return those that a broker is to have replicas of."""
+        return tuple(name for name in self.partition_names() if broker in self._of[name].replicas)
 
     def take(self, partition: str, assignment: Assignment) -> None:
         """Take over what the control plane says of a partition, which may be a new one."""

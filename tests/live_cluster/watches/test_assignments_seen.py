@@ -38,6 +38,12 @@ def test_a_partition_that_is_added_is_there_from_then_on(seen: AssignmentsSeen, 
     assert [seen.owned_by(broker) for broker in (0, 1, 2)] == [("t-0",), ("t-0", "t-1"), ("t-1",)]
 
 
+def test_partitions_of_coordinators_are_none_of_the_clients(seen: AssignmentsSeen) -> None:
+    seen.begin({"__consumer_offsets": [(0, 1)]})
+    assert seen.partition_names() == seen.owned_by(0) == ("t-0",)
+    assert seen.replicas_of("__consumer_offsets-0") == (0, 1)
+
+
 def test_a_reassignment_is_under_way_until_brokers_tell_the_new_replicas_alone(
     seen: AssignmentsSeen, told: Told
 ) -> None:
