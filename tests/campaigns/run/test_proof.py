@@ -91,6 +91,12 @@ def test_without_a_trial_nothing_is_said_to_prevent_it() -> None:
     assert first.text == "prevented by (tried: held):"
 
 
+def test_where_everything_was_tried_in_vain_the_report_names_it() -> None:
+    (line,) = prevention_lines(losing(tried(FLUSHING, REFUTED)))
+    assert line.text == "nothing that was tried prevents this: log.flush.interval.messages=1"
+    assert not list(prevention_lines(losing()))
+
+
 def test_a_loss_of_another_record_by_the_same_cause_is_no_proof() -> None:
     finding, _ = shown(run_result(losing(FLUSHING)), lambda _: run_result(losing(value="m7")))
     assert not list(preventions(finding))
