@@ -26,7 +26,8 @@ def anomaly_table() -> str:
 
 def no_remedy_table() -> str:
     """Return a row for each cause that nothing prevents: what it is, and why."""
-    causes = [kind for kind in KINDS.values() if kind.no_remedy]
+    # Sorted, because the kinds come in the order in which their modules happen to be imported.
+    causes = [KINDS[name] for name in sorted(KINDS) if KINDS[name].no_remedy]
     return _table(
         ("cause", "what happened", "why nothing prevents it"),
         ((f"`{kind.name}`", (kind.phrase.__doc__ or "").strip(), kind.no_remedy) for kind in causes),
