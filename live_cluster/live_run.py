@@ -175,7 +175,7 @@ def live_run(
 
     try:
         with (
-            _folder(plan, seed, target, results) as folder,
+            _folder(possible, seed, target, results) as folder,
             LiveTarget(real, choices, folder, make, wait) as cluster,
         ):
             result = Run(real, seed, choices, cluster, check=check, tell=tell).result()
@@ -191,7 +191,7 @@ def live_run(
     result = replace(
         result,
         plan=made.plan,
-        given=None if plan.swarm is None else plan,
+        given=None if plan.swarm is None else possible,
         drawn=made.values,
         unseen=(*result.unseen, *unseen),
         probes_missed=(),

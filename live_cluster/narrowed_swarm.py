@@ -41,7 +41,9 @@ class _Narrowing:
         faults, actions = swarm.faults, swarm.actions
         if faults is not None:
             kinds = self._possible(faults.kinds, _with_fault)
-            faults = replace(faults, kinds=kinds or faults.kinds)
+            kinds = kinds or faults.kinds
+            least, most = (min(count, len(kinds)) for count in faults.in_play)
+            faults = replace(faults, kinds=kinds, in_play=(least, most))
         if actions is not None:
             possible = self._possible(actions.kinds, _with_action)
             actions = replace(actions, kinds=possible) if possible else None

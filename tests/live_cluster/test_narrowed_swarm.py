@@ -5,6 +5,7 @@ import pytest
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Plan, Swarm
+from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.live_cluster.feasible import obstacles, started_reach
 from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, pinned_releases, release_of
@@ -98,3 +99,11 @@ def test_no_seed_of_a_swarm_of_the_library_is_skipped_on_the_releases_that_it_is
             possible, _ = narrowed(plan, against)
             for seed in SEEDS:
                 assert against(draw_for_seed(possible, seed).plan) == [], (release.name, mode, seed)
+
+
+def test_the_campaign_that_is_kept_with_a_run_draws_what_the_run_has_drawn() -> None:
+    campaign = load_text(TEXT, "c.yaml")
+    plan, _, _ = on_241(TEXT)
+    (kept,) = load_text(campaign_copy(campaign, plan, 3), "campaign.yaml").plans
+    assert kept.digest() == plan.digest() != campaign.plans[0].digest()
+    assert draw_for_seed(kept, 3).plan.digest() == draw_for_seed(plan, 3).plan.digest()
