@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from harrow.compilation import COMPILED, compilation
-from tests.checks.history.history_builder import Operation, fail, info, invoked, judge, ok, poll, send
+from tests.checks.history.history_builder import Operation, assign, fail, info, invoked, judge, ok, poll, send
 
 FEW: Final = 60
 MANY: Final = 240
@@ -77,6 +77,27 @@ def records_of_a_torn_transaction(count: int) -> list[Operation]:
     return [info(0, *sent), ok(1, read), ok(1, ["poll", {}])]
 
 
+def transactions_that_interleave(count: int) -> list[Operation]:
+    pairs = [
+        (
+            ok(0, send("t", f"a{n}", 2 * n), send("u", f"c{n}", 2 * n + 1)),
+            ok(1, send("t", f"b{n}", 2 * n + 1), send("u", f"d{n}", 2 * n)),
+        )
+        for n in range(count)
+    ]
+    return [operation for pair in pairs for operation in pair]
+
+
+def consumers_that_fall_back_again_and_again(count: int) -> list[Operation]:
+    sent = [ok(0, send("t", f"a{offset}", offset)) for offset in range(count)]
+    return [*sent, *[ok(1, poll("t", (offset, f"a{offset}"))) for offset in reversed(range(count))]]
+
+
+def assignments_of_many_partitions(count: int) -> list[Operation]:
+    names = [f"t{number}" for number in range(count)]
+    return [assign(1, *names), *[ok(1, poll(name, (0, "a"))) for name in names], assign(1, *names)]
+
+
 SHAPES: Final[list[Callable[[int], list[Operation]]]] = [
     equal_sends_of_one_operation,
     equal_sends_of_many_processes,
@@ -88,6 +109,9 @@ SHAPES: Final[list[Callable[[int], list[Operation]]]] = [
     jumps_over_aborted_records,
     strangers_among_many_partitions,
     records_of_a_torn_transaction,
+    transactions_that_interleave,
+    consumers_that_fall_back_again_and_again,
+    assignments_of_many_partitions,
 ]
 
 
