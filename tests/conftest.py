@@ -6,12 +6,13 @@ A round that is not begun by then is not tried, and the last lines say how far e
 begun is finished, so nothing fails for being slow. A round tries the same seeds and examples wherever it is run.
 """
 
+import gc
 import os
 import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Any, Final, TypeVar, cast
 
@@ -51,6 +52,20 @@ def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.
     return process
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from what stays to the end: modules and tests, half a million objects.
+
+    Looking through them takes a third of a second, and the runs of tests make it do so hundreds of times.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each round of a test its ``numbers``: the seeds that it tries, or as many examples."""
     marker = metafunc.definition.get_closest_marker("soak")
@@ -67,12 +82,29 @@ def _rounds(marker: pytest.Mark) -> int:
     return rounds
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose and order the tests; xdist reads the names of their groups afterwards."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
     items[:] = in_turn(items) if SOAK_S else beside_their_group(items)
     left_out = [item for item in items if (marker := item.get_closest_marker("soak")) and not _rounds(marker)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def shares_a_fixture(item: pytest.Item) -> bool:
+    """Return whether a test has a fixture that its file makes once: one process then makes it for all of them."""
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(
+        fixture.scope in ("module", "session")
+        and "::" not in fixture.baseid
+        and fixture.baseid.endswith(".py")
+        for of_name in fixtures.values()
+        for fixture in of_name
+    )
 
 
 def beside_their_group(items: list[pytest.Item]) -> list[pytest.Item]:
