@@ -125,7 +125,11 @@ class LiveEnvironment:
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         assert torn_after is None, "what `started_reach` lacks is skipped"
-        if self._is_given_up(broker):
+        self._give_up_start(broker)
+        if not self._nodes[broker].is_running:
+            # It had yet to be started: there is no process to kill, and its machine may lose its power.
+            if power_loss and self.has_logs(broker):
+                self._cluster.logs[broker].lose_power(self._now_us())
             return
         if broker in self._cluster.control.controllers:
             self._crash_controller(broker, power_loss=power_loss)
@@ -225,13 +229,13 @@ class LiveEnvironment:
             broker in copies.hollow and copies.whole for copies in self.committed_copies().values()
         )
 
-    def _is_given_up(self, broker: int) -> bool:
-        """Return whether a broker had yet to be started, and forget about it: there is no process that a fault could strike."""
+    def _give_up_start(self, broker: int) -> bool:
+        """Return whether a broker was to be started, which it is no more. Its former process may be stopping still."""
         self._paused_early.discard(broker)
         return self._to_start.pop(broker, None) is not None
 
     def stop_broker(self, broker: int) -> None:
-        if self._is_given_up(broker):
+        if self._give_up_start(broker):
             return
         self._begin_to_stop(broker)
         self._nodes[broker].stop()
@@ -246,7 +250,7 @@ class LiveEnvironment:
         self.look()
 
     def pause_broker(self, broker: int) -> None:
-        if broker in self._to_start:
+        if broker in self._to_start and not self._nodes[broker].is_running:
             self._paused_early.add(broker)
         else:
             self._nodes[broker].pause()

@@ -30,6 +30,9 @@ class FakeBroker:
     def kill(self) -> None:
         self.is_running = False
 
+    def stop(self) -> None:
+        """Take the time that it takes."""
+
     def pause(self) -> None:
         self.is_paused = True
 
@@ -60,7 +63,10 @@ class Cluster:
         self.outside: list[int] = []
         self.is_registered = True
         self.seen: Any = None
-        disk = SimpleNamespace(look=lambda *_: None, open=lambda: None, leo=lambda _: 5)
+        self.power_losses = 0
+        disk = SimpleNamespace(
+            look=lambda *_: None, open=lambda: None, leo=lambda _: 5, lose_power=lambda _: self._lose_power()
+        )
         observer: Any = SimpleNamespace(
             controller=lambda: None,
             led_by=lambda _: frozenset(),
@@ -103,6 +109,9 @@ class Cluster:
             hangs=hangs,
         )
         self.environment.started()
+
+    def _lose_power(self) -> None:
+        self.power_losses += 1
 
     def events(self, name: str) -> list[tuple[Any, ...]]:
         return [event[2:] for event in self.trace.events if event[1] == name]
@@ -170,6 +179,26 @@ def test_a_broker_that_is_stopped_before_it_could_start_stays_down_and_is_not_st
     assert (cluster.environment.is_running(0), cluster.broker.starts) == (False, 0)
     cluster.environment.start_broker(0)
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
+
+
+def test_a_crash_kills_a_broker_that_is_stopping_to_be_started_again() -> None:
+    cluster = Cluster()
+    environment = cluster.environment
+    environment.stop_broker(0)
+    environment.start_broker(0)
+    assert (environment.is_stopping(0), cluster.broker.starts) == (True, 0)
+    environment.crash_broker(0, power_loss=True)
+    assert cluster.events("broker_stopped") == [(0, POWER_LOSS)]
+    environment.look()
+    assert (environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
+
+
+def test_the_machine_of_a_broker_that_waits_for_its_start_may_lose_its_power() -> None:
+    cluster = waiting()
+    cluster.environment.crash_broker(0, power_loss=True)
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert (cluster.environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
 
 
 def test_a_broker_that_is_paused_before_it_could_start_starts_when_it_is_resumed() -> None:
