@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 import tempfile
 import traceback
 from pathlib import Path
@@ -13,14 +14,19 @@ from harrow.cli.text import Text
 from harrow.compilation import compilation
 
 
-def report(error: Exception) -> None:
-    """Say that there is a bug, where its traceback is, and how to report it."""
+def report(error: Exception, begun_ns: int) -> None:
+    """Say that there is a bug, where its traceback is, and how to report it; and that there may be none if harrow was replaced."""
     console = message_console()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     say(console, without_secrets(f"internal error: {type(error).__name__}: {error}{where}"), style="bold red")
     for note in getattr(error, "__notes__", ()):
         say(console, without_secrets(note))
+    if _has_changed_since(begun_ns):
+        say(
+            console,
+            "harrow was changed while it ran, as an upgrade does: that may be all; run the command again",
+        )
     details = without_secrets("".join(traceback.format_exception(error)))
     if os.environ.get("HARROW_DEBUG"):
         for line in details.splitlines():
@@ -33,6 +39,18 @@ def report(error: Exception) -> None:
         )
 
 
+def _has_changed_since(begun_ns: int) -> bool:
+    """Return whether a source file that this process has imported has been replaced since; what it imports next may not fit."""
+    names = [module for module in sys.modules if module.partition(".")[0] == "harrow"]
+    for file in (getattr(sys.modules[name], "__file__", None) for name in names):
+        try:
+            if file is not None and Path(file).stat().st_ctime_ns > begun_ns:
+                return True
+        except OSError:  # It is gone, or was in an archive all the time.
+            continue
+    return False
+
+
 def _write_down(details: str) -> str:
     with tempfile.NamedTemporaryFile(
         "w", prefix="harrow-", suffix=".txt", delete=False, encoding="utf-8"
@@ -43,7 +61,6 @@ def _write_down(details: str) -> str:
 
 def _circumstances() -> str:
     import shlex
-    import sys
 
     command = without_secrets(shlex.join(["harrow", *sys.argv[1:]]))
     python = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"

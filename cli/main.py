@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -22,6 +23,7 @@ from harrow.compilation import compilation
 
 _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Click's, or that of Typer's copy of Click, which has no public name."""
+_BEGUN_NS: Final = time.time_ns()
 _SHARED: Final = frozenset(option.name for option in fields(Request))
 
 
@@ -190,7 +192,7 @@ def _internal_error(error: Exception) -> int:
     from harrow.cli.internal_error import report
 
     with suppress(OSError):
-        report(error)
+        report(error, _BEGUN_NS)
     return exit_code.INTERNAL
 
 

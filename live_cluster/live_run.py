@@ -1,7 +1,5 @@
 """Runs of campaigns on real brokers."""
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from typing import Final, Protocol, cast
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import mended_flaws, run_name_of
 from harrow.campaigns.record.results_folder import CLUSTER
+from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.run.run_result import MissedExpectation, RealTarget, RunResult
 from harrow.campaigns.run.runner import Run, RunStopped
 from harrow.campaigns.run.swarm import draw_for_seed
@@ -212,11 +211,8 @@ def _folder(plan: Plan, seed: int, target: RealTarget, results: Path | None) -> 
         folder.mkdir(parents=True)
         yield folder.absolute()
         return
-    temporary = Path(tempfile.mkdtemp(prefix="harrow-"))
-    try:
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with temporary_folder() as folder:
+        yield folder
 
 
 def _without(plan: Plan, seed: int, status: str, reasons: tuple[str, ...], target: RealTarget) -> RunResult:

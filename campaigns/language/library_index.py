@@ -1,11 +1,11 @@
 """Finds campaign files: by path, in a folder, or by the name of a campaign that ships."""
 
 import atexit
+from contextlib import ExitStack
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from harrow.campaigns.language.problem import CampaignError, Problem
@@ -67,9 +67,12 @@ def _library() -> dict[str, Path]:
 
 
 def _unpacked(folder: Traversable) -> Path:
-    unpacked = TemporaryDirectory(prefix="harrow-library-")
-    atexit.register(unpacked.cleanup)
+    from harrow.campaigns.record.temporary_folder import temporary_folder  # noqa: PLC0415 - an archive alone needs it
+
+    until_exit = ExitStack()
+    atexit.register(until_exit.close)
+    unpacked = until_exit.enter_context(temporary_folder())
     for file in folder.iterdir():
         if file.is_file():
-            Path(unpacked.name, file.name).write_bytes(file.read_bytes())
-    return Path(unpacked.name)
+            (unpacked / file.name).write_bytes(file.read_bytes())
+    return unpacked

@@ -6,9 +6,8 @@ code travels as one zip. Spark gives back one result a partition, however often 
 """
 
 import pickle
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
+from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.code_archive import write_code_archive
@@ -46,13 +46,10 @@ class SparkEngine:
         self._cells = tuple(cells)
         self.workers = _parallelism(session) if workers is None else workers
         # Executors may ask for the archive whenever they start, so it stays until the end.
-        self._archive = tempfile.TemporaryDirectory(prefix="harrow-")
-        try:
-            _ship_code(session, Path(self._archive.name))
+        with ExitStack() as opened:
+            _ship_code(session, opened.enter_context(temporary_folder()))
             _check_executors(session)
-        except BaseException:
-            self.close()
-            raise
+            self._archive = opened.pop_all()
 
     def run(self, chunk: Chunk) -> pa.Table:
         try:
@@ -75,7 +72,7 @@ class SparkEngine:
 
     def close(self) -> None:
         """Remove what was shipped; the session belongs to the code that started it."""
-        self._archive.cleanup()
+        self._archive.close()
 
     def _is_lost(self) -> bool:
         try:

@@ -4,14 +4,12 @@ import atexit
 import logging
 import os
 import re
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -21,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from harrow.campaigns.record.redaction import without_secrets
+from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.sweep.engine import EngineError
 from harrow.campaigns.sweep.queries import Sql
 from harrow.campaigns.sweep.spark_availability import is_on_this_machine
@@ -175,8 +174,9 @@ def _prepare_for_this_machine(master: str) -> None:
         assert spec.origin is not None
         os.environ.setdefault("SPARK_HOME", str(Path(spec.origin).parent))
         if "SPARK_WORKER_DIR" not in os.environ:
-            os.environ["SPARK_WORKER_DIR"] = folder = tempfile.mkdtemp(prefix="harrow-spark-")
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            until_exit = ExitStack()
+            atexit.register(until_exit.close)
+            os.environ["SPARK_WORKER_DIR"] = str(until_exit.enter_context(temporary_folder()))
 
 
 @contextmanager

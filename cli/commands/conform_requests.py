@@ -1,6 +1,5 @@
 """`harrow conform --requests`: the same requests to a real broker and to the model's."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.console import Console
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.markdown import table, text
+from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import ENDING, is_cluster_file, started_brokers
@@ -80,8 +80,8 @@ def requests_session(request: ConformRequest) -> int:
         interrupts.heed(*ENDING)
         try:
             progress.update(0, "starting a broker")
-            with tempfile.TemporaryDirectory(prefix="harrow-", ignore_cleanup_errors=True) as folder:
-                compare(Path(folder))
+            with temporary_folder() as folder:
+                compare(folder)
         except KeyboardInterrupt:
             progress.clear()
             _print(request, console, measured, brokers)

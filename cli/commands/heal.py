@@ -1,12 +1,12 @@
 """`harrow heal`: what was left in force on users' clusters is undone."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError
+from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
@@ -46,13 +46,13 @@ def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) ->
             if wanted not in (None, journal.cluster_file):
                 return None
             file = _file(journal.cluster_file, messages)
-            with tempfile.TemporaryDirectory(prefix="harrow-") as folder:
+            with temporary_folder() as folder:
 
                 def tell(line: str) -> None:
                     if not quiet:
                         say(messages, line)
 
-                Healing(journal, file, Path(folder) / "commands.log", tell).heal()
+                Healing(journal, file, folder / "commands.log", tell).heal()
             tell(f"{journal.cluster_file}: nothing is in force any more")
     except LiveError as error:
         say(messages, str(error), style="red")

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,37 @@ def test_on_a_full_disk_no_file_has_its_final_name(
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert ended.stderr.splitlines()[-1].startswith("harrow: cannot "), ended.stderr
     assert [path for path in set(folder.rglob("*")) - before if path.is_file() and path.name != ".lock"] == []
+
+
+def test_an_upgrade_under_a_running_command_is_named_beside_the_error(
+    folder: Path, environment: dict[str, str]
+) -> None:
+    """What is imported then comes from other sources than what is there."""
+    script = (
+        "import harrow.cli.commands.list as command, sys, types\n"
+        "from pathlib import Path\n"
+        "old = sys.modules['harrow.old'] = types.ModuleType('harrow.old')\n"
+        "old.__file__ = 'old.py'\n"
+        "def session(request):\n"
+        "    if 'releases' in sys.argv: Path('old.py').touch()\n"
+        "    raise AttributeError('no such thing')\n"
+        "command.session = session\n"
+        "from harrow.cli.main import main\n"
+        "main()\n"
+    )
+    Path(folder, "old.py").touch()
+    time.sleep(0.05)
+    for asked, says_so in (("faults", False), ("releases", True)):
+        ended = subprocess.run(
+            [sys.executable, "-c", script, "list", asked],
+            env={**environment, "TMPDIR": str(folder)},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 4
+        assert ("harrow was changed while it ran" in ended.stderr) is says_so, ended.stderr
 
 
 def test_what_click_would_call_aborted_is_an_internal_error(

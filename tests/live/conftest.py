@@ -31,7 +31,7 @@ TRIED: Final = "HARROW_LIVE"
 """Names what is tried: ``all``, or releases such as ``2.4.1`` and ``3.9.2-kraft`` with spaces between them."""
 REQUIRED: Final = "HARROW_REQUIRE_KAFKA"
 KILLS: Final = int(os.environ.get("HARROW_LIVE_KILLS", "4"))
-"""How often harrow is killed in the middle of a run."""
+"""How often a process is killed in the middle of a run."""
 _PATIENCE_S: Final = 300.0
 """When something that is waited for counts as stuck: a quiet machine takes seconds for each."""
 

@@ -1,6 +1,6 @@
 """Whatever ends harrow in the middle of a run on brokers, nothing of it is left behind.
 
-``HARROW_LIVE_KILLS`` says how often it is killed; each time the run has come a little further.
+``HARROW_LIVE_KILLS`` says how often something is killed; each time it is another process, and the run has come a little further.
 """
 
 import json
@@ -21,6 +21,7 @@ import pytest
 from harrow.cli import exit_code
 from harrow.live_cluster.live_run import StartedBrokers
 from tests.live.conftest import KILLS, Wait
+from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 LONG = """
@@ -86,63 +87,142 @@ STAGES: Final[tuple[Stage, ...]] = (
 
 
 def started(
-    brokers: StartedBrokers, folder: Path, seed: int = 0, command: str = "run"
+    brokers: StartedBrokers,
+    folder: Path,
+    *more: str,
+    seed: int = 0,
+    command: str = "run",
+    temporary: Path | None = None,
 ) -> "subprocess.Popen[bytes]":
     """Start harrow in the background with a run that takes minutes; what it leaves goes below ``results`` in the folder."""
     file = folder / "long.yaml"
     file.write_text(LONG.replace("name: long", f'name: long\nkafka: "{brokers.release.model_release}"'))
     target = f"kafka:{brokers.release.name}-{brokers.metadata}"
     seeds = ("--seed", str(seed)) if command == "run" else ()
-    options = ("--target", target, *seeds, "--results", str(folder / "results"))
-    return subprocess.Popen(
-        [sys.executable, "-m", "harrow", command, file, *options],
-        # As a shell does with what it starts in the background.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
-        # What it starts begins here too.
-        cwd=folder,
-        env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    options = ("--target", target, *seeds, "--results", str(folder / "results"), *more)
+    place = {} if temporary is None else {"TMPDIR": str(temporary)}
+    with (folder / "messages").open("wb") as messages:
+        return subprocess.Popen(
+            [sys.executable, "-m", "harrow", command, file, *options],
+            # As a shell does with what it starts in the background.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
+            # What it starts begins here too.
+            cwd=folder,
+            env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **place},
+            stdout=subprocess.DEVNULL,
+            stderr=messages,
+        )
 
 
-@pytest.mark.parametrize(("command", "how"), [("run", signal.SIGINT), ("conform", signal.SIGTERM)])
-def test_only_what_a_run_has_seen_so_far_stays(
-    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, command: str, how: signal.Signals
-) -> None:
-    results = tmp_path / "results"
-    harrow = started(brokers, tmp_path, command=command)
+PARENT: Final = "harrow"
+BROKER: Final = "broker"
+CONTROL_PLANE: Final = "control plane"
+CLIENT: Final = "client"
+SUPERVISOR: Final = "supervisor"
+VICTIMS: Final = (
+    (PARENT, signal.SIGKILL),
+    (BROKER, signal.SIGKILL),
+    (PARENT, signal.SIGTERM),
+    (CONTROL_PLANE, signal.SIGKILL),
+    (CLIENT, signal.SIGKILL),
+    (PARENT, signal.SIGINT),
+    (SUPERVISOR, signal.SIGKILL),
+)
+COMMANDS: Final = ("run", "conform")
+
+
+def victims(name: str, harrow: int, folder: Path) -> list[int]:
+    """Return the processes with a role in a run below a folder. The proxies are threads of harrow itself."""
+    if name == PARENT:
+        return [harrow]
+    if name == SUPERVISOR:
+        return [pid for pid in processes_in(folder) if "supervisor.py" in command_of(pid)]
+    parts = {
+        BROKER: re.compile(r"/cluster/broker-\d+"),
+        CONTROL_PLANE: re.compile(r"/cluster/(zookeeper|controller-\d+)"),
+        CLIENT: re.compile(r"/cluster/clients/"),
+    }
+    return [pid for pid in processes_in(folder / "results") if parts[name].search(working_folder(pid))]
+
+
+def command_of(pid: int) -> str:
     try:
-        wait_until(lambda: has_clients(results))
-        harrow.send_signal(how)
-        assert harrow.wait() == exit_code.INTERRUPTED
-        wait_until(lambda: not processes_in(tmp_path))
-        (run,) = results.glob("long/*/run.json")
-        assert "the run was given up after an interrupt" in json.loads(run.read_text())["reasons"]
-        assert (run.parent / "trace.jsonl").stat().st_size
-    finally:
-        harrow.kill()
-        harrow.wait()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def working_folder(pid: int) -> str:
+    try:
+        return f"{Path(f'/proc/{pid}/cwd').readlink()}/"
+    except OSError:
+        return ""
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_a_kill_at_any_moment_leaves_no_process_no_pause_and_no_link(
+def test_whatever_is_killed_nothing_stays_but_what_the_run_has_seen(
     brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, kill: int
 ) -> None:
+    """No process, no pause, no link and nothing in the cache. What a run has seen is there unless harrow itself gets SIGKILL."""
+    victim, number = VICTIMS[kill % len(VICTIMS)]
+    reached = STAGES[kill % len(STAGES)]
+    command = COMMANDS[kill // len(VICTIMS) % len(COMMANDS)]
     results = tmp_path / "results"
-    harrow = started(brokers, tmp_path, seed=kill)
+    harrow = started(brokers, tmp_path, seed=kill, command=command)
     try:
-        wait_until(lambda: harrow.poll() is not None or STAGES[kill % len(STAGES)](results))
+        wait_until(
+            lambda: (
+                harrow.poll() is not None
+                or (reached(results) and bool(victims(victim, harrow.pid, tmp_path)))
+            )
+        )
         time.sleep(random.Random(kill).uniform(0, 1))
         assert harrow.poll() is None, "it is killed in the middle"
         begun = processes_in(results)
-        harrow.kill()
-        harrow.wait()
-        # One that is paused would be there still, and so would whoever starts the others.
+        for pid in victims(victim, harrow.pid, tmp_path)[:1]:
+            os.kill(pid, number)
+        if victim in {BROKER, CLIENT}:
+            # The run goes on without it, or says that it cannot.
+            time.sleep(1)
+            harrow.send_signal(signal.SIGTERM)
+        code = harrow.wait(PATIENCE_S)
+        # A process that is paused would be there still, and so would those that start others.
         wait_until(lambda: not processes_in(tmp_path))
-        assert begun
+        assert begun or victim == PARENT
         # A link is cut in a proxy: that ends with harrow, and nothing listens where brokers were told to look for each other.
         assert not [port for port in ports_in(results) if is_listened_on(port)]
+        left = [path.name for path in (brokers.jars, brokers.jars.parent) for path in path.glob(".*")]
+        assert all(name.endswith(".lock") for name in left), left
+        if (victim, number) == (PARENT, signal.SIGKILL):
+            assert code == -signal.SIGKILL
+            return
+        ended = (
+            {exit_code.INTERRUPTED} if victim == PARENT else {exit_code.INTERRUPTED, exit_code.INCONCLUSIVE}
+        )
+        messages = (tmp_path / "messages").read_text(encoding="utf-8")
+        assert code in ended, messages
+        assert "Traceback" not in messages
+        (run,) = results.glob("long/*/run.json")
+        assert json.loads(run.read_text())["verdict"] == "inconclusive"
     finally:
         harrow.kill()
         harrow.wait()
+
+
+def test_what_is_killed_without_results_goes_with_the_next_run(
+    brokers: StartedBrokers, wait_until: Wait, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        harrow = started(brokers, tmp_path, "--no-results", temporary=temporary)
+        try:
+            wait_until(lambda: any(temporary.glob("harrow-*/broker-*/log")))
+            assert len(list(temporary.glob("harrow-*"))) == 1
+            harrow.send_signal(number)
+            harrow.wait(PATIENCE_S)
+            wait_until(lambda: not processes_in(tmp_path))
+        finally:
+            harrow.kill()
+            harrow.wait()
+    assert not list(temporary.glob("harrow-*"))

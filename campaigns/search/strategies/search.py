@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import hypothesis
@@ -16,6 +15,7 @@ from hypothesis.errors import NoSuchExample
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import UNEXPECTED, anomalies, outcome
+from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.run.probes.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -83,8 +83,8 @@ def without_folder() -> Iterator[None]:
 
     Beside its database, which a search does without, it would store there what it learns of the code.
     """
-    with TemporaryDirectory(prefix="harrow-") as folder:
-        set_hypothesis_home_dir(folder)
+    with temporary_folder() as folder:
+        set_hypothesis_home_dir(str(folder))
         try:
             yield
         finally:

@@ -1,0 +1,66 @@
+"""Temporary folders go with the block, or, after a kill, with the next one."""
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.record.temporary_folder import temporary_folder
+from tests.conftest import put
+from tests.plain_environment import PYTHONPATH, plain_environment
+
+HOLDER = """
+import sys
+from harrow.campaigns.record.temporary_folder import temporary_folder
+
+with temporary_folder() as folder:
+    (folder / "broker-0").mkdir()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_goes_with_its_block(place: Path) -> None:
+    with temporary_folder() as folder:
+        (folder / "file").touch()
+    assert not list(place.iterdir())
+    with pytest.raises(KeyError), temporary_folder():
+        raise KeyError
+    assert not list(place.iterdir())
+
+
+def test_a_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_living_one_stays(
+    processes: ExitStack, place: Path
+) -> None:
+    (killed, gone), (_, stays) = holder(processes, place), holder(processes, place)
+    foreign = place / "harrow-of-somebody"
+    foreign.mkdir()
+    killed.kill()
+    killed.wait()
+    assert gone.exists()
+    with temporary_folder() as folder:
+        assert set(place.iterdir()) == {stays, foreign, folder}
+
+
+def holder(processes: ExitStack, place: Path) -> tuple["subprocess.Popen[str]", Path]:
+    """Start a process with a temporary folder until its input ends."""
+    process = put(
+        processes,
+        subprocess.Popen(
+            [sys.executable, "-c", HOLDER],
+            env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "TMPDIR": str(place)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ),
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
