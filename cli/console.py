@@ -4,11 +4,12 @@ Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and TTY_COMPATIBLE. What is not a te
 gets plain lines as long as they have to be, unless COLUMNS says how wide they may be.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
 from io import StringIO
-from typing import IO, Any, Final, TextIO
+from typing import IO, Any, Final, NoReturn, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -31,6 +32,10 @@ class _SafeConsole(Console):
     def render_str(self, text: str, **options: Any) -> RichText:
         """Escape a string before its width is counted; a newline in it is data (`harrow.cli.text.lines`)."""
         return super().render_str(printable(text), **options)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Fail as a write to a stream does: Rich would end harrow with 1, which says that a promise was broken."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of something to print, with nothing in their texts that a terminal obeys."""

@@ -53,7 +53,7 @@ def _has_changed_since(begun_ns: int) -> bool:
 
 def _write_down(details: str) -> str:
     with tempfile.NamedTemporaryFile(
-        "w", prefix="harrow-", suffix=".txt", delete=False, encoding="utf-8"
+        "w", prefix="harrow-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
     ) as stream:
         stream.write(_circumstances() + details)
     return stream.name

@@ -85,11 +85,13 @@ def find_run(argument: str, results: Path) -> Path:
         RecordError: there is none, or several.
 
     """
+    if not argument:
+        raise RecordError("''", "an empty name names no run")
     for path in (Path(argument), results / argument):
         try:
-            if argument and path.is_dir():
+            if path.is_dir():
                 return path
-            if argument and path.is_file():
+            if path.is_file():
                 return _of_file(path)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.markdown_report import markdown_report
 from harrow.campaigns.record.report import run_id
-from harrow.campaigns.record.whole_file import unfinished, whole_folder
+from harrow.campaigns.record.whole_file import open_text, unfinished, whole_folder
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
@@ -59,15 +59,18 @@ def _fill(folder: Path, result: RunResult, run: Mapping[str, Any], campaign_text
     _write_lines(
         folder / "history.jsonl", (operation.as_mapping() for operation in result.evidence.operations)
     )
-    with (folder / "trace.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(map(trace_line, result.evidence.trace))
-    (folder / "campaign.yaml").write_text(campaign_text, encoding="utf-8")
-    (folder / "report.md").write_text(markdown_report(result, run["reproduce"]), encoding="utf-8")
+    _write(folder / "trace.jsonl", map(trace_line, result.evidence.trace))
+    _write(folder / "campaign.yaml", (campaign_text,))
+    _write(folder / "report.md", (markdown_report(result, run["reproduce"]),))
 
 
 def _write_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(json_line(value) + "\n" for value in values)
+    _write(path, (json_line(value) + "\n" for value in values))
+
+
+def _write(path: Path, texts: Iterable[str]) -> None:
+    with open_text(path) as stream:
+        stream.writelines(texts)
 
 
 def _point_latest_to(results: Path, folder: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -50,14 +51,18 @@ def whole_file(path: Path, *, is_new: bool = False) -> Iterator[TextIO]:
     Something that is there and is no regular file (a pipe, a terminal) is written to directly.
     """
     if not is_new and path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="\n") as stream:
+        with open_text(path) as stream:
             yield stream
         return
-    with (
-        whole_path(path, is_new=is_new) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as stream,
-    ):
+    with whole_path(path, is_new=is_new) as temporary, open_text(temporary) as stream:
         yield stream
+
+
+def open_text(path: Path, mode: str = "w") -> TextIO:
+    """Open a file for text, on which command lines may stand: bytes of a file's name that are no UTF-8 become escapes."""
+    stream = path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")
+    assert isinstance(stream, TextIOWrapper)
+    return stream
 
 
 @contextmanager

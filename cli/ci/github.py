@@ -12,6 +12,7 @@ from typing import Final
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record import markdown
+from harrow.campaigns.record.whole_file import open_text
 from harrow.cli.ci.suite import Case, Status, Suite, in_total
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
@@ -65,7 +66,7 @@ def append_step_summary(text: str) -> None:
 
     """
     if name := os.environ.get(STEP_SUMMARY):
-        with Path(name).open("a", encoding="utf-8", newline="\n") as stream:
+        with open_text(Path(name), "a") as stream:
             stream.write(text)
 
 

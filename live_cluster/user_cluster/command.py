@@ -74,7 +74,7 @@ class FilledCommand:
         """
         try:
             with log.open("ab") as output:
-                output.write(f"$ {self}\n".encode())
+                output.write(f"$ {self}\n".encode(errors="backslashreplace"))
                 output.flush()
                 begin = output.tell()
                 process = subprocess.Popen(  # noqa: S603 - the user's own command

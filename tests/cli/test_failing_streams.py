@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -40,6 +41,26 @@ def test_with_a_closed_stdout_a_command_says_so_and_does_nothing(
     ended = by_a_shell(f"{line} >&-", folder, environment)
     assert (ended.returncode, ended.stderr) == (2, CLOSED)
     assert not (folder / "results").exists()
+
+
+@pytest.mark.parametrize("line", ["run calm.yaml", "check run.jsonl", "list faults", "validate calm.yaml"])
+def test_where_nobody_reads_the_output_no_promise_is_broken(
+    line: str, folder: Path, environment: dict[str, str]
+) -> None:
+    (folder / "run.jsonl").touch()
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "harrow", *line.split()],
+        cwd=folder,
+        env=environment,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_with_a_closed_stderr_a_run_has_its_result(folder: Path, environment: dict[str, str]) -> None:

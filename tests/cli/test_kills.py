@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +22,7 @@ import yaml
 
 from tests.cli.test_failing_streams import LOSING
 from tests.conftest import put
+from tests.marked_processes import left_of, marked
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -40,7 +40,6 @@ faults:
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
 
-MARK: Final = "HARROW_TEST_OF_KILLS"
 PARENT: Final = "parent"
 FORK_SERVER: Final = "multiprocessing.forkserver"
 WORKER: Final = "worker"
@@ -162,7 +161,7 @@ def environment(folder: Path) -> dict[str, str]:
         **plain_environment(),
         "PYTHONPATH": PYTHONPATH,
         "PYTHONDONTWRITEBYTECODE": "1",
-        MARK: str(folder),
+        **marked(folder),
     }
 
 
@@ -182,19 +181,6 @@ def undisturbed(command: Command) -> tuple[int, int]:
         )
         assert ended.returncode == 0, ended.stderr
         return ended.returncode, int((folder / ".tally").read_text(encoding="utf-8"))
-
-
-def left_of(folder: Path) -> Sequence[str]:
-    """Return the processes that a command in a folder has started, and that are there."""
-    found = []
-    wanted = f"{MARK}={folder}".encode()
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (place / "environ").read_bytes().split(b"\0"):
-                found.append(f"{place.name}: {(place / 'cmdline').read_bytes()[:200]!r}")
-        except OSError:
-            continue
-    return found
 
 
 def assert_whole(folder: Path) -> None:

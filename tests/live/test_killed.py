@@ -8,11 +8,11 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ import pytest
 from harrow.cli import exit_code
 from harrow.live_cluster.live_run import StartedBrokers
 from tests.live.conftest import KILLS, Wait
+from tests.marked_processes import left_of, marked
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -32,7 +33,6 @@ faults:
   - {every: 2s, do: {broker_pause: {broker: any, duration: 1s}}}
   - {every: 3s, do: {broker_isolation: {broker: any, duration: 2s}}}
 """
-_PORT: Final = re.compile(r"127\.0\.0\.1:(\d+)")
 
 
 def processes_in(folder: Path) -> list[int]:
@@ -45,20 +45,6 @@ def processes_in(folder: Path) -> list[int]:
         except OSError:  # It has ended, or belongs to somebody else.
             continue
     return found
-
-
-def ports_in(folder: Path) -> set[int]:
-    """Return the ports that brokers and controllers below a folder were told of, those of the proxies in front of them too."""
-    return {
-        int(port)
-        for file in folder.glob("**/server.properties")
-        for port in _PORT.findall(file.read_text(encoding="utf-8"))
-    }
-
-
-def is_listened_on(port: int) -> bool:
-    with socket.socket() as connection:
-        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def is_paused(process: int) -> bool:
@@ -108,7 +94,7 @@ def started(
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
             # What it starts begins here too.
             cwd=folder,
-            env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **place},
+            env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **marked(folder), **place},
             stdout=subprocess.DEVNULL,
             stderr=messages,
         )
@@ -160,7 +146,7 @@ def working_folder(pid: int) -> str:
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_whatever_is_killed_nothing_stays_but_what_the_run_has_seen(
+def test_a_kill_of_any_process_leaves_nothing_but_what_the_run_has_seen(
     brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, kill: int
 ) -> None:
     """No process, no pause, no link and nothing in the cache. What a run has seen is there unless harrow itself gets SIGKILL."""
@@ -181,18 +167,19 @@ def test_whatever_is_killed_nothing_stays_but_what_the_run_has_seen(
         begun = processes_in(results)
         for pid in victims(victim, harrow.pid, tmp_path)[:1]:
             os.kill(pid, number)
-        if victim in {BROKER, CLIENT}:
-            # The run goes on without it, or says that it cannot.
+        if victim == SUPERVISOR:
+            # It ends the brokers; the run says so, and `conform` goes on with the model.
+            wait_until(lambda: bool([*results.glob("long/*/run.json")]))
+        if victim != PARENT:
+            # The run goes on without it.
             time.sleep(1)
             harrow.send_signal(signal.SIGTERM)
         code = harrow.wait(PATIENCE_S)
-        # A process that is paused would be there still, and so would those that start others.
-        wait_until(lambda: not processes_in(tmp_path))
+        # A process that is paused would be there still, and so would those that start others. Proxies end with harrow.
+        wait_until(lambda: not left_of(tmp_path))
         assert begun or victim == PARENT
-        # A link is cut in a proxy: that ends with harrow, and nothing listens where brokers were told to look for each other.
-        assert not [port for port in ports_in(results) if is_listened_on(port)]
-        left = [path.name for path in (brokers.jars, brokers.jars.parent) for path in path.glob(".*")]
-        assert all(name.endswith(".lock") for name in left), left
+        left = [*brokers.jars.glob(".*"), *brokers.jars.parent.glob(f".{brokers.jars.name}*")]
+        assert all(path.suffix == ".lock" for path in left), left
         if (victim, number) == (PARENT, signal.SIGKILL):
             assert code == -signal.SIGKILL
             return
@@ -209,19 +196,24 @@ def test_whatever_is_killed_nothing_stays_but_what_the_run_has_seen(
         harrow.wait()
 
 
+def has_brokers_besides(temporary: Path, others: set[Path]) -> bool:
+    return bool({log.parents[1] for log in temporary.glob("harrow-*/broker-*/log")} - others)
+
+
 def test_what_is_killed_without_results_goes_with_the_next_run(
     brokers: StartedBrokers, wait_until: Wait, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     for number in (signal.SIGKILL, signal.SIGTERM):
+        before = set(temporary.glob("harrow-*"))
         harrow = started(brokers, tmp_path, "--no-results", temporary=temporary)
         try:
-            wait_until(lambda: any(temporary.glob("harrow-*/broker-*/log")))
-            assert len(list(temporary.glob("harrow-*"))) == 1
+            wait_until(partial(has_brokers_besides, temporary, before))
+            assert not before & set(temporary.glob("harrow-*"))
             harrow.send_signal(number)
             harrow.wait(PATIENCE_S)
-            wait_until(lambda: not processes_in(tmp_path))
+            wait_until(lambda: not left_of(tmp_path))
         finally:
             harrow.kill()
             harrow.wait()

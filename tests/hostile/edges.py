@@ -1,0 +1,401 @@
+"""Files that are none, and streams that fail, for each parameter of each command: ``python -m tests.hostile.edges``.
+
+The parameters are those of the command line itself, so a new command and a new option are tried without a word here. Each case is
+forked from a process that has harrow imported. A case is good if the command ends with 0 to 3, says in few lines why, and costs little.
+"""
+
+import argparse
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from harrow.cli import exit_code
+from harrow.cli.main import app
+from harrow.cli.requests import COMMANDS, request_of
+from tests.cli.conftest import CAMPAIGNS
+
+CPU_MAX_S: Final = 20.0
+RSS_MAX_KIB: Final = 1 << 20
+WALL_MAX_S: Final = 600.0
+LINES_MAX: Final = 12
+_GOOD: Final = frozenset(range(4))
+
+SAMPLES: Final = {
+    **dict.fromkeys(("CAMPAIGN", "PATH"), "calm.yaml"),
+    "RUN": "run",
+    "DIR": "corpus",
+    "HISTORY": "run/history.jsonl",
+    "FILE": "cluster.yaml",
+    "KIND": "faults",
+    "NAME": "fresh",
+    "RELEASE": "9.9.9",
+    "kafka:RELEASE|FILE": "cluster.yaml",
+    "N": "0",
+}
+"""A good value for each kind of argument, by the word for it in the help."""
+QUICK: Final = {"--seeds": "0..2", "--max-time": "5s", "--jobs": "1", "--workers": "1"}
+"""What keeps a command short that has such an option."""
+
+
+def _fifo(folder: Path) -> str:
+    path = folder / "pipe"
+    os.mkfifo(path)
+    # Both ends are taken by others, as in a shell: one that writes nothing, and one that reads all.
+    for flags in (os.O_WRONLY, os.O_RDONLY):
+        threading.Thread(target=_other_end, args=(path, flags), daemon=True).start()
+    return str(path)
+
+
+def _other_end(path: Path, flags: int) -> None:
+    """Open a pipe as soon as a command has its other end open, and leave it empty."""
+    until_s = time.monotonic() + WALL_MAX_S
+    while time.monotonic() < until_s:
+        try:
+            descriptor = os.open(path, flags | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return
+        except OSError:  # A command has not opened it yet.
+            time.sleep(0.01)
+            continue
+        with suppress(OSError):
+            while flags == os.O_RDONLY and time.monotonic() < until_s and path.exists():
+                time.sleep(0.01)
+                with suppress(BlockingIOError):
+                    os.read(descriptor, 65536)
+        os.close(descriptor)
+        time.sleep(0.01)
+
+
+def _socket(folder: Path) -> str:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+    return str(folder / "socket")
+
+
+def _link(folder: Path, to: str) -> str:
+    (folder / "link").symlink_to(to)
+    return "link"
+
+
+def _written(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).write_bytes(content)
+    return name
+
+
+def _named(folder: Path, name: bytes) -> str:
+    return _written(folder, os.fsdecode(name), (folder / "calm.yaml").read_bytes())
+
+
+KINDS: Final[Mapping[str, Callable[[Path], str]]] = {
+    "missing": lambda _: "missing",
+    "missing-below-a-missing-one": lambda _: "missing/below",
+    "empty": lambda _: "",
+    "folder": lambda folder: str(folder / "corpus"),
+    "below-a-file": lambda _: "calm.yaml/below",
+    "file": lambda _: "calm.yaml",
+    "empty-file": lambda folder: _written(folder, "nothing-in-it", b""),
+    "loop": lambda folder: _link(folder, "link"),
+    "dangling": lambda folder: _link(folder, "nothing"),
+    "pipe": _fifo,
+    "null": lambda _: "/dev/null",
+    "endless": lambda _: "/dev/zero",
+    "full": lambda _: "/dev/full",
+    "socket": _socket,
+    "unreadable": lambda _: "/proc/self/mem",
+    "read-only": lambda _: "/sys/harrow",
+    "no-utf-8": lambda folder: _named(folder, b"caf\xe9.yaml"),
+    "two-lines": lambda folder: _named(folder, b"a\n::error::b.yaml"),
+    "long-name": lambda _: "x" * 5_000,
+    "long-path": lambda _: "x/" * 2_500,
+}
+"""What may stand where a file, a folder or a name is meant."""
+
+STREAMS: Final = ("full-disk", "closed-stdout", "full-stdout", "no-reader")
+"""What may be wrong with what a command writes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A case: a command, one of its parameters or None, and what is wrong with its value or with the streams."""
+
+    command: str
+    parameter: str | None
+    kind: str
+    action: str | None = None
+    bare: bool = False
+    """Without the arguments that may be left out."""
+
+
+def parameters(command: str) -> Sequence[Any]:
+    """Return the parameters of a command that take a value."""
+    group: Any = typer.main.get_command(app)
+    return [each for each in group.commands[command].params if not getattr(each, "is_flag", False)]
+
+
+def actions(command: str) -> tuple[str | None, ...]:
+    """Return the first words that a command may have, where there are several."""
+    hint = typing.get_type_hints(request_of(command)).get("action")
+    return typing.get_args(hint) or (None,)
+
+
+def edges() -> Iterator[Edge]:
+    """Yield all cases."""
+    for command in COMMANDS:
+        for action in actions(command):
+            for kind in STREAMS:
+                yield Edge(command, None, kind, action)
+            of_command = parameters(command)
+            leaves_out = any(each.param_type_name == "argument" and not each.required for each in of_command)
+            for parameter in of_command:
+                if parameter.name != "action":
+                    for kind, bare in product(KINDS, {False, leaves_out}):
+                        yield Edge(command, parameter.name, kind, action, bare)
+
+
+def words_of(edge: Edge, folder: Path) -> list[str]:
+    """Return the command line of a case."""
+    options: list[str] = []
+    arguments: list[str] = []
+    for parameter in parameters(edge.command):
+        is_argument = parameter.param_type_name == "argument"
+        if parameter.name == edge.parameter:
+            value = KINDS[edge.kind](folder)
+        elif parameter.name == "action":
+            value = str(edge.action)
+        elif is_argument and not (edge.bare and not parameter.required):
+            value = SAMPLES[str(parameter.metavar).strip("[].")]
+        elif parameter.required:
+            value = SAMPLES[parameter.metavar]
+        elif parameter.opts[0] in QUICK:
+            value = QUICK[parameter.opts[0]]
+        else:
+            continue
+        if is_argument:
+            arguments.append(value)
+        else:
+            options.append(f"{parameter.opts[0]}={value}")
+    return [edge.command, *options, "--", *arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a case ended, and what is wrong with that."""
+
+    edge: Edge
+    words: Sequence[str]
+    code: int
+    stdout: str
+    stderr: str
+    faults: Sequence[str]
+
+
+def tried(edge: Edge, template: Path) -> Ended:
+    """Run a case in a folder like the *template*, and judge how it ended."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        _copy(template, folder)
+        words = words_of(edge, folder)
+        with ExitStack() as ends:
+            out, err = ends.enter_context(_Pipe()), ends.enter_context(_Pipe())
+            pid = os.fork()
+            if not pid:
+                _become(words, folder, edge, out, err)
+            out.close_writer()
+            err.close_writer()
+            if edge.kind == "no-reader":
+                out.close_reader()
+            was_late = not _read(pid, out, err)
+            _, status, usage = os.wait4(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        stdout, stderr = (pipe.data.decode("utf-8", "surrogateescape") for pipe in (out, err))
+        faults = list(_faults(edge, code, stdout, stderr))
+        if was_late:
+            faults.append("did not end")
+        if usage.ru_utime + usage.ru_stime > CPU_MAX_S or usage.ru_maxrss > RSS_MAX_KIB:
+            faults.append(f"took {usage.ru_utime + usage.ru_stime:.1f} CPU s, {usage.ru_maxrss >> 10} MiB")
+        return Ended(edge, words, code, stdout, stderr, faults)
+
+
+def _faults(edge: Edge, code: int, stdout: str, stderr: str) -> Iterator[str]:
+    # Nothing is wrong with any sample, so no stream that fails may look like a promise that is broken.
+    of_streams = (_GOOD - {exit_code.BROKEN}) | (
+        {exit_code.BROKEN_PIPE} if edge.kind == "no-reader" else set()
+    )
+    if code not in (_GOOD if edge.parameter else of_streams):
+        yield f"exit code {code}"
+    both = stdout + stderr
+    if any("\udc80" <= character <= "\udcff" for character in both):
+        yield "bytes that are no UTF-8"
+    if "Traceback" in both or "internal error" in both:
+        yield "a traceback"
+    if any(line.startswith("::") for line in both.splitlines()):
+        yield "a command to CI"
+    if code == 2:
+        # `validate` prints what is wrong as its result.
+        lines = (stderr or stdout).splitlines()
+        if not lines:
+            yield "nothing said"
+        if len(lines) > LINES_MAX:
+            yield f"{len(lines)} lines"
+
+
+class _Pipe:
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        self.data = b""
+
+    def __enter__(self) -> typing.Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_writer()
+        self.close_reader()
+
+    def close_writer(self) -> None:
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
+
+    def close_reader(self) -> None:
+        if self.reader >= 0:
+            os.close(self.reader)
+            self.reader = -1
+
+
+def _read(pid: int, *pipes: _Pipe) -> bool:
+    """Read pipes to their ends, and return whether these came in time; else the process is ended."""
+    until_s = time.monotonic() + WALL_MAX_S
+    with selectors.DefaultSelector() as selector:
+        for pipe in pipes:
+            if pipe.reader >= 0:
+                selector.register(pipe.reader, selectors.EVENT_READ, pipe)
+        while selector.get_map():
+            if time.monotonic() > until_s or _cpu_s(pid) > 2 * CPU_MAX_S:
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                return False
+            for key, _ in selector.select(1):
+                data = os.read(key.fd, 65536)
+                key.data.data += data
+                if not data:
+                    selector.unregister(key.fd)
+    return True
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2]
+    except OSError:
+        return 0.0
+    return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "_Pipe") -> None:
+    """Become the command in a forked process, and never come back."""
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, pipe in enumerate((out, err), 1):
+            os.dup2(pipe.writer, number)
+            pipe.close_writer()
+            pipe.close_reader()
+        if edge.kind == "full-stdout":
+            os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+        if edge.kind == "closed-stdout":
+            os.close(1)
+        if edge.kind == "full-disk":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False) if edge.kind != "closed-stdout" else None  # noqa: SIM115 - as long as the process lives
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115 - the same
+        os.chdir(folder)
+        os.environ.clear()
+        # No Maven, no Java, and nothing of the user's.
+        os.environ.update(PATH="", HOME=str(folder), TMPDIR=str(folder), PYTHONPATH=os.pathsep.join(sys.path))
+        sys.argv = ["harrow", *words]
+        from harrow.cli.__main__ import main
+
+        main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+    except BaseException:  # noqa: BLE001 - what Python itself would print
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with suppress(OSError, AttributeError):
+            sys.stdout.flush()
+        with suppress(OSError):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def template_in(folder: Path) -> Path:
+    """Make what samples name: campaigns, a corpus, a recorded run, a cluster that answers nobody."""
+    from tests.written_runs import written_run
+
+    (folder / "corpus").mkdir(parents=True)
+    for path in (folder / "calm.yaml", folder / "corpus" / "calm.yaml"):
+        path.write_text(f"name: calm{CAMPAIGNS['calm']}", encoding="utf-8")
+    (folder / "cluster.yaml").write_text("bootstrap: 127.0.0.1:1\n", encoding="utf-8")
+    written_run(folder / "results", folder / "calm.yaml").rename(folder / "run")
+    return folder
+
+
+def _copy(template: Path, folder: Path) -> None:
+    for path in template.rglob("*"):
+        target = folder / path.relative_to(template)
+        if path.is_symlink():
+            continue
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            target.write_bytes(path.read_bytes())
+
+
+def main() -> int:
+    """Try cases, print those that went wrong, and return 1 if there are any."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.edges", description=__doc__)
+    parser.add_argument("--part", default="0/1", help="which of how many parts of all cases: 3/20")
+    parser.add_argument("--commands", nargs="*", default=COMMANDS, help="the commands to try")
+    parser.add_argument("--verbose", action="store_true", help="print each case, and what it said")
+    options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
+    wrong = number = 0
+    with tempfile.TemporaryDirectory(prefix="edges-") as place:
+        template = template_in(Path(place) / "template")
+        for number, edge in enumerate(edges()):
+            if number % parts != part or edge.command not in options.commands:
+                continue
+            ended = tried(edge, template)
+            wrong += bool(ended.faults)
+            if ended.faults or options.verbose:
+                said = (
+                    ended.stderr
+                    if len(ended.stderr) < 1_000
+                    else f"{ended.stderr[:300]} ... {ended.stderr[-600:]}"
+                )
+                sys.stdout.write(f"{number} {edge}: {ended.code} {', '.join(ended.faults)}\n{said!a}\n")
+                sys.stdout.flush()
+    sys.stdout.write(f"{number + 1} cases in {parts} parts, part {part}: {wrong} went wrong\n")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
