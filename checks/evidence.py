@@ -199,7 +199,8 @@ class Evidence:
     each session. Of consumers that read
     for the run itself only those count that read what is committed. ``read_back`` names the partitions that were read to their end after
     the cluster had healed; ``unfinished`` says in words why a run did not get far enough
-    to tell (a script that waited in vain, a partition without a leader at the end).
+    to tell (a script that waited in vain, a partition without a leader at the end). ``not_struck`` says why no fault
+    of the schedule struck, with a line for each; it is empty where one did.
     ``behaviours`` are the switches that were set against what the release does. ``invariants``
     were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
     no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
@@ -219,6 +220,7 @@ class Evidence:
     replicas: Mapping[str, Mapping[int, FinalLog]]
     read_back: frozenset[str]
     unfinished: tuple[str, ...] = field(default=())
+    not_struck: tuple[str, ...] = ()
     behaviours: Mapping[str, Any] = field(default_factory=dict)
     invariants: frozenset[str] = TOLD_BY_TRACE
     demanded: frozenset[str] = frozenset()

@@ -21,6 +21,8 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     for name in evidence.demanded.intersection(results):
         results[name] = _demanded(results[name], rules[name].promise.orders)
     reasons = _reasons(index)
+    if not any(result.findings for result in results.values()):
+        reasons = (*(f"nothing was tried: {line}" for line in evidence.not_struck), *reasons)
     statuses = [result.status for result in results.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=results, reasons=reasons)
 

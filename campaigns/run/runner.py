@@ -427,6 +427,7 @@ class Run:
             read_back=self._read_back,
             held_up=self._held_up,
             unfinished=tuple(self._unfinished),
+            not_struck=self.injector.misses() if self._given_up is None else (),
             behaviours=dict(self._plan.behaviours),
             invariants=self._watched,
             demanded=frozenset(self._plan.demand),

@@ -10,7 +10,8 @@ from typing import Final
 from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.processes.java_program import properties
 from harrow.live_cluster.processes.kraft_controller import new_uuid
-from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.processes.ports import Ports
+from tests.live.networks import Loopback, network
 from tests.live.protection import LISTENER, SCRAM, Protection
 
 BROKERS: Final = (1, 2, 3)
@@ -22,7 +23,7 @@ _SCRIPT: Final = """\
 # start.sh NAME MAIN: starts what has its files in the folder NAME, unless it runs.
 cd "$(dirname "$0")/$1" || exit 1
 if [ -f pid ] && kill -0 "$(cat pid)" 2>/dev/null; then exit 0; fi
-setsid {java} -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '{jars}/*' "$2" server.properties >>log 2>&1 </dev/null &
+$(cat runs_on) setsid {java} -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '{jars}/*' "$2" server.properties >>log 2>&1 </dev/null &
 echo $! >pid
 """
 
@@ -42,10 +43,7 @@ commands:
   start: [./start.sh, "broker-{{broker}}", kafka.Kafka]
   pause: kill -STOP "$(cat broker-{{broker}}/pid)"
   resume: kill -CONT "$(cat broker-{{broker}}/pid)"
-  # Nothing is cut here: what is looked at is whether each cut is undone.
-  cut: [touch, "cut-{{peer}}-{{broker}}"]
-  restore: [rm, -f, "cut-{{peer}}-{{broker}}"]
-timeout: 30s
+{cuts}timeout: 30s
 """
 
 
@@ -64,6 +62,8 @@ class HandStarted:
         protection = None if mechanism is None else Protection(folder, java, mechanism)
         self._by_scram = protection if mechanism == SCRAM else None
         self._listener = PLAINTEXT if protection is None else LISTENER
+        # The certificate is that of the loopback.
+        self._network = network(folder) if mechanism is None else Loopback(folder)
         self._java = (java, "-cp", f"{jars}/*")
         for name, text in (("start.sh", _SCRIPT.format(java=java, jars=jars)), ("end.sh", _END_SCRIPT)):
             (folder / name).write_text(text, encoding="utf-8")
@@ -71,6 +71,7 @@ class HandStarted:
         with Ports() as ports:
             self.ports = {broker: ports.take() for broker in BROKERS}
             control = ports.take()
+        self._hosts = {broker: self._network.host(f"broker-{broker}") for broker in BROKERS}
         shared = self._kraft(control) if metadata == KRAFT else self._zookeeper(control)
         for broker, port in self.ports.items():
             own = {"node.id": broker} if metadata == KRAFT else {"broker.id": broker}
@@ -78,7 +79,7 @@ class HandStarted:
             self._write(
                 f"broker-{broker}",
                 {
-                    "listeners": f"{self._listener}://{LOOPBACK}:{port}",
+                    "listeners": f"{self._listener}://{self._hosts[broker]}:{port}",
                     "log.dirs": logs,
                     "offsets.topic.num.partitions": 3,
                     "log.cleaner.dedupe.buffer.size": 4_194_304,
@@ -96,9 +97,10 @@ class HandStarted:
                 text = properties({**known, "directory.id": new_uuid()})
                 (logs / "meta.properties").write_text(text, encoding="utf-8")
             self._start(f"broker-{broker}", "kafka.Kafka")
-        bootstrap = ", ".join(f'"{LOOPBACK}:{port}"' for port in self.ports.values())
+        bootstrap = ", ".join(f'"{self._hosts[broker]}:{port}"' for broker, port in self.ports.items())
         security = "" if protection is None else protection.lines()
-        self.file.write_text(CLUSTER.format(bootstrap=bootstrap) + security, encoding="utf-8")
+        text = CLUSTER.format(bootstrap=bootstrap, cuts=self._network.commands())
+        self.file.write_text(text + security, encoding="utf-8")
 
     def start_missing(self) -> None:
         """Start brokers that have ended: of several that start at once on an empty ZooKeeper one may fail."""
@@ -117,34 +119,37 @@ class HandStarted:
         return {"T": "paused", "Z": "down"}.get(status.rpartition(")")[2].split()[0], "up")
 
     def cuts(self) -> list[str]:
-        return sorted(path.name for path in self.folder.glob("cut-*"))
+        return self._network.cuts()
 
     def end(self) -> None:
         """End everything that was started."""
         for file in self.folder.glob("*/pid"):
             with suppress(OSError):
                 os.kill(int(file.read_text()), signal.SIGKILL)
+        self._network.end()
 
     def _zookeeper(self, port: int) -> dict[str, object]:
         data = self.folder / "control" / "data"
-        given = {"dataDir": data, "clientPort": port, "clientPortAddress": LOOPBACK, "tickTime": 2_000}
+        host = self._network.host("control")
+        given = {"dataDir": data, "clientPort": port, "clientPortAddress": host, "tickTime": 2_000}
         self._write("control", {**given, "admin.enableServer": False})
         self._start("control", "org.apache.zookeeper.server.quorum.QuorumPeerMain")
         if self._by_scram is not None:
             # It waits until ZooKeeper answers.
-            program = self._by_scram.in_zookeeper(f"{LOOPBACK}:{port}")
+            program = self._by_scram.in_zookeeper(f"{host}:{port}")
             subprocess.run([*self._java, *program], check=True, stdout=subprocess.DEVNULL)
-        return {"zookeeper.connect": f"{LOOPBACK}:{port}", "zookeeper.session.timeout.ms": 6_000}
+        return {"zookeeper.connect": f"{host}:{port}", "zookeeper.session.timeout.ms": 6_000}
 
     def _kraft(self, port: int) -> dict[str, object]:
+        host = self._network.host("control")
         quorum: dict[str, object] = {
-            "controller.quorum.voters": f"{_CONTROLLER}@{LOOPBACK}:{port}",
+            "controller.quorum.voters": f"{_CONTROLLER}@{host}:{port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{self._listener}:{self._listener}",
         }
         own = {"process.roles": "controller", "node.id": _CONTROLLER}
         listener = {
-            "listeners": f"CONTROLLER://{LOOPBACK}:{port}",
+            "listeners": f"CONTROLLER://{host}:{port}",
             "log.dirs": self.folder / "control" / "data",
         }
         self._cluster_id = new_uuid()
@@ -164,6 +169,7 @@ class HandStarted:
     def _write(self, name: str, values: dict[str, object]) -> Path:
         file = self.folder / name / "server.properties"
         file.parent.mkdir()
+        (file.parent / "runs_on").write_text(self._network.runs_on(name), encoding="utf-8")
         file.write_text(properties(values), encoding="utf-8")
         return file
 

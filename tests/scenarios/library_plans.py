@@ -15,6 +15,7 @@ import pytest
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -27,9 +28,14 @@ TRIED_KEPT: Final = 2
 
 
 @cache
-def library_plans() -> Mapping[str, Plan]:
-    """Return the plans by ``campaign[variant]``."""
-    plans = [plan for name in library_names() for file in resolve(name) for plan in load_campaign(file).plans]
+def library_plans(brokers: BrokerRelease | None = None) -> Mapping[str, Plan]:
+    """Return the plans by ``campaign[variant]``; for *brokers* what names no release is as of theirs."""
+    plans = [
+        plan
+        for name in library_names()
+        for file in resolve(name)
+        for plan in load_campaign(file, brokers=brokers).plans
+    ]
     return MappingProxyType({f"{plan.campaign}[{plan.variant or 'base'}]": plan for plan in plans})
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.plan import EVENTS_MAX, BlastRadius
+from harrow.campaigns.language.spelling import listed
+from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.run.injection.blast_radius import allows, spares_copies
 from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.campaigns.run.run_result import InjectedFault
@@ -19,7 +21,14 @@ from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text
 from harrow.faults.brokers.rolling_restart import LOOK_US
 from harrow.faults.clients.client_processes import ALL, ANY
-from harrow.faults.fault import Fault, GradualFault, LastingFault
+from harrow.faults.fault import (
+    ClientApplication,
+    Environment,
+    Fault,
+    GradualFault,
+    LastingFault,
+    process_name,
+)
 from harrow.faults.injection import At, Every, Injection, Rate, When
 from harrow.faults.links.link_ends import with_link_ends
 
@@ -50,12 +59,16 @@ class FaultInjector:
         self._in_steps: set[int] = set()
         # Entries that strike no more, by their identity: two that say the same are two.
         self._stopped: list[Injection] = []
+        self._scheduled: list[Injection] = []
+        # Why a fault did not strike when it was due the last time, by the identity of what the campaign says.
+        self._misses: dict[int, str] = {}
         self.injected: list[InjectedFault] = []
 
     # The schedule
 
     def schedule(self, injection: Injection) -> None:
         """Put one entry of a campaign's ``faults:`` on the schedule."""
+        self._scheduled.append(injection)
         timing = injection.timing
         if isinstance(timing, At):
             self._target.at(draw_duration(self._draw, timing.at_us), self._strike, injection)
@@ -83,7 +96,28 @@ class FaultInjector:
 
     def stop(self) -> None:
         """No more triggered faults; `Target.heal` ends the scheduled ones."""
+        for triggered in self._armed:
+            if not triggered.times:
+                lacking = "; ".join(triggered.timing.condition.mismatches(self._target.observer))
+                self._miss(triggered.injection.faults, f"its condition never came to hold: {lacking}")
         self._armed.clear()
+
+    def misses(self) -> tuple[str, ...]:
+        """Return why no fault of the schedule has struck, a line for each; nothing where one of them has."""
+        if self.injected:
+            return ()
+        lines: dict[str, None] = {}
+        for injection in self._scheduled:
+            was_due = any(id(fault) in self._misses for fault in injection.faults)
+            otherwise = "it was not drawn" if was_due else "the run was over before it was due"
+            for fault in injection.faults:
+                name = f"{fault.name} {fields_text(_details(fault, fault))}".rstrip()
+                lines[f"{name} did not strike: {self._misses.get(id(fault), otherwise)}"] = None
+        return tuple(lines)
+
+    def _miss(self, faults: Iterable[Fault], reason: str) -> None:
+        for fault in faults:
+            self._misses[id(fault)] = reason
 
     def _gap_us(self, timing: Rate) -> int:
         """Return the time to the next random fault, evenly drawn around the mean."""
@@ -121,6 +155,7 @@ class FaultInjector:
         holds = injection.stop_when.holds(self._target.observer)
         if holds:
             self._stopped.append(injection)
+            self._miss(injection.faults, "`stop_when` held before it struck")
         return holds
 
     def _sequence(self, injection: Injection) -> Iterator[int]:
@@ -167,16 +202,21 @@ class FaultInjector:
         self._tried += max(1, len(found))
         if self._tried > self._faults_limit:
             raise StepLimitExceeded(f"more than {self._faults_limit} faults")
+        if not found:
+            self._miss([fault], "there was nothing of what it names")
         return any([self._inject(each, fault) for each in found])  # noqa: C419 - none may be left out
 
     def _inject(self, found: Fault, fault: Fault) -> bool:
         if not found.applies(self._target.environment):
+            self._miss([fault], self._nothing_to_act_on(found))
             return False
         if self._blast_radius is not None and not allows(
             self._blast_radius, found, self._target, is_alone=not self._in_steps
         ):
+            self._miss([fault], "`blast_radius` did not allow it")
             return False
         if not spares_copies(found, self._target):
+            self._miss([fault], "it would have taken the last copies of committed records (`survivable`)")
             return False
         concrete = self._with_durations(found)
         details = _details(concrete, fault)
@@ -204,6 +244,19 @@ class FaultInjector:
             self._over_us[strike] = now_us + lasts_us
             self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
         return True
+
+    def _nothing_to_act_on(self, found: Fault) -> str:
+        """Return why a fault does not apply, as far as the state of its brokers and clients tells."""
+        environment = self._target.environment
+        states = []
+        for item in all_fields_of(type(found)):
+            value = item.of(found)
+            if item.kind is markers.BrokerMarker and isinstance(value, int):
+                name = f"broker {value}" if value < FIRST_ZOOKEEPER_ID else process_name(value)
+                states.append(f"{name} was {_state_of_broker(environment, value)}")
+            elif item.kind is markers.StruckClientMarker and value in environment.client_names():
+                states.append(f"{value} was {_state_of_client(environment.client(value))}")
+        return ": ".join(["it found nothing to act on", *([listed(states)] if states else [])])
 
     def _proceed(self, under_way: "tuple[_Strike, Iterator[int]]") -> None:
         """Take the next step of a fault; with the last one it is over."""
@@ -265,6 +318,20 @@ class FaultInjector:
                 duration_us = draw_duration(self._draw, bounds)
                 decided[item.attribute] = (duration_us, duration_us)
         return with_fields(fault, decided)
+
+
+def _state_of_broker(environment: Environment, broker: int) -> str:
+    if not environment.is_running(broker):
+        return "down"
+    if environment.is_paused(broker):
+        return "paused"
+    return "stopping" if environment.is_stopping(broker) else "running"
+
+
+def _state_of_client(client: ClientApplication) -> str:
+    if not client.is_running():
+        return "down"
+    return "paused" if client.is_paused() else "running"
 
 
 def _is_looked_up(reference: object) -> bool:

@@ -1,0 +1,138 @@
+"""Where brokers that were started by hand listen, and how links between them are cut there.
+
+With network namespaces (Linux, as root) each broker is a machine of its own on a bridge: what one sends to another is dropped by
+a route of the sender. Elsewhere all listen on the loopback, where no system can tell the brokers apart, and a cut is
+only written down.
+"""
+
+import os
+import secrets
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from harrow.live_cluster.processes.ports import LOOPBACK
+
+_SUBNET: Final = "10.213.77"
+_BRIDGE_ADDRESS: Final = f"{_SUBNET}.1"
+_FIRST_HOST: Final = 10
+
+
+class Network(Protocol):
+    """Hosts by name, and the commands of a cluster file that cut what one sends to another."""
+
+    really_cuts: bool
+
+    def host(self, name: str) -> str:
+        """Return the address of a host; it is made when it is asked for the first time."""
+
+    def runs_on(self, name: str) -> str:
+        """Return what stands before the command line of a process of a host."""
+
+    def commands(self) -> str:
+        """Return the lines for ``cut`` and ``restore``."""
+
+    def cuts(self) -> list[str]:
+        """Return the cuts in force, as ``cut-SENDER-RECEIVER``."""
+
+    def end(self) -> None:
+        """Remove what was made."""
+
+
+class Loopback:
+    """One host with one address; cuts are files in a *folder*."""
+
+    really_cuts = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def host(self, name: str) -> str:
+        return LOOPBACK
+
+    def runs_on(self, name: str) -> str:
+        return ""
+
+    def commands(self) -> str:
+        return (
+            '  cut: [touch, "cut-{peer}-{broker}"]\n'  #
+            '  restore: [rm, -f, "cut-{peer}-{broker}"]\n'
+        )
+
+    def cuts(self) -> list[str]:
+        return sorted(path.name for path in self._folder.glob("cut-*"))
+
+    def end(self) -> None:
+        """Do nothing: the files go with their folder."""
+
+
+class Namespaces:
+    """A network namespace for each host, all on one bridge, on which the machine itself is a host as well."""
+
+    really_cuts = True
+
+    def __init__(self) -> None:
+        # Interfaces have names of at most 15 characters.
+        self._name = f"hw{secrets.token_hex(3)}"
+        self._hosts: dict[str, str] = {}
+        _ip("link", "add", self._name, "type", "bridge")
+        try:
+            _ip("address", "add", f"{_BRIDGE_ADDRESS}/24", "dev", self._name)
+            _ip("link", "set", self._name, "up")
+        except BaseException:
+            self.end()
+            raise
+
+    def host(self, name: str) -> str:
+        if name not in self._hosts:
+            number = _FIRST_HOST + len(self._hosts)
+            self._hosts[name] = f"{_SUBNET}.{number}"
+            space, outer = self._space(name), f"{self._name}-{number}"
+            _ip("netns", "add", space)
+            _ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", space)
+            _ip("link", "set", outer, "master", self._name, "up")
+            _ip("-n", space, "address", "add", f"{self._hosts[name]}/24", "dev", "eth0")
+            _ip("-n", space, "link", "set", "eth0", "up")
+            _ip("-n", space, "link", "set", "lo", "up")
+        return self._hosts[name]
+
+    def runs_on(self, name: str) -> str:
+        return f"ip netns exec {self._space(name)} "
+
+    def commands(self) -> str:
+        routes = f"ip -n {self._name}-broker-{{peer}} route"
+        return (
+            f'  cut: {routes} replace blackhole "{{host}}"\n'
+            f'  restore: while {routes} del blackhole "{{host}}" 2>/dev/null; do :; done\n'
+        )
+
+    def cuts(self) -> list[str]:
+        names = {address: name for name, address in self._hosts.items()}
+        return sorted(
+            f"cut-{sender.removeprefix('broker-')}-{names[line.split()[1]].removeprefix('broker-')}"
+            for sender in self._hosts
+            for line in _ip("-n", self._space(sender), "route", "show", "type", "blackhole").splitlines()
+        )
+
+    def end(self) -> None:
+        for name in self._hosts:
+            with suppress(subprocess.CalledProcessError):
+                _ip("netns", "del", self._space(name))
+        with suppress(subprocess.CalledProcessError):
+            _ip("link", "del", self._name)
+
+    def _space(self, name: str) -> str:
+        return f"{self._name}-{name}"
+
+
+def network(folder: Path) -> Network:
+    """Return the best network that this machine lets its user have."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        with suppress(OSError, subprocess.CalledProcessError):
+            return Namespaces()
+    return Loopback(folder)
+
+
+def _ip(*arguments: str) -> str:
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
