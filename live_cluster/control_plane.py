@@ -26,6 +26,9 @@ class NodeProcess(Protocol):
     def is_paused(self) -> bool:
         """Return whether it stands still."""
 
+    def look_after(self) -> None:
+        """Do what is due for it: called again and again, by the thread that runs the campaign."""
+
     def start(self) -> None:
         """Start it, unless it is there."""
 

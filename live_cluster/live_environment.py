@@ -86,6 +86,8 @@ class LiveEnvironment:
         One that was killed is registered until its session is over; up to 1.0 the same broker fails to start meanwhile, and
         whatever looks after it in production would start it again until it does.
         """
+        for node in self._nodes.values():
+            node.look_after()
         for broker in sorted(self._running):
             if not self._nodes[broker].is_running:
                 self._has_stopped(broker, SHUT_DOWN if broker in self._stopping else KILLED)

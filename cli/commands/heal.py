@@ -12,6 +12,7 @@ from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.heal import HealRequest
+from harrow.cli.session import Refusal
 
 if TYPE_CHECKING:
     from harrow.live_cluster.user_cluster.cluster_file import ClusterFile
@@ -23,13 +24,15 @@ def session(request: HealRequest) -> int:
     from harrow.live_cluster.user_cluster.journal import journals, state_folder
 
     messages = message_console(no_color=request.no_color)
-    wanted = None if request.file is None else request.file.absolute()
+    wanted = None if request.file is None else request.file.resolve()
     codes = []
     with Interrupts():
         for path in list(journals(state_folder())):
             code = _heal(path, wanted, messages, quiet=request.quiet)
             if code is not None:
                 codes.append(code)
+    if not codes and request.file is not None and not request.file.exists():
+        raise Refusal(f"{request.file}: no such file, and nothing is in force by this name")
     if not codes and not request.quiet:
         say(messages, "nothing is in force")
     return max(codes, default=exit_code.OK)
@@ -43,7 +46,8 @@ def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) ->
 
     try:
         with Journal(path, Path(), Path()) as journal:
-            if wanted not in (None, journal.cluster_file):
+            # However the path was written when the run began.
+            if wanted not in (None, journal.cluster_file.resolve()):
                 return None
             file = _file(journal.cluster_file, messages)
             with temporary_folder() as folder:

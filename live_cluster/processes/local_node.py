@@ -35,6 +35,9 @@ class LocalNode:
         """Return whether its process exists; it may be paused."""
         return self.process is not None and self.process.is_running
 
+    def look_after(self) -> None:
+        """Do nothing: it was started with what it needs to come up."""
+
     def start(self) -> None:
         """Start its process, unless one is there."""
         if self.is_running:

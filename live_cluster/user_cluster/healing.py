@@ -9,7 +9,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.getting.kafka_release import KRAFT
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.cluster_file import ClusterFile, Notify
-from harrow.live_cluster.user_cluster.command import CommandError, is_running
+from harrow.live_cluster.user_cluster.command import CommandError, FilledCommand, is_running
 from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.security import PLAINTEXT
@@ -57,10 +57,10 @@ class Healing:
         for fault in faults:
             if fault.deed is Deed.PAUSE:
                 # Whether its process is there still is not known where it was about to be killed.
-                self._try(fault, self._resume if fault.broker in down else self._cure)
+                self._try(fault, self._resume if fault.broker in down else self._resume_or_start)
         for fault in faults:
             if fault.deed in (Deed.KILL, Deed.STOP):
-                self._try(fault, self._start)
+                self._try(fault, lambda fault: self._start(fault, fault.cure))
         end_clients()
         self._delete_topics()
         if self._problems:
@@ -86,17 +86,35 @@ class Healing:
         except CommandError:
             return
 
-    def _start(self, fault: JournalledFault) -> None:
+    def _resume_or_start(self, fault: JournalledFault) -> None:
+        """Resume a broker; one that has died while it was paused is started."""
+        try:
+            self._cure(fault)
+        except CommandError as error:
+            if self._answers(fault):
+                return
+            if fault.start is None:
+                host, port = fault.address
+                raise HealingError(
+                    f"{error}; broker {fault.broker} does not answer at {host}:{port}: start it, and heal again"
+                ) from error
+            try:
+                self._start(fault, fault.start)
+            except LiveError as failure:
+                raise HealingError(f"{error}; {failure}") from failure
+
+    def _start(self, fault: JournalledFault, start: FilledCommand) -> None:
         if self._answers(fault):
             return
         # With ZooKeeper a broker does not start while its former life is registered.
         _wait(lambda: not self._is_registered(fault.broker), _REGISTERED_S)
         # Again where it has ended at once: a former life of it was still in the way.
         for _ in range(_STARTS):
-            self._cure(fault)
+            self._say(f"starting broker {fault.broker}")
+            start.run(self._journal.folder, self._log)
             if _wait(lambda: self._answers(fault), _ANSWERS_S):
                 return
-        raise HealingError(f"{fault.cure} came back, and the broker does not answer")
+        raise HealingError(f"{start} came back, and the broker does not answer")
 
     def _answers(self, fault: JournalledFault) -> bool:
         with BrokerConnection(

@@ -30,7 +30,8 @@ class JournalError(LiveError):
 class JournalledFault:
     """Something that was done, or is about to be, to a *broker*, or to what a *peer* sends to it.
 
-    ``cure`` undoes it. The broker listens at ``address``; ``pid`` is that of the command that does it, once it is known.
+    ``cure`` undoes it; ``start`` is for a broker that was paused and is found dead. The broker listens at ``address``; ``pid``
+    is that of the command that does it, once it is known.
     """
 
     number: int
@@ -40,6 +41,7 @@ class JournalledFault:
     address: tuple[str, int]
     cure: FilledCommand
     pid: int | None = None
+    start: FilledCommand | None = None
 
     def __str__(self) -> str:
         if self.peer is not None:
@@ -118,11 +120,24 @@ class Journal:
         return list(self._topics)
 
     def strikes(
-        self, deed: Deed, broker: int, address: tuple[str, int], cure: FilledCommand, peer: int | None = None
+        self,
+        deed: Deed,
+        broker: int,
+        address: tuple[str, int],
+        cure: FilledCommand,
+        peer: int | None = None,
+        *,
+        start: FilledCommand | None = None,
     ) -> JournalledFault:
         """Take note of what is about to be done; once this is back it is on disk."""
         fault = JournalledFault(
-            number=self._next, deed=deed, broker=broker, peer=peer, address=address, cure=cure
+            number=self._next,
+            deed=deed,
+            broker=broker,
+            peer=peer,
+            address=address,
+            cure=cure,
+            start=start,
         )
         self._next += 1
         self._in_force[fault.number] = fault
@@ -177,13 +192,14 @@ class Journal:
             case {"cluster_file": file, "folder": folder}:
                 self.cluster_file, self.folder = Path(file), Path(folder)
             case {"in_force": fault}:
-                argv, limit_s = fault["cure"]["argv"], fault["cure"]["limit_s"]
                 host, port = fault["address"]
                 known = {
                     **fault,
                     "deed": Deed(fault["deed"]),
                     "address": (host, port),
-                    "cure": FilledCommand(tuple(argv), limit_s),
+                    "cure": _command(fault["cure"]),
+                    # A journal of an older harrow has none.
+                    "start": _command(fault["start"]) if fault.get("start") else None,
                 }
                 self._in_force[fault["number"]] = JournalledFault(**known)
                 self._next = fault["number"] + 1
@@ -197,6 +213,10 @@ class Journal:
                 del self._topics[topic]
             case _:
                 raise ValueError(entry)
+
+
+def _command(entry: Any) -> FilledCommand:
+    return FilledCommand(tuple(entry["argv"]), entry["limit_s"])
 
 
 def _opened(path: str, flags: int) -> int:

@@ -1,19 +1,28 @@
 """Brokers and links of a user's cluster: what is done to them is done by the user's commands, and is in the journal before."""
 
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.live_cluster.control_plane import CannotBeDoneError
 from harrow.live_cluster.rehearsal import Deed
 from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, ClusterFile
-from harrow.live_cluster.user_cluster.command import FilledCommand, RunningCommand
+from harrow.live_cluster.user_cluster.command import CommandError, FilledCommand, RunningCommand
 from harrow.live_cluster.user_cluster.command_word import broker_words
 from harrow.live_cluster.user_cluster.journal import Journal, JournalledFault
+from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.survey import BrokerNode
+
+_LOOK_S: Final = 0.5
+_LOOK_TIMEOUT_S: Final = 1.0
+_COMES_UP_S: Final = 30.0
+"""A broker that does not answer so long after its start is started again."""
 
 
 class Deeds:
@@ -46,9 +55,31 @@ class Deeds:
         """
         if deed not in self._permitted:
             raise CannotBeDoneError(f"{deed} is not allowed on this cluster")
-        command, cure = self._filled(deed, broker, peer), self._filled(HEALED_BY[deed], broker, peer)
-        fault = self._journal.strikes(deed, broker, self.address(broker), cure, peer)
+        command = self._filled(deed, broker, peer)
+        fault = self._strikes(deed, broker, peer)
         return command.begin(self._journal.folder, self._log, partial(self._journal.is_done_by, fault))
+
+    def do(self, deed: Deed, broker: int, peer: int | None = None) -> None:
+        """Do something, and come back when it is done (`begin`).
+
+        Raises:
+            CannotBeDoneError: there is no command that does it, or none that may.
+            CommandError: the command fails; the message says whether the broker is there.
+
+        """
+        with self._named(deed, broker):
+            self.begin(deed, broker, peer).wait()
+
+    def cure(self, deed: Deed, broker: int, peer: int | None = None) -> None:
+        """Run what undoes something; it stays in the journal.
+
+        Raises:
+            CannotBeDoneError: there is no command that does it.
+            CommandError: the command fails; the message says whether the broker is there.
+
+        """
+        with self._named(HEALED_BY[deed], broker):
+            self._filled(HEALED_BY[deed], broker, peer).run(self._journal.folder, self._log)
 
     def undo(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
         """Undo what was done, and strike it out.
@@ -58,8 +89,27 @@ class Deeds:
             CommandError: the command fails; what was done is in force still.
 
         """
-        self._filled(HEALED_BY[deeds[0]], broker, peer).run(self._journal.folder, self._log)
+        self.cure(deeds[0], broker, peer)
         self.is_over(deeds, broker, peer)
+
+    def is_dead(self, broker: int) -> bool:
+        """Return whether a broker that was paused is gone, and take note then that it has to be started.
+
+        Nothing else tells: no command asks for the state of a process. Without a command that starts it what was done stays
+        in the journal as it is, and healing says what to do.
+        """
+        if self.answers(broker) or self._file.command(Deed.START, broker) is None:
+            return False
+        self._strikes(Deed.KILL, broker)
+        self.is_over((Deed.PAUSE,), broker)
+        return True
+
+    def answers(self, broker: int) -> bool:
+        """Return whether a broker answers where it listens."""
+        with BrokerConnection(
+            self.address(broker), timeout_s=_LOOK_TIMEOUT_S, security=self._file.security
+        ) as connection:
+            return connection.answers()
 
     def is_over(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
         """Strike out what has come to its end by something else."""
@@ -71,6 +121,21 @@ class Deeds:
         """Return where a broker listens."""
         seen = self._brokers[broker]
         return seen.host, seen.port
+
+    def _strikes(self, deed: Deed, broker: int, peer: int | None = None) -> JournalledFault:
+        cure = self._filled(HEALED_BY[deed], broker, peer)
+        has_start = self._file.command(Deed.START, broker) is not None
+        start = self._filled(Deed.START, broker, None) if deed is Deed.PAUSE and has_start else None
+        return self._journal.strikes(deed, broker, self.address(broker), cure, peer, start=start)
+
+    @contextmanager
+    def _named(self, deed: Deed, broker: int) -> Iterator[None]:
+        """Say of a command that fails what it was for."""
+        try:
+            yield
+        except CommandError as error:
+            state = "" if self.answers(broker) else f"; broker {broker} does not answer"
+            raise CommandError(f"{deed} of broker {broker}: {error}{state}") from error
 
     def _is_of(self, fault: JournalledFault, deeds: tuple[Deed, ...], broker: int, peer: int | None) -> bool:
         return fault.deed in deeds and (fault.broker, fault.peer) == (broker, peer)
@@ -98,36 +163,71 @@ class UserBroker:
         self._deeds = deeds
         self._is_up = True
         self._stopping: RunningCommand | None = None
+        # When it was started and when it was looked at last, until it answers.
+        self._started_s: float | None = None
+        self._looked_s = 0.0
 
     @property
     def is_running(self) -> bool:
         """Return whether it is there. One that is told to stop is, until its command is back."""
+        return self._is_up
+
+    def look_after(self) -> None:
+        """Take note of a stop that is done, and start a broker again that has not come up.
+
+        With ZooKeeper a broker ends at once while its former life is registered, which nobody tells while no broker answers.
+
+        Raises:
+            CommandError: a command has failed.
+
+        """
         if self._stopping is not None and self._stopping.has_ended():
             self._stopping = None
             self._is_up = False
-        return self._is_up
+        if self._started_s is None or time.monotonic() < self._looked_s + _LOOK_S:
+            return
+        self._looked_s = time.monotonic()
+        if self._deeds.answers(self._called):
+            self._started_s = None
+            self._deeds.is_over((Deed.KILL, Deed.STOP), self._called)
+        elif self._looked_s > self._started_s + _COMES_UP_S and not self.is_paused:
+            self._deeds.cure(Deed.KILL, self._called)
+            self._started_s = time.monotonic()
 
     def start(self) -> None:
-        if not self.is_running:
-            self._deeds.undo((Deed.KILL, Deed.STOP), self._called)
+        if not self._is_up:
+            self._deeds.cure(Deed.KILL, self._called)
             self._is_up, self.is_paused = True, False
+            self._started_s = time.monotonic()
 
     def kill(self) -> None:
-        self._deeds.begin(Deed.KILL, self._called).wait()
+        self._deeds.do(Deed.KILL, self._called)
         # What stood still is gone as well.
         self._deeds.is_over((Deed.PAUSE,), self._called)
-        self._stopping = None
+        self._stopping = self._started_s = None
         self._is_up, self.is_paused = False, False
 
     def stop(self) -> None:
+        self._started_s = None
         self._stopping = self._deeds.begin(Deed.STOP, self._called)
 
     def pause(self) -> None:
-        self._deeds.begin(Deed.PAUSE, self._called).wait()
+        self._deeds.do(Deed.PAUSE, self._called)
         self.is_paused = True
 
     def resume(self) -> None:
-        self._deeds.undo((Deed.PAUSE,), self._called)
+        """Let it go on; one that has died meanwhile is down from now on.
+
+        Raises:
+            CommandError: the command fails, and the broker answers or cannot be started.
+
+        """
+        try:
+            self._deeds.undo((Deed.PAUSE,), self._called)
+        except CommandError:
+            if not self._deeds.is_dead(self._called):
+                raise
+            self._is_up, self._started_s = False, None
         self.is_paused = False
 
 
@@ -146,10 +246,12 @@ class UserLinks:
         link = _link(sender, receiver)
         self._cuts[link] += 1
         if self._cuts[link] == 1:
-            self._deeds.begin(Deed.CUT, self._called(link[1]), self._called(link[0])).wait()
+            self._deeds.do(Deed.CUT, self._called(link[1]), self._called(link[0]))
 
     def restore(self, sender: int | str, receiver: int | str) -> None:
         link = _link(sender, receiver)
+        if not self._cuts[link]:
+            return
         self._cuts[link] -= 1
         if not self._cuts[link]:
             self._restore(link)

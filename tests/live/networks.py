@@ -55,10 +55,8 @@ class Loopback:
         return ""
 
     def commands(self) -> str:
-        return (
-            '  cut: [touch, "cut-{peer}-{broker}"]\n'  #
-            '  restore: [rm, -f, "cut-{peer}-{broker}"]\n'
-        )
+        cut = '  cut: [touch, "cut-{peer}-{broker}"]\n'
+        return f'{cut}  restore: [rm, -f, "cut-{{peer}}-{{broker}}"]\n'
 
     def cuts(self) -> list[str]:
         return sorted(path.name for path in self._folder.glob("cut-*"))
@@ -135,4 +133,5 @@ def network(folder: Path) -> Network:
 
 
 def _ip(*arguments: str) -> str:
-    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
+    command = ["ip", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -23,6 +23,9 @@ class FakeBroker:
         self.is_paused = False
         self.starts = 0
 
+    def look_after(self) -> None:
+        pass
+
     def start(self) -> None:
         self.is_running = True
         self.starts += 1

@@ -33,8 +33,15 @@ def turns_out_as_it_says(plan: Plan, seed: int) -> None:
     assert result.expected, where
 
 
-def test_half_of_the_campaigns_of_the_default_release_do_not_depend_on_it() -> None:
+def test_a_third_of_the_campaigns_depend_on_no_release() -> None:
     assert len({name.partition("[")[0] for name in FREE}) >= len(library_names()) // 3
+
+
+def test_what_names_no_release_suits_either_control_plane() -> None:
+    with_zookeeper = library_plans(BrokerRelease("2.8", "zookeeper"))
+    for name, plan in library_plans().items():
+        if with_zookeeper[name].kafka == "2.8" != plan.kafka:
+            assert name in FREE, f"{name} is about ZooKeeper: it has to name a release"
 
 
 @pytest.mark.parametrize("name", FREE)

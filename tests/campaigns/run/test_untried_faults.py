@@ -72,7 +72,9 @@ def test_each_fault_that_never_struck_has_a_reason() -> None:
 
 
 def test_one_fault_that_struck_is_a_trial() -> None:
-    faults = "{at: 1s, do: {broker_pause: {broker: 1, duration: 1s}}}, {at: 1s, do: {broker_restart: {broker: 2}}}"
+    faults = (
+        "{at: 1s, do: {broker_pause: {broker: 1, duration: 1s}}}, {at: 1s, do: {broker_restart: {broker: 2}}}"
+    )
     assert result_of(faults) == (HELD, ())
 
 

@@ -12,7 +12,7 @@ import pytest
 from harrow.live_cluster.control_plane import CannotBeDoneError
 from harrow.live_cluster.processes.ports import LOOPBACK
 from harrow.live_cluster.rehearsal import Deed
-from harrow.live_cluster.user_cluster import healing
+from harrow.live_cluster.user_cluster import healing, user_broker
 from harrow.live_cluster.user_cluster.cluster_file import ALLOWED, load_cluster_file
 from harrow.live_cluster.user_cluster.command import CommandError, FilledCommand
 from harrow.live_cluster.user_cluster.healing import Healing, HealingError
@@ -42,7 +42,9 @@ def heal(folder: Path, journal: Journal) -> None:
     Healing(journal, file, folder / "log", lambda _: None).heal()
 
 
-def test_what_is_done_is_struck_out_when_it_is_undone(tmp_path: Path) -> None:
+def test_what_is_done_is_struck_out_when_it_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
         broker.pause()
@@ -55,7 +57,11 @@ def test_what_is_done_is_struck_out_when_it_is_undone(tmp_path: Path) -> None:
         broker.kill()
         assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (False, [Deed.KILL])
         broker.start()
-        assert (broker.is_running, journal.in_force()) == (True, [])
+        # It has not come up yet: whoever heals starts it again.
+        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (True, [Deed.KILL])
+        monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+        broker.look_after()
+        assert journal.in_force() == []
     assert notes(tmp_path) == ["pause 1", "resume 1", "kill 1", "start 1"]
     assert list(journals(tmp_path / "state")) == []
 
@@ -79,6 +85,7 @@ def test_one_that_is_told_to_stop_runs_until_its_command_is_back(tmp_path: Path)
         (tmp_path / "go").touch()
         while states[-1]:
             time.sleep(0.01)
+            broker.look_after()
             states.append(broker.is_running)
         assert states[0]
         broker.start()
@@ -266,7 +273,10 @@ def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_
     assert done == ["clients", "topics"]
 
 
-def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(tmp_path: Path) -> None:
+def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:
         deeds = deeds_in(tmp_path, journal, text)
@@ -276,7 +286,8 @@ def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(tmp_p
             heal(tmp_path, journal)
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
         path = journal.path
-    assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2"]
+    # A broker that is not resumed and does not answer may be dead.
+    assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2", *["start 1"] * 4]
     assert path.exists()
 
 
@@ -305,8 +316,115 @@ def test_a_paused_broker_is_resumed_before_its_stop_is_waited_for(
         # Nobody asks for the exit code of the command before: an interrupt ends whoever would have.
         with pytest.raises(HealingError, match="the broker does not answer"):
             heal(tmp_path, journal)
+        broker.look_after()
         assert not broker.is_running
     assert notes(tmp_path) == ["pause 1", "resume 1", *["start 1"] * 4]
+
+
+def _dies_paused(text: str = TEXT) -> str:
+    return text.replace("resume: echo resume {broker} >>notes", "resume: echo no such process; exit 1")
+
+
+def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
+        broker.pause()
+        broker.resume()
+        assert (broker.is_running, broker.is_paused) == (False, False)
+        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        broker.start()
+    assert notes(tmp_path) == ["pause 1", "start 1"]
+
+
+def test_a_resume_that_fails_on_a_live_broker_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
+        broker.pause()
+        with pytest.raises(CommandError, match=r"^resume of broker 1: .* failed with 1: no such process$"):
+            broker.resume()
+        assert [fault.deed for fault in journal.in_force()] == [Deed.PAUSE]
+
+
+def test_a_command_that_fails_on_a_dead_broker_says_that_it_does_not_answer(tmp_path: Path) -> None:
+    text = TEXT.replace("kill: echo kill {broker} >>notes", "kill: exit 3")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        said = "^kill of broker 1: exit 3 failed with 3; broker 1 does not answer$"
+        with pytest.raises(CommandError, match=said):
+            broker.kill()
+
+
+def test_a_broker_that_died_while_it_was_paused_is_healed_by_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with journal_in(tmp_path) as journal:
+        UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused())).pause()
+    # By another process, which has nothing but the journal.
+    answers = iter([False, False])
+    monkeypatch.setattr(Healing, "_answers", lambda *_: next(answers, True))
+    with journal_in(tmp_path) as journal:
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["pause 1", "start 1"]
+
+
+def test_without_a_command_that_starts_it_a_dead_broker_is_left_to_the_user(tmp_path: Path) -> None:
+    lines = [line for line in _dies_paused().splitlines() if not line.startswith(("  kill", "  st"))]
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, "\n".join(lines)))
+        broker.pause()
+        with pytest.raises(CommandError, match="broker 1 does not answer"):
+            broker.resume()
+        with pytest.raises(
+            HealingError, match=r"broker 1 does not answer at 127.0.0.1:1: start it, and heal"
+        ):
+            heal(tmp_path, journal)
+        assert [fault.deed for fault in journal.in_force()] == [Deed.PAUSE]
+
+
+def test_a_broker_that_does_not_come_up_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_broker, "_LOOK_S", 0.0)
+    monkeypatch.setattr(user_broker, "_COMES_UP_S", 0.0)
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker.kill()
+        broker.start()
+        broker.look_after()
+        broker.look_after()
+        monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+        broker.look_after()
+        broker.look_after()
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["kill 1", *["start 1"] * 3]
+
+
+def test_a_stop_that_fails_is_an_error_of_the_run_and_of_no_thread_that_looks(tmp_path: Path) -> None:
+    text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: exit 1")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker.stop()
+        assert broker.is_running
+        with pytest.raises(CommandError, match="exit 1 failed with 1"):
+            _look_for_ever(broker)
+
+
+def test_a_link_that_is_not_cut_needs_no_restoring_and_can_be_cut_later(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        links = UserLinks(deeds_in(tmp_path, journal), lambda broker: broker + 1)
+        links.restore(0, 1)
+        links.cut(0, 1)
+        links.restore_all()
+    assert notes(tmp_path) == ["cut 1 2", "restore 1 2"]
+
+
+def _look_for_ever(broker: UserBroker) -> None:
+    while True:
+        broker.look_after()
 
 
 def _until(holds: Callable[[], bool]) -> None:
