@@ -50,10 +50,12 @@ class ControlPlaneAccess(Protocol):
 
     process_names: tuple[str, ...]
     """What its ends of links are called."""
-    keeps_registrations: bool
-    """Whether a broker that was killed cannot start again before its registration is over."""
     controllers: Mapping[int, NodeProcess]
     """Controllers that are no brokers, as far as their processes are at hand."""
+
+    @property
+    def keeps_registrations(self) -> bool:
+        """Return whether a broker that was killed cannot start again before its registration is over, and who is registered is seen."""
 
     def expire_session(self, broker: int) -> None:
         """End the session of a broker, the term of a controller that is none.

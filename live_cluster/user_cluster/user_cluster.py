@@ -72,10 +72,16 @@ class _ControlPlane:
 
     process_names: tuple[str, ...] = (link_ends.ZOOKEEPER,)
 
-    def __init__(self, *, keeps_registrations: bool, elect: Callable[[Iterable[str]], None]) -> None:
-        self.keeps_registrations = keeps_registrations
+    def __init__(
+        self, *, keeps_registrations: Callable[[], bool], elect: Callable[[Iterable[str]], None]
+    ) -> None:
+        self._keeps_registrations = keeps_registrations
         self.controllers: Mapping[int, NodeProcess] = {}
         self.elect_preferred_leaders = elect
+
+    @property
+    def keeps_registrations(self) -> bool:
+        return self._keeps_registrations()
 
     def expire_session(self, broker: int) -> None:
         raise CannotBeDoneError(f"the session of broker {broker} is not at hand")
@@ -133,7 +139,9 @@ class UserCluster:
         }
         self.security: Mapping[str, str] = file.security.settings
         self.control: ControlPlaneAccess = _ControlPlane(
-            keeps_registrations=seen.metadata == ZOOKEEPER, elect=self._elect
+            # Brokers alone tell who is registered. While none of them runs one is started, until it is let in.
+            keeps_registrations=lambda: seen.metadata == ZOOKEEPER and any(map(self._is_alive, brokers)),
+            elect=self._elect,
         )
         self._watch = MetadataWatch(
             self.seen,

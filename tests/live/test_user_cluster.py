@@ -137,6 +137,33 @@ def test_who_has_the_password_is_let_in(
     assert (refused.returncode, "it refuses the name or the password" in said) == (2, True), said
 
 
+def test_all_brokers_come_back_after_they_died_at_once(by_hand: HandStarted, harrow: Run) -> None:
+    """With ZooKeeper nobody tells then who is registered, and a broker that is started too early ends at once."""
+    ran = harrow(
+        "run", "any-blackout", "--variant", "base", "--target", by_hand.file, "--yes", "--format", "json"
+    )
+    text, said = ran.communicate()
+    assert ran.returncode == 0, text + said
+    assert [by_hand.state(broker) for broker in BROKERS] == ["up"] * 3
+
+
+def test_a_run_whose_fault_found_nothing_to_act_on_is_inconclusive(
+    by_hand: HandStarted, harrow: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "untried.yaml"
+    file.write_text(
+        "name: untried\ncluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}\n"
+        "workload: {duration: 4s, producers: [{rate: 10/s}]}\n"
+        "faults: [{at: 1s, do: {broker_resume: {broker: 1}}}]\n"
+    )
+    ran = harrow("run", file, "--target", by_hand.file, "--yes", "--format", "json")
+    text, said = ran.communicate()
+    assert ran.returncode == 3, text + said
+    assert json.loads(text)["runs"][0]["reasons"] == [
+        "nothing was tried: broker_resume broker=1 did not strike: it found nothing to act on: broker 1 was running"
+    ]
+
+
 def test_what_it_does_is_among_what_the_model_comes_to(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
