@@ -52,6 +52,17 @@ def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.
     return process
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Start three workers on two cores: many tests wait for processes that they start. Rounds of `make soak` do not."""
+    return None if SOAK_S else cores() * 3 // 2
+
+
+def cores() -> int:
+    """Return how many cores this process may use, as ``nproc`` does."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the garbage collector from what stays to the end: modules and tests, half a million objects.

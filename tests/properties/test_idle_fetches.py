@@ -1,4 +1,7 @@
-"""A run is the same run whether idle fetches repeat themselves or take each of their cycles event by event."""
+"""A run is the same run whether idle fetches repeat themselves or take each of their cycles event by event.
+
+`tests/scenarios/test_whole_runs.py` has the campaigns of the library.
+"""
 
 from typing import Any, Final
 
@@ -15,7 +18,7 @@ from harrow.cluster_model.sim.choices import Choices
 from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
 from tests.scenarios.dense_plan import dense_plan
-from tests.scenarios.library_plans import each_plan, library_plans, library_run
+from tests.scenarios.library_plans import library_plans
 
 LIBRARY: Final = library_plans()
 
@@ -55,11 +58,6 @@ def assert_same(idle: RunResult, stepped: RunResult) -> None:
     expected = what_happened(stepped)
     for what, found in what_happened(idle).items():
         assert found == expected[what], what
-
-
-@each_plan()
-def test_in_campaigns_of_the_library(name: str) -> None:
-    assert_same(library_run(name), run(LIBRARY[name], 0, stepped=True))
 
 
 @pytest.mark.soak(size=10, test=1, soak=200)
