@@ -98,7 +98,9 @@ class Journal:
 
         """
         name = hashlib.sha256(cluster_id.encode()).hexdigest()[:16]
-        return cls(state / f"{name}{_SUFFIX}", cluster_file, cluster_file.absolute().parent)
+        # Without `..`: the folder that the run began in may be gone when somebody heals.
+        folder = cluster_file.parent.resolve()
+        return cls(state / f"{name}{_SUFFIX}", folder / cluster_file.name, folder)
 
     def __enter__(self) -> Self:
         return self

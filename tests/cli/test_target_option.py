@@ -42,7 +42,7 @@ def test_what_is_no_target_is_a_mistake_of_use(
 def test_a_campaign_about_another_release_is_skipped_without_java_and_without_a_download(
     harrow: Harrow, tmp_path: Path, seeds: tuple[str, ...]
 ) -> None:
-    words = ("run", "ack-lost", "--target", "kafka:3.9.2", "--variant", "base", *seeds)
+    words = ("run", "acks-all-degrades", "--target", "kafka:3.9.2", "--variant", "base", *seeds)
     ended = harrow(*words, HARROW_CACHE=str(tmp_path / "cache"), PATH="", JAVA_HOME="")
     assert ended.returncode == 3, ended.stderr
     assert "- skipped" in ended.stdout

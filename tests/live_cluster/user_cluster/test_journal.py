@@ -422,6 +422,21 @@ def test_a_link_that_is_not_cut_needs_no_restoring_and_can_be_cut_later(tmp_path
     assert notes(tmp_path) == ["cut 1 2", "restore 1 2"]
 
 
+def test_a_journal_says_where_the_cluster_file_is_without_the_folder_that_the_run_began_in(
+    tmp_path: Path,
+) -> None:
+    began_in = tmp_path / "gone"
+    began_in.mkdir()
+    written(tmp_path)
+    with Journal.of(tmp_path / "state", "some cluster", began_in / ".." / "cluster.yaml") as journal:
+        UserBroker(0, 1, deeds_in(tmp_path, journal)).pause()
+    began_in.rmdir()
+    with Journal(journal.path, Path(), Path()) as again:
+        assert (again.cluster_file, again.folder) == (tmp_path / "cluster.yaml", tmp_path)
+        heal(tmp_path, again)
+    assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
 def _look_for_ever(broker: UserBroker) -> None:
     while True:
         broker.look_after()
