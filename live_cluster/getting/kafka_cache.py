@@ -14,7 +14,7 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
-from harrow.live_cluster.getting.building_site import building_site
+from harrow.campaigns.record.building_site import building_site
 from harrow.live_cluster.getting.kafka_release import KafkaRelease, jar_name
 from harrow.live_cluster.getting.maven import copy_jars
 from harrow.live_cluster.getting.repository import download_jars

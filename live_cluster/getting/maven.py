@@ -2,11 +2,12 @@
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
+
+from harrow.live_cluster.processes.child_processes import ChildProcesses, SupervisorError
 
 _ERROR: Final = "[ERROR]"
 _HELP: Final = re.compile(r"\s*-> \[Help \d+\]$")
@@ -33,11 +34,17 @@ def copy_jars(artifacts: Iterable[str], folder: Path, *, with_dependencies: bool
         *("-DoutputDirectory=repository", "-Dmdep.useRepositoryLayout=true"),
         f"-DexcludeTransitive={'false' if with_dependencies else 'true'}",
     ]
-    ended = subprocess.run(  # noqa: S603 - the arguments are ours
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    if ended.returncode:
-        raise MavenError(f"Maven could not get Kafka: {_reason(ended.stdout + ended.stderr)}")
+    log = folder / "maven.log"
+    # Maven takes minutes. It ends with harrow, also if harrow is killed.
+    with ChildProcesses() as children:
+        try:
+            started = children.start(command, folder=folder, log=log)
+        except SupervisorError as error:
+            raise MavenError(f"Maven could not get Kafka: {error}") from error
+        started.wait()
+    if started.code:
+        output = log.read_text(encoding="utf-8", errors="replace")
+        raise MavenError(f"Maven could not get Kafka: {_reason(output)}")
 
 
 def _reason(output: str) -> str:

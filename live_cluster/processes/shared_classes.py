@@ -13,8 +13,8 @@ from typing import Final
 
 from filelock import Timeout
 
+from harrow.campaigns.record.building_site import building_site
 from harrow.campaigns.record.whole_file import whole_path
-from harrow.live_cluster.getting.building_site import building_site
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
 _LIST: Final = ".classes"

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from filelock import Timeout
 
-from harrow.live_cluster.getting.building_site import building_site
+from harrow.campaigns.record.building_site import building_site
 from tests.conftest import put
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 BUILDER = """
 import sys
 from pathlib import Path
-from harrow.live_cluster.getting.building_site import building_site
+from harrow.campaigns.record.building_site import building_site
 
 with building_site(Path(sys.argv[1])) as site:
     (site / "half").write_text("of it")
