@@ -9,7 +9,7 @@ from typing import Final
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 from harrow.live_cluster.processes.shared_classes import SharedClasses
 
-_OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 """Small, and quick to start: a campaign has three to six of them, and lasts minutes."""
 _LOGGING: Final = {
     "log4j.configuration": "log4j.properties",
@@ -44,17 +44,18 @@ class JavaPrograms:
             file.write_text(text, encoding="utf-8")
             logging.append(f"-D{setting}={file.as_uri()}")
         sharing = [] if self.shared is None else self.shared.options(folder.absolute(), main)
-        command = [self.java, *_OPTIONS, *logging, *sharing, "-cp", self._class_path(), main, *arguments]
+        command = [self.java, *OPTIONS, *logging, *sharing, "-cp", class_path(self.jars), main, *arguments]
         return self.children.start(command, folder=folder, log=folder / LOG_FILE)
 
     def share_classes(self, folder: Path) -> None:
         """Have programs that are started later, by anybody, load faster what those below a folder have loaded, now that these have ended."""
         if self.shared is not None:
-            self.shared.make(folder, self._class_path(), _OPTIONS)
+            self.shared.make(folder, class_path(self.jars), OPTIONS)
 
-    def _class_path(self) -> str:
-        """Return the jars in an order that is the same each time, and no folder: classes are shared by those alone that have the same path."""
-        return ":".join(map(str, sorted(self.jars.glob("*.jar"))))
+
+def class_path(jars: Path) -> str:
+    """Return the jars in an order that is the same each time, and no folder: classes are shared by those alone that have the same path."""
+    return ":".join(map(str, sorted(jars.glob("*.jar"))))
 
 
 def properties(values: Mapping[str, object]) -> str:

@@ -3,14 +3,16 @@
 import base64
 import shutil
 import socket
-import tempfile
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from filelock import Timeout
+
 from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.getting.building_site import building_site
 from harrow.live_cluster.processes.java_program import JavaPrograms, properties
 from harrow.live_cluster.processes.local_node import LocalNode
 
@@ -99,8 +101,7 @@ class LocalController(LocalNode):
 
 def _keep(formatted: Path, kept: Path) -> None:
     """Copy formatted storage to a folder beside the jars, without the ids; a cache that cannot be written to has none."""
-    with suppress(OSError), tempfile.TemporaryDirectory(prefix=".formatted-", dir=kept.parent) as made:
-        copy = Path(made) / "copy"
-        shutil.copytree(formatted, copy, ignore=shutil.ignore_patterns(META_PROPERTIES))
+    with suppress(OSError, Timeout), building_site(kept, waits=False) as site:
+        shutil.copytree(formatted, site / "copy", ignore=shutil.ignore_patterns(META_PROPERTIES))
         # Where another process was quicker this fails.
-        copy.rename(kept)
+        (site / "copy").rename(kept)

@@ -30,6 +30,10 @@ class Ports:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give all of them back."""
         self._held.close()
 
     def take(self) -> int:

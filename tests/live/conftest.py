@@ -47,7 +47,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("release", names or [pytest.param("", marks=_NOT_TRIED)])
     if "brokers" in metafunc.fixturenames:
         targets = [f"{release}-{mode}" for release, mode in _tried()]
-        metafunc.parametrize("brokers", targets or [pytest.param("", marks=_NOT_TRIED)], indirect=True)
+        metafunc.parametrize(
+            "brokers", targets or [pytest.param("", marks=_NOT_TRIED)], indirect=True, scope="module"
+        )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have tests that share a cluster come one after the other, in one process of a parallel run."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if given is not None and "clusters" in given.params:
+            item.add_marker(
+                pytest.mark.xdist_group(f"by hand {given.params['brokers']} {given.params['clusters']}")
+            )
 
 
 def _tried() -> list[tuple[str, str]]:
@@ -84,7 +97,7 @@ def kafka_of(release: str) -> tuple[Path, Path]:
         pytest.skip(str(error).splitlines()[0])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def brokers(request: pytest.FixtureRequest) -> StartedBrokers:
     """Return what brokers of a release are started from."""
     name, _, mode = str(request.param).partition("-")

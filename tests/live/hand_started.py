@@ -1,14 +1,17 @@
 """A cluster as somebody has one who runs brokers by a shell script: harrow knows nothing of its processes."""
 
 import os
+import shlex
 import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.processes.java_program import properties
+from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.processes.java_program import OPTIONS, class_path, properties
 from harrow.live_cluster.processes.kraft_controller import new_uuid
 from harrow.live_cluster.processes.ports import Ports
 from tests.live.networks import Loopback, network
@@ -23,7 +26,7 @@ _SCRIPT: Final = """\
 # start.sh NAME MAIN: starts what has its files in the folder NAME, unless it runs.
 cd "$(dirname "$0")/$1" || exit 1
 if [ -f pid ] && kill -0 "$(cat pid)" 2>/dev/null; then exit 0; fi
-$(cat runs_on) setsid {java} -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '{jars}/*' "$2" server.properties >>log 2>&1 </dev/null &
+$(cat runs_on) setsid {java} "$2" server.properties >>log 2>&1 </dev/null &
 echo $! >pid
 """
 
@@ -48,29 +51,59 @@ commands:
 
 
 class HandStarted:
-    """Three brokers below a folder, each with its process's number in ``broker-N/pid``.
+    """Three brokers below a folder, each with its process's number in ``broker-N/pid``; with this context they end.
 
     With a *mechanism* they let in who has a password, over TLS.
     """
 
-    def __init__(
-        self, folder: Path, java: Path, jars: Path, metadata: str, mechanism: str | None = None
-    ) -> None:
+    def __init__(self, folder: Path, brokers: StartedBrokers, mechanism: str | None = None) -> None:
         self.folder = folder
         self.file = folder / "cluster.yaml"
         folder.mkdir(parents=True)
-        protection = None if mechanism is None else Protection(folder, java, mechanism)
+        protection = None if mechanism is None else Protection(folder, brokers.java, mechanism)
         self._by_scram = protection if mechanism == SCRAM else None
         self._listener = PLAINTEXT if protection is None else LISTENER
         # The certificate is that of the loopback.
         self._network = network(folder) if mechanism is None else Loopback(folder)
-        self._java = (java, "-cp", f"{jars}/*")
-        for name, text in (("start.sh", _SCRIPT.format(java=java, jars=jars)), ("end.sh", _END_SCRIPT)):
+        # A run that harrow started itself has left an archive of classes, or the brokers here start as slowly as anybody's.
+        shared = brokers.shared_classes()
+        archive = [] if shared is None else [f"-XX:SharedArchiveFile={shared.archive}"]
+        self._java = (str(brokers.java), *OPTIONS, *archive, "-cp", class_path(brokers.jars))
+        self._metadata = brokers.metadata
+        self._protection = protection
+        for name, text in (
+            ("start.sh", _SCRIPT.format(java=shlex.join(self._java))),
+            ("end.sh", _END_SCRIPT),
+        ):
             (folder / name).write_text(text, encoding="utf-8")
             (folder / name).chmod(0o755)
-        with Ports() as ports:
-            self.ports = {broker: ports.take() for broker in BROKERS}
-            control = ports.take()
+        # Another cluster would take a port that a broker has not bound yet, or has left while it is down.
+        self._held = Ports()
+        self.ports = {broker: self._held.take() for broker in BROKERS}
+        self._control_port = self._held.take()
+        self._hosts: dict[int, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End everything that was started."""
+        for file in self.folder.glob("*/pid"):
+            with suppress(OSError, ValueError):
+                os.kill(int(file.read_text()), signal.SIGKILL)
+        self._network.end()
+        self._held.close()
+
+    def start(self) -> None:
+        """Start the control plane and the brokers, and write the file of the cluster."""
+        folder, metadata, protection, control = (
+            self.folder,
+            self._metadata,
+            self._protection,
+            self._control_port,
+        )
         self._hosts = {broker: self._network.host(f"broker-{broker}") for broker in BROKERS}
         shared = self._kraft(control) if metadata == KRAFT else self._zookeeper(control)
         for broker, port in self.ports.items():
@@ -120,13 +153,6 @@ class HandStarted:
 
     def cuts(self) -> list[str]:
         return self._network.cuts()
-
-    def end(self) -> None:
-        """End everything that was started."""
-        for file in self.folder.glob("*/pid"):
-            with suppress(OSError):
-                os.kill(int(file.read_text()), signal.SIGKILL)
-        self._network.end()
 
     def _zookeeper(self, port: int) -> dict[str, object]:
         data = self.folder / "control" / "data"

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from harrow.live_cluster.processes.ports import LOOPBACK
 
-_SUBNET: Final = "10.213.77"
-_BRIDGE_ADDRESS: Final = f"{_SUBNET}.1"
+_NETWORK: Final = "10.213"
+_SUBNETS: Final = 256
 _FIRST_HOST: Final = 10
 
 
@@ -74,9 +74,10 @@ class Namespaces:
         # Interfaces have names of at most 15 characters.
         self._name = f"hw{secrets.token_hex(3)}"
         self._hosts: dict[str, str] = {}
+        self._subnet = _free_subnet()
         _ip("link", "add", self._name, "type", "bridge")
         try:
-            _ip("address", "add", f"{_BRIDGE_ADDRESS}/24", "dev", self._name)
+            _ip("address", "add", f"{self._subnet}.1/24", "dev", self._name)
             _ip("link", "set", self._name, "up")
         except BaseException:
             self.end()
@@ -85,7 +86,7 @@ class Namespaces:
     def host(self, name: str) -> str:
         if name not in self._hosts:
             number = _FIRST_HOST + len(self._hosts)
-            self._hosts[name] = f"{_SUBNET}.{number}"
+            self._hosts[name] = f"{self._subnet}.{number}"
             space, outer = self._space(name), f"{self._name}-{number}"
             _ip("netns", "add", space)
             _ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", space)
@@ -122,6 +123,14 @@ class Namespaces:
 
     def _space(self, name: str) -> str:
         return f"{self._name}-{name}"
+
+
+def _free_subnet() -> str:
+    """Return a subnet that no other cluster on this machine has: packets would go to that one."""
+    taken = _ip("-o", "-4", "address")
+    first = secrets.randbelow(_SUBNETS)
+    subnets = (f"{_NETWORK}.{(first + number) % _SUBNETS}" for number in range(_SUBNETS))
+    return next(subnet for subnet in subnets if f" {subnet}." not in taken)
 
 
 def network(folder: Path) -> Network:

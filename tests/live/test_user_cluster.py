@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from harrow.live_cluster.user_cluster.journal import STATE_VARIABLE, journals
 from harrow.live_cluster.user_cluster.users_brokers import surveyed
 from harrow.live_cluster.user_cluster.users_reach import OLDEST
 from harrow.live_cluster.wire.connection import ConnectionLostError
+from tests.conftest import put
 from tests.live.conftest import KILLS, Wait
 from tests.live.hand_started import BROKERS, HandStarted
 from tests.live.protection import PASSWORD, PASSWORD_VARIABLE, PLAIN, SCRAM
@@ -42,41 +45,87 @@ faults:
 Run = Callable[..., "subprocess.Popen[str]"]
 
 
-@pytest.fixture
-def by_hand(
-    request: pytest.FixtureRequest,
-    brokers: StartedBrokers,
-    tmp_path: Path,
-    wait_until: Wait,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[HandStarted]:
+def on(*mechanisms: str | None) -> pytest.MarkDecorator:
+    """Have a test run on a cluster that lets in everybody (None), or who has a password, by a *mechanism*."""
+    names = [mechanism or "open" for mechanism in mechanisms]
+    return pytest.mark.parametrize("clusters", mechanisms, indirect=True, ids=names, scope="module")
+
+
+class Clusters:
+    """Has a cluster for one test after the other: the same one, as long as each leaves it as it was."""
+
+    def __init__(
+        self, folders: pytest.TempPathFactory, brokers: StartedBrokers, mechanism: str | None
+    ) -> None:
+        self._folders = folders
+        self._brokers = brokers
+        self._mechanism = mechanism
+        self._open = ExitStack()
+        self._cluster: HandStarted | None = None
+
+    def ready(self, wait_until: Wait) -> HandStarted:
+        """Return a cluster whose brokers are up, and on which no test has left anything."""
+        if self._cluster is None or not is_as_it_was(self._cluster):
+            self.end()
+            folder = self._folders.mktemp("by-hand") / "ours"
+            cluster = self._open.enter_context(HandStarted(folder, self._brokers, self._mechanism))
+            cluster.start()
+            self._cluster = cluster
+        found = self._cluster
+        wait_until(lambda: is_up(found))
+        return found
+
+    def end(self) -> None:
+        self._open.close()
+
+
+def is_up(cluster: HandStarted) -> bool:
+    """Return whether each broker answers, and knows all of them: a broker is registered before it answers."""
+    cluster.start_missing()
+    file = load_cluster_file(cluster.file)
+    try:
+        known = [surveyed(replace(file, bootstrap=(server,))).brokers for server in file.bootstrap]
+    except ConnectionLostError:
+        return False
+    return all(len(brokers) == len(BROKERS) for brokers in known)
+
+
+def is_as_it_was(cluster: HandStarted) -> bool:
+    """Return whether a cluster is as before the first test: a run heals what it has done, and deletes its topics."""
+    if cluster.cuts() or any(cluster.state(broker) != "up" for broker in BROKERS):
+        return False
+    try:
+        return not topics_of_harrow(cluster)
+    except ConnectionLostError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def clusters(
+    request: pytest.FixtureRequest, brokers: StartedBrokers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Clusters]:
     if version_of(brokers.release.name) < OLDEST:
         pytest.skip("brokers tell leader epochs from 2.1 on")
-    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
-    mechanism = getattr(request, "param", None)
-    cluster = HandStarted(
-        tmp_path / "ours", brokers.java, brokers.jars, brokers.metadata, mechanism=mechanism
-    )
-
-    def is_up() -> bool:
-        cluster.start_missing()
-        try:
-            return len(surveyed(load_cluster_file(cluster.file)).brokers) == len(BROKERS)
-        except ConnectionLostError:
-            return False
-
-    try:
-        wait_until(is_up)
-        yield cluster
-    finally:
-        cluster.end()
+    shared = Clusters(tmp_path_factory, brokers, request.param)
+    yield shared
+    shared.end()
 
 
 @pytest.fixture
-def harrow(tmp_path: Path) -> Run:
+def by_hand(clusters: Clusters, wait_until: Wait) -> HandStarted:
+    return clusters.ready(wait_until)
+
+
+@pytest.fixture
+def harrow(processes: ExitStack, tmp_path: Path) -> Run:
     def run(*arguments: object) -> "subprocess.Popen[str]":
         state = {STATE_VARIABLE: str(tmp_path / "state")}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "harrow", *map(str, arguments)],
             cwd=tmp_path,
             env={**os.environ, **plain_environment(), **state, "PYTHONPATH": PYTHONPATH},
@@ -84,6 +133,7 @@ def harrow(tmp_path: Path) -> Run:
             stderr=subprocess.PIPE,
             text=True,
         )
+        return put(processes, process)
 
     return run
 
@@ -99,7 +149,7 @@ def topics_of_harrow(cluster: HandStarted) -> list[str]:
     return [name for name in seen.assignments if name.startswith("harrow-")]
 
 
-@pytest.mark.parametrize("by_hand", [None, PLAIN, SCRAM], indirect=True, ids=["open", PLAIN, SCRAM])
+@on(None, PLAIN, SCRAM)
 def test_a_campaign_runs_there_once_it_may(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
@@ -123,7 +173,7 @@ def test_a_campaign_runs_there_once_it_may(
     wait_until(lambda: not topics_of_harrow(by_hand))
 
 
-@pytest.mark.parametrize("by_hand", [PLAIN, SCRAM], indirect=True)
+@on(PLAIN, SCRAM)
 def test_who_has_the_password_is_let_in(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +187,7 @@ def test_who_has_the_password_is_let_in(
     assert (refused.returncode, "it refuses the name or the password" in said) == (2, True), said
 
 
+@on(None)
 def test_all_brokers_come_back_after_they_died_at_once(by_hand: HandStarted, harrow: Run) -> None:
     """With ZooKeeper nobody tells then who is registered, and a broker that is started too early ends at once."""
     ran = harrow(
@@ -147,6 +198,7 @@ def test_all_brokers_come_back_after_they_died_at_once(by_hand: HandStarted, har
     assert [by_hand.state(broker) for broker in BROKERS] == ["up"] * 3
 
 
+@on(None)
 def test_a_run_whose_fault_found_nothing_to_act_on_is_inconclusive(
     by_hand: HandStarted, harrow: Run, tmp_path: Path
 ) -> None:
@@ -164,6 +216,7 @@ def test_a_run_whose_fault_found_nothing_to_act_on_is_inconclusive(
     ]
 
 
+@on(None)
 def test_what_it_does_is_among_what_the_model_comes_to(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
@@ -178,6 +231,7 @@ def test_what_it_does_is_among_what_the_model_comes_to(
     wait_until(lambda: not topics_of_harrow(by_hand))
 
 
+@on(None)
 def test_what_a_killed_run_has_left_is_healed_each_time(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
@@ -198,6 +252,7 @@ def test_what_a_killed_run_has_left_is_healed_each_time(
         wait_until(lambda: not topics_of_harrow(by_hand))
 
 
+@on(None)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_whatever_ends_harrow_nothing_stays_in_force(
     by_hand: HandStarted,
@@ -219,6 +274,7 @@ def test_whatever_ends_harrow_nothing_stays_in_force(
     wait_until(lambda: not topics_of_harrow(by_hand))
 
 
+@on(None)
 def test_a_cluster_is_looked_at_and_told_as_a_campaign(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, tmp_path: Path
 ) -> None:

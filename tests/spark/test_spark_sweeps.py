@@ -9,12 +9,14 @@ import sysconfig
 import time
 import venv
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import put
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -41,9 +43,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
+def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
+    """Start a sweep; the test ends it, and what it has started."""
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, **variables}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "harrow", "sweep", *words],
         cwd=folder,
         env=environment,
@@ -53,11 +56,25 @@ def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+    return put_with_children(processes, process)
 
 
-def sweep(folder: Path, out: str, *words: str, **variables: str) -> str:
+def put_with_children(processes: ExitStack, process: subprocess.Popen[str]) -> subprocess.Popen[str]:
+    """Have a process ended with the test, and Java and Python that it has started: those would outlive it for a while."""
+    put(processes, process)
+
+    def end_children() -> None:
+        for pid in below(process.pid) if process.poll() is None else ():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    processes.callback(end_children)
+    return process
+
+
+def sweep(processes: ExitStack, folder: Path, out: str, *words: str, **variables: str) -> str:
     """Run a sweep to its end and return what it printed; some of its runs fail, as they should."""
-    process = start(folder, "small.yaml", "--out", out, *words, **variables)
+    process = start(processes, folder, "small.yaml", "--out", out, *words, **variables)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr
     return stdout
@@ -91,18 +108,19 @@ def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[st
     """Return what a pool of processes makes of the grid: rows, and the report."""
     folder = tmp_path_factory.mktemp("processes")
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
-    report = sweep(folder, "s", *GRID, "--engine", "process")
+    with ExitStack() as processes:
+        report = sweep(processes, folder, "s", *GRID, "--engine", "process")
     return rows(folder / "s"), report
 
 
 def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
-    folder: Path, by_processes: tuple[list[dict[str, Any]], str]
+    processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
     """Whatever the folder is called; and Spark SQL answers as DuckDB, and the query that the page shows."""
     out = "s[1]{a}"
     (folder / "tmp").mkdir()
     words = ("small.yaml", "--out", out, *GRID, "--engine", "spark", "--workers", "2")
-    process = start(folder, *words, TMPDIR=str(folder / "tmp"))
+    process = start(processes, folder, *words, TMPDIR=str(folder / "tmp"))
     report, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr
     expected_rows, expected_report = by_processes
@@ -173,18 +191,20 @@ def bare_python(folder: Path) -> str:
 
 
 def test_spark_connect_leaves_the_same_rows(
-    folder: Path, by_processes: tuple[list[dict[str, Any]], str]
+    processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
-    report = sweep(folder, "s", *GRID, "--remote", "local[2]")
+    report = sweep(processes, folder, "s", *GRID, "--remote", "local[2]")
     assert rows(folder / "s") == by_processes[0]
     assert "answers by DuckDB" in report
 
 
-def test_an_executor_that_lacks_what_it_needs_is_said_at_once(folder: Path, tmp_path: Path) -> None:
+def test_an_executor_that_lacks_what_it_needs_is_said_at_once(
+    processes: ExitStack, folder: Path, tmp_path: Path
+) -> None:
     venv.create(tmp_path / "empty", with_pip=False, symlinks=True)
     python = str(tmp_path / "empty" / "bin" / "python")
     words = ("small.yaml", "--out", "s", "--seeds", "0..3", "--engine", "spark", "--master", "local[1]")
-    process = start(folder, *words, PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
+    process = start(processes, folder, *words, PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (2, "")
     assert "Spark's executors cannot run harrow: ModuleNotFoundError: No module named" in stderr
@@ -205,7 +225,7 @@ RUNS = 600
 LONG = ("--seeds", f"0..{RUNS}", "--engine", "spark")
 
 
-def processes() -> dict[int, tuple[int, str]]:
+def process_table() -> dict[int, tuple[int, str]]:
     """Return the parent and the command line of every process."""
     found = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
@@ -220,7 +240,7 @@ def processes() -> dict[int, tuple[int, str]]:
 
 def below(root: int) -> dict[int, str]:
     """Return the command lines of a process's descendants."""
-    table = processes()
+    table = process_table()
     found: dict[int, str] = {}
     grown = {root}
     while grown:
@@ -231,7 +251,7 @@ def below(root: int) -> dict[int, str]:
 
 def python_workers(process: subprocess.Popen[str]) -> list[int]:
     daemons = {pid for pid, command in below(process.pid).items() if "pyspark.daemon" in command}
-    return [pid for pid, (parent, _) in processes().items() if parent in daemons]
+    return [pid for pid, (parent, _) in process_table().items() if parent in daemons]
 
 
 def parts(folder: Path) -> int:
@@ -252,7 +272,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Return the rows that a pool of processes, of which nothing is killed, makes of the long sweep."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
-    sweep(folder, "s", "--seeds", f"0..{RUNS}", "--engine", "process")
+    with ExitStack() as processes:
+        sweep(processes, folder, "s", "--seeds", f"0..{RUNS}", "--engine", "process")
     return rows(folder / "s")
 
 
@@ -264,7 +285,7 @@ def assert_whole(folder: Path, process: subprocess.Popen[str], whole: list[dict[
 
 
 def test_executors_need_nothing_but_python_and_pyarrow_and_one_that_is_killed_costs_no_row(
-    linux: None, folder: Path, tmp_path: Path, whole: list[dict[str, Any]]
+    processes: ExitStack, linux: None, folder: Path, tmp_path: Path, whole: list[dict[str, Any]]
 ) -> None:
     """The driver has the checkout by a path of its own, which executors do not inherit."""
     process = subprocess.Popen(
@@ -284,6 +305,7 @@ def test_executors_need_nothing_but_python_and_pyarrow_and_one_that_is_killed_co
         stderr=subprocess.PIPE,
         text=True,
     )
+    put_with_children(processes, process)
     wait_for(lambda: parts(folder), process)
     executors = [p for p, command in below(process.pid).items() if "CoarseGrainedExecutorBackend" in command]
     assert len(executors) >= 2
@@ -292,23 +314,23 @@ def test_executors_need_nothing_but_python_and_pyarrow_and_one_that_is_killed_co
 
 
 def test_a_driver_that_is_killed_can_go_on_and_a_python_worker_that_is_killed_then_costs_no_row(
-    linux: None, folder: Path, whole: list[dict[str, Any]]
+    processes: ExitStack, linux: None, folder: Path, whole: list[dict[str, Any]]
 ) -> None:
     words = ("small.yaml", "--out", "s", *LONG, "--master", "local[2]")
-    process = start(folder, *words)
+    process = start(processes, folder, *words)
     wait_for(lambda: parts(folder), process)
     process.kill()
     process.communicate()
     done = seeds(folder / "s")
     assert 0 < len(done) < RUNS
     assert done == sorted(set(done))
-    again = start(folder, *words, "--resume")
+    again = start(processes, folder, *words, "--resume")
     os.kill(max(wait_for(lambda: python_workers(again), again)), signal.SIGKILL)
     assert_whole(folder, again, whole)
 
 
-def test_an_interrupt_keeps_what_is_done(folder: Path) -> None:
-    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
+def test_an_interrupt_keeps_what_is_done(processes: ExitStack, folder: Path) -> None:
+    process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     wait_for(lambda: parts(folder), process)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
@@ -319,8 +341,8 @@ def test_an_interrupt_keeps_what_is_done(folder: Path) -> None:
     assert 0 < len(seeds(folder / "s")) < RUNS
 
 
-def test_java_that_dies_ends_the_sweep_in_one_line(linux: None, folder: Path) -> None:
-    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
+def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: None, folder: Path) -> None:
+    process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     wait_for(lambda: parts(folder), process)
     (java,) = [pid for pid, command in below(process.pid).items() if "org.apache.spark.deploy" in command]
     os.kill(java, signal.SIGKILL)
@@ -347,9 +369,9 @@ def test_java_that_dies_ends_the_sweep_in_one_line(linux: None, folder: Path) ->
     ],
 )
 def test_a_spark_that_is_not_there_is_said_in_one_line(
-    folder: Path, words: tuple[str, ...], said: str
+    processes: ExitStack, folder: Path, words: tuple[str, ...], said: str
 ) -> None:
-    process = start(folder, "small.yaml", "--out", "s", "--seeds", "0..3", *words)
+    process = start(processes, folder, "small.yaml", "--out", "s", "--seeds", "0..3", *words)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (2, "")
     starting, failed = stderr.splitlines()
@@ -358,8 +380,10 @@ def test_a_spark_that_is_not_there_is_said_in_one_line(
     assert "secret" not in stderr
 
 
-def test_an_interrupt_while_java_starts_leaves_nobody_behind(linux: None, folder: Path) -> None:
-    process = start(folder, "small.yaml", "--out", "s", *LONG, "--master", "local[1]")
+def test_an_interrupt_while_java_starts_leaves_nobody_behind(
+    processes: ExitStack, linux: None, folder: Path
+) -> None:
+    process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[1]")
     java = wait_for(
         lambda: [pid for pid, said in below(process.pid).items() if "SparkSubmit" in said], process
     )
@@ -368,6 +392,6 @@ def test_an_interrupt_while_java_starts_leaves_nobody_behind(linux: None, folder
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
     deadline_s = time.monotonic() + PATIENCE_S
-    while left := {pid for pid in java if "SparkSubmit" in processes().get(pid, (0, ""))[1]}:
+    while left := {pid for pid in java if "SparkSubmit" in process_table().get(pid, (0, ""))[1]}:
         assert time.monotonic() < deadline_s, left
         time.sleep(0.1)
