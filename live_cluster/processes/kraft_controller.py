@@ -11,8 +11,8 @@ from typing import Final
 
 from filelock import Timeout
 
+from harrow.campaigns.record.building_site import building_site
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.getting.building_site import building_site
 from harrow.live_cluster.processes.java_program import JavaPrograms, properties
 from harrow.live_cluster.processes.local_node import LocalNode
 
