@@ -199,7 +199,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("acked", 0, "acked m1"),
             ("elected", 2, "without m1"),
             ("truncated", 0, "cut off m1"),
-            ("conclusion", None, "the quorum lost with the disks of its controllers what it had committed"),
+            ("conclusion", None, "the quorum lost committed metadata with the disks of its controllers"),
         ),
         ("cluster.kraft.voters=5",),
     ),
