@@ -57,7 +57,7 @@ class Setting:
     has it, empty where the newest one does; ``instead`` names what took its place. ``safe`` are the values, safest first, with which
     nothing is permitted that the setting itself may permit; ``guards`` names what else they may prevent: kinds of causes, permissions,
     and rules whose promise is broken (`harrow.campaigns.run.remedies`). ``former`` are names that it had in older releases, or has in
-    Kafka's own messages.
+    Kafka's own messages. A producer refuses a setting that is on without those that have to stand ``beside`` it.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Setting:
     safe: tuple[Value, ...] = ()
     guards: tuple[str, ...] = ()
     former: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -452,7 +453,7 @@ _CATALOGUE: Final = (
             former=("block.on.buffer.full", "metadata.fetch.timeout.ms")),
     Setting("partitioner.rack.aware", PRODUCER, "bool", _always(False),
             "Whether records without a key go to partitions with a leader in the producer's rack, while there is one (KIP-1123).",
-            since="4.4"),
+            since="4.4", beside=("client.rack",)),
     Setting("client.rack", PRODUCER, "text", _always(NO_TEXT),
             "The rack of a producer, for partitioner.rack.aware (KIP-1123).", since="4.4"),
     # Consumers
@@ -956,9 +957,11 @@ def is_of_coordinators(setting: Setting) -> bool:
 def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
     """Yield what Kafka's producer refuses of the settings that it is *given*."""
     yield from _identity_conflicts(release, given, behaviours)
-    if given.get("partitioner.rack.aware") and not given.get("client.rack"):
-        # As `RecordAccumulator.PartitionerConfig` checks since KIP-1123.
-        yield Conflict(setting="partitioner.rack.aware", needed="partitioner.rack.aware needs client.rack")
+    for name in filter(given.get, given):
+        if (PRODUCER, name) in SETTINGS:
+            for other in SETTINGS[PRODUCER, name].beside:
+                if not given.get(other):
+                    yield Conflict(setting=name, needed=f"{name} needs {other}")
     if DELIVERY_TIMEOUT in given:
         # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
         config = producer_config(release, given, behaviours)

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from typing import Any, Final
 
 from harrow.campaigns.language.glossary import TERMS, term_of
@@ -395,11 +395,17 @@ def _with_what_it_needs(setting: settings.Setting) -> tuple[str, ...]:
 def _settings() -> Iterator[CatalogueEntry]:
     for name in settings.setting_names():
         known = [settings.SETTINGS[scope, name] for scope in settings.scopes_of(name)]
-        example = _setting_example(known[0])
+        examples = {
+            name: _setting_example(known[0]),
+            **{
+                other: _setting_example(settings.SETTINGS[known[0].scope, other]) for other in known[0].beside
+            },
+        }
+        shown = ", ".join(f"{key}: {value}" for key, value in examples.items())
         parts = {
             **{setting.scope: _facts(setting) for setting in known},
-            _IN_A_CAMPAIGN: {"settings": f"{{{name}: {example}}}"},
-            **_try("swarm", *_with_what_it_needs(known[0]), name, example),
+            _IN_A_CAMPAIGN: {"settings": f"{{{shown}}}"},
+            **_try("swarm", *_with_what_it_needs(known[0]), *chain.from_iterable(examples.items())),
         }
         columns = {
             "of": ", ".join(setting.scope for setting in known),
