@@ -30,6 +30,7 @@ from harrow.live_cluster.live_environment import LiveEnvironment
 from harrow.live_cluster.live_observer import LiveObserver
 from harrow.live_cluster.real_cluster import MakeCluster, Surroundings
 from harrow.live_cluster.rehearsal import applications_of
+from harrow.live_cluster.thread_failures import ThreadFailures
 from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.group_watch import GroupWatch
@@ -85,6 +86,13 @@ class LiveTarget:
     ) -> None:
         spec = plan.cluster
         release = RELEASES[plan.kafka]
+        threads = opened.enter_context(ThreadFailures())
+        self._check_threads = threads.check
+
+        def wait_for(what: str) -> None:
+            threads.check()
+            wait(what)
+
         self._elects_uncleanly = release.behaviours.elects_uncleanly(spec.metadata or release.metadata)
         self._clock = WallClock()
         self.trace = Trace(self._clock)
@@ -104,7 +112,7 @@ class LiveTarget:
             trace=self.trace,
             report=report,
             activity=activity,
-            wait=wait,
+            wait=wait_for,
         )
         cluster = self._cluster = opened.enter_context(make(given))
         cluster.seen.elected_cleanly = frozenset(
@@ -234,6 +242,7 @@ class LiveTarget:
         if len(self.trace.events) > self._noted:
             self._activity.note()
         self._look()
+        self._check_threads()
         self._noted = len(self.trace.events)
         for process in self._client_processes:
             process.check()
@@ -318,6 +327,7 @@ class LiveTarget:
         for process in self._client_processes:
             process.kill()
         self._look()
+        self._check_threads()
         for logs in self._cluster.logs.values():
             logs.read_anew(self._clock.now_us)
         return Evidence(

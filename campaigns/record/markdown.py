@@ -11,6 +11,17 @@ _SPECIAL: Final = re.compile(r"([\\`*_~]|\](?=[(\[:]))")
 _INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
 
 
+def document(parts: Iterable[str]) -> str:
+    """Return parts as one text, without those that are empty; no line disturbs a log, whatever the parts have in it."""
+    whole = "\n\n".join(part for part in parts if part)
+    return "".join(f"{printable(line)}\n" for line in whole.split("\n"))
+
+
+def console(command: str) -> str:
+    """Return a block of code with a command as it is typed."""
+    return f"```console\n$ {printable(command)}\n```"
+
+
 def text(words: str) -> str:
     """Return words that Markdown shows as they are, on one line."""
     escaped = _SPECIAL.sub(r"\\\1", escape(printable(" ".join(words.split())), quote=False))

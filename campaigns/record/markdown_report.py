@@ -8,7 +8,7 @@ from typing import Final
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
-from harrow.campaigns.record.markdown import code, table, text
+from harrow.campaigns.record.markdown import code, console, document, table, text
 from harrow.campaigns.record.phrases import prevention_lines, timed_sentence
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
@@ -40,7 +40,7 @@ _FINDINGS_MAX: Final = 50
 def markdown_report(result: RunResult, reproduce: str) -> str:
     sections = (
         _head(result),
-        f"```console\n$ {reproduce}\n```",
+        console(reproduce),
         _findings(result),
         _misses(result),
         _service(result),
@@ -48,7 +48,7 @@ def markdown_report(result: RunResult, reproduce: str) -> str:
         _faults(result),
         _replicas(result),
     )
-    return "\n\n".join(section for section in sections if section) + "\n"
+    return document(sections)
 
 
 def _head(result: RunResult) -> str:

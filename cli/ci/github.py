@@ -55,7 +55,7 @@ def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -
         parts.append(markdown.table(("", noun, "what happened", "again"), rows))
     if len(ordered) > _ROWS_MAX:
         parts.append(f"and {len(ordered) - _ROWS_MAX} more")
-    return "\n\n".join(parts) + "\n\n"
+    return markdown.document(parts) + "\n"
 
 
 def append_step_summary(text: str) -> None:

@@ -109,6 +109,7 @@ class UserCluster:
         say: Notify,
     ) -> None:
         plan = surroundings.plan
+        self._say_wait = surroundings.wait
         self._file = file
         self._plan = plan
         self._there: Mapping[int, BrokerNode] = {each.id: each for each in seen.brokers}
@@ -208,6 +209,7 @@ class UserCluster:
         while not self._is_in_sync():
             if time.monotonic() > until_s:
                 raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
+            self._say_wait("all replicas to be in sync")
             time.sleep(_LOOK_S)
 
     def logged_epoch(self, broker: int, partition: str) -> int:

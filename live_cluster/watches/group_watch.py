@@ -18,7 +18,7 @@ from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
-from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError, only
 from harrow.live_cluster.wire.coordinator_messages import GroupRecord, group_records
 
 _NO_GENERATION: Final = -1
@@ -63,9 +63,9 @@ class GroupWatch(InternalTopicWatch):
         try:
             kind = DescribeGroupsRequest
             answer = connection.ask(kind[connection.version_of(kind, *range(6))](groups=[group]))
+            told = only(answer.groups, "groups")
         except ConnectionLostError:
             return
-        told = answer.groups[0]
         if not told.error_code and told.group_state in _REBALANCING:
             _, generation = self._states.get(group, (EMPTY, 0))
             # Who completes a rebalance has begun the next generation.

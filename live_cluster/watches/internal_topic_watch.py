@@ -88,6 +88,8 @@ class InternalTopicWatch:
         for told in (each for topic in answer.responses for each in topic.partitions):
             is_leader = is_leader and not told.error_code
             name = f"{self._topic}-{told.partition_index}"
+            if name not in self._offsets:
+                continue
             for batch, _ in whole_batches(bytes(told.records or b"")):
                 # A batch comes whole, also where it begins before what was asked for.
                 if next_offset(batch) > self._offsets[name]:

@@ -3,21 +3,36 @@
 import select
 import socket
 import struct
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.wire.answers import decoded
 from harrow.live_cluster.wire.security import PLAINTEXT, Security
 
 _LENGTH: Final = struct.Struct(">i")
 _FRAME_MAX: Final = 256 * 1024 * 1024
 CLIENT_ID: Final = "harrow"
+T = TypeVar("T")
 
 
 class ConnectionLostError(LiveError):
     """The broker is not there, does not answer in time, or answers something else."""
+
+
+def only(answers: Sequence[T], what: str) -> T:
+    """Return the answer to the only thing that a request asked for.
+
+    Raises:
+        ConnectionLostError: there is none, or there are several.
+
+    """
+    if len(answers) != 1:
+        raise ConnectionLostError(f"a broker answers for {len(answers)} {what} in place of 1")
+    return answers[0]
 
 
 class BrokerConnection:
@@ -167,7 +182,7 @@ class BrokerConnection:
         (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))
         if not 0 < length <= _FRAME_MAX:
             raise ValueError(f"a frame of {length} bytes")
-        answer = request.header.get_response_class().decode(self._receive(length), header=True)
+        answer = decoded(request.header.get_response_class(), self._receive(length))
         if answer.header.correlation_id != self._correlation_id:
             raise ValueError(f"it answers request {answer.header.correlation_id}")
         return answer

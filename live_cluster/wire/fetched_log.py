@@ -6,7 +6,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.live_cluster.stored_batches import as_batches, next_offset, whole_batches
-from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError, only
 
 _DEBUGGING: Final = -2
 _VERSIONS: Final = (4, 11)
@@ -38,7 +38,7 @@ def fetched_log(connection: BrokerConnection, partition: str) -> tuple[RecordBat
             isolation_level=0,
             topics=[topic_type(topic=topic, partitions=[asked])],
         )
-        ((told,),) = (each.partitions for each in connection.ask(request).responses)
+        told = only(only(connection.ask(request).responses, "topics").partitions, "partitions")
         if told.error_code:
             raise ConnectionLostError(f"{partition} cannot be read from {offset}: error {told.error_code}")
         before = offset

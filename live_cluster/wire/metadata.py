@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest, ElectLeadersRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from harrow.live_cluster.names import SAME, Names
-from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 _WITH_EPOCHS: Final = 7
 WITH_TOPIC_IDS: Final = 12
@@ -55,7 +55,8 @@ def broker_metadata(
         topics=[topic_type(name=called.topic(name)) for name in topics], allow_auto_topic_creation=False
     )
     answer = connection.ask(request)
-    known = [topic for topic in answer.topics if not topic.error_code]
+    # A topic without an error has a name, though version 12 would let it have none.
+    known = [topic for topic in answer.topics if not topic.error_code and topic.name is not None]
     return BrokerMetadata(
         frozenset(called.own_brokers(tuple(broker.node_id for broker in answer.brokers))),
         {
@@ -113,15 +114,22 @@ def eligible_leaders(
             cursor=cursor,
         )
         answer = connection.ask(request)
-        for topic in answer.topics:
+        for topic in (each for each in answer.topics if each.name is not None):
             for told in topic.partitions:
                 if eligible := called.own_brokers(tuple(told.eligible_leader_replicas or ())):
                     found[f"{called.own_topic(topic.name)}-{told.partition_index}"] = eligible
-        following, is_first = answer.next_cursor, False
-        cursor = following and DescribeTopicPartitionsRequest.Cursor(
-            topic_name=following.topic_name, partition_index=following.partition_index
-        )
+        before, cursor, is_first = cursor, _after(answer), False
+        if cursor is not None and cursor == before:
+            raise ConnectionLostError("a broker describes the same page of topics again and again")
     return found
+
+
+def _after(answer: Any) -> Any:
+    """Return where the next page begins, None behind the last."""
+    following = answer.next_cursor
+    return following and DescribeTopicPartitionsRequest.Cursor(
+        topic_name=following.topic_name, partition_index=following.partition_index
+    )
 
 
 def elect_preferred_leaders(connection: BrokerConnection, partitions: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kafka.protocol.admin import DeleteRecordsRequest
 
-from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.connection import BrokerConnection, only
 from harrow.live_cluster.wire.errors import error_name
 
 _VERSIONS: Final = (0, 1)
@@ -27,7 +27,11 @@ def deletion(connection: BrokerConnection, partition: str, offset: int, timeout_
 
 
 def deleted(answer: Any) -> tuple[str, int]:
-    """Return the error in an answer, and where the logs of all live replicas begin."""
-    (topic,) = answer.topics
-    (told,) = topic.partitions
+    """Return the error in an answer, and where the logs of all live replicas begin.
+
+    Raises:
+        ConnectionLostError: the answer is about something else.
+
+    """
+    told = only(only(answer.topics, "topics").partitions, "partitions")
     return error_name(told.error_code), told.low_watermark

@@ -103,7 +103,7 @@ def _offsets_there(
     for topic in connection.ask(request).responses if topics else ():
         for told in topic.partitions:
             name = f"{topic.topic}-{told.partition_index}"
-            if told.error_code == 0:
+            if told.error_code == 0 and name in ends:
                 found[name] = ReplicaOffsets(
                     ends[name],
                     told.high_watermark,

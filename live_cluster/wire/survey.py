@@ -166,7 +166,9 @@ def _described(
     found = {}
     for result in connection.ask(request).results if request.resources else ():
         if result.error_code:
-            raise SurveyError(f"settings of {result.resource_name} are not described: {result.error_message}")
+            raise SurveyError(
+                f"settings of {result.resource_name} are not described: {result.error_message or result.error_code}"
+            )
         found[result.resource_name] = {
             setting.name: setting.value
             for setting in result.configs

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.connection import BrokerConnection, only
 from harrow.live_cluster.wire.errors import error_name
 
 _VERSIONS: Final = (1, 2)
@@ -36,7 +36,7 @@ def create_topic(
     request = CreateTopicsRequest[version](
         topics=[_topic(name, assignment, settings)], timeout_ms=_TIMEOUT_MS, validate_only=False
     )
-    (told,) = connection.ask(request).topics
+    told = only(connection.ask(request).topics, "topics")
     if told.error_code:
         raise TopicError(f"topic {name} was not created: {told.error_message or told.error_code}")
 
@@ -61,8 +61,7 @@ def create_partitions(
             validate_only=False,
         )
     )
-    (told,) = answer.results
-    return error_name(told.error_code)
+    return error_name(only(answer.results, "topics").error_code)
 
 
 def _topic(name: str, assignment: Sequence[Iterable[int]], settings: Mapping[str, object]) -> Any:

@@ -12,6 +12,9 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, Met
 
 from tests.hostile.texts import text
 
+_WITH_EPOCHS: Final = 7
+_NULL_SHARE: Final = 0.4
+_DEEPER_SHARE: Final = 0.7
 _HEAD: Final = struct.Struct(">ihhi")
 _SPOKEN: Final = (
     (0, 0, 9),
@@ -65,7 +68,7 @@ class FakeBroker:
             ]
             return kind(error_code=0, api_keys=keys)
         if api == MetadataRequest.API_KEY:
-            return self._metadata(draws)
+            return _with_nulls(self._metadata(max(version, _WITH_EPOCHS), draws), draws)
         described = DescribeConfigsResponse[version]
         result = described.DescribeConfigsResult
         setting = result.DescribeConfigsResourceResult
@@ -89,10 +92,10 @@ class FakeBroker:
             )
             for name in ("1", "2", "t")
         ]
-        return described(throttle_time_ms=0, results=results)
+        return _with_nulls(described(throttle_time_ms=0, results=results), draws)
 
-    def _metadata(self, draws: Random) -> Any:
-        kind = MetadataResponse[7]
+    def _metadata(self, version: int, draws: Random) -> Any:
+        kind = MetadataResponse[version]
         topic = kind.MetadataResponseTopic
         partition = topic.MetadataResponsePartition
         brokers = [
@@ -124,6 +127,24 @@ class FakeBroker:
             controller_id=draws.choice((1, 2, -1, 9)),
             topics=topics,
         )
+
+
+def _with_nulls(answer: Any, draws: Random) -> Any:
+    """Return an answer in which now and then something that has a length is null, whether it may be or not."""
+    part = answer
+    while draws.random() < _NULL_SHARE:
+        name = draws.choice(list(part.fields))
+        value = getattr(part, name, None)
+        if (
+            isinstance(value, list)
+            and value
+            and hasattr(value[0], "fields")
+            and draws.random() < _DEEPER_SHARE
+        ):
+            part = draws.choice(value)
+        elif isinstance(value, list | str):
+            setattr(part, name, None)
+    return answer
 
 
 def _said(draws: Random, usual: str, often: float = 0.5) -> str | None:

@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from harrow.live_cluster.names import Names
-from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 
@@ -55,6 +57,11 @@ def test_a_long_answer_comes_in_pages() -> None:
     broker = Broker(page(("u", 0), t={0: [2]}), page(None, u={0: [1]}))
     assert asked_of(broker) == {"t-0": (2,), "u-0": (1,)}
     assert [cursor for _, cursor in broker.asked] == [None, ("u", 0)]
+
+
+def test_a_page_that_comes_again_is_no_answer() -> None:
+    with pytest.raises(ConnectionLostError, match="the same page"):
+        asked_of(Broker(*[page(("u", 0), t={0: [2]})] * 3))
 
 
 def test_topics_and_brokers_are_asked_for_by_their_names_on_the_cluster() -> None:

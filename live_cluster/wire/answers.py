@@ -1,0 +1,67 @@
+"""Answers of brokers as kafka-python decodes them: it takes a null for whatever has a length."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+_WITH_LENGTH: Final = frozenset({"string", "bytes", "records"})
+"""Types that could be null. kafka-python has no other None in an answer but for its own defaults."""
+
+
+class NoAnswerError(ValueError):
+    """A broker answers what its protocol does not allow."""
+
+
+class _Fields(NamedTuple):
+    """The fields of a struct that must not be null, and those that have structs in them."""
+
+    never_null: tuple[str, ...]
+    structs: tuple[tuple[str, "_Fields"], ...]
+    arrays: tuple[tuple[str, "_Fields"], ...]
+
+
+def decoded(kind: Any, frame: bytes) -> Any:
+    """Return the answer in a frame, which is a *kind* of response of some version, with its header.
+
+    Raises:
+        NoAnswerError: it cannot be read, or has a null where the protocol allows none (``nullableVersions``).
+
+    """
+    try:
+        answer = kind.decode(frame, header=True)
+    except Exception as error:  # A decoder may raise anything.
+        raise NoAnswerError(f"{type(error).__name__}: {error}") from error
+    for name in _nulls(answer, _fields_of(kind)):
+        raise NoAnswerError(f"{name} is null")
+    return answer
+
+
+def _nulls(struct: Any, fields: _Fields) -> Iterator[str]:
+    """Yield the names of fields that are null and must not be."""
+    yield from (name for name in fields.never_null if getattr(struct, name) is None)
+    for name, inner in fields.structs:
+        if (one := getattr(struct, name)) is not None:
+            yield from _nulls(one, inner)
+    for name, inner in fields.arrays:
+        for each in getattr(struct, name) or ():
+            yield from _nulls(each, inner)
+
+
+@cache
+def _fields_of(kind: Any) -> _Fields:
+    return _fields(kind._struct.fields, kind._class_version)  # noqa: SLF001 - has no other name
+
+
+def _fields(fields: Any, version: int) -> _Fields:
+    present = {name: field for name, field in fields.items() if field.for_version_q(version)}
+    never_null = tuple(
+        name
+        for name, field in present.items()
+        if (field.is_array() or field.is_struct() or field.type_str in _WITH_LENGTH)
+        and not (field.nullable_for_version_q(version) or field.tagged_field_q(version))
+    )
+    structs, arrays = (
+        tuple((name, _fields(field.fields, version)) for name, field in present.items() if is_kind(field))
+        for is_kind in (lambda field: field.is_struct(), lambda field: field.is_struct_array())
+    )
+    return _Fields(never_null, structs, arrays)

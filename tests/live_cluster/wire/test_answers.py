@@ -1,0 +1,163 @@
+"""Nulls in the answers of brokers: refused where the protocol has none, and read as nothing where it has."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.getting.kafka_release import KafkaRelease
+from harrow.live_cluster.names import Names
+from harrow.live_cluster.wire import quorum, reassignments, records, replicas, survey, topics
+from harrow.live_cluster.wire.answers import NoAnswerError, decoded
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.fetched_log import fetched_log
+from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
+
+NAMES: Final = Names({0: 0}, {"t": "t"})
+PLAIN: Final = {
+    "string": "t",
+    "bytes": b"",
+    "records": b"",
+    "bool": False,
+    "uuid": UUID(int=1),
+    "float64": 0.0,
+    "bitfield": {0},
+}
+PLAIN_WITH_LENGTH: Final = ("string", "bytes", "records")
+ANSWERS_MAX: Final = 8
+
+ASKING: Final[dict[str, Callable[[BrokerConnection], Any]]] = {
+    "metadata": lambda connection: broker_metadata(connection, ["t"], NAMES),
+    "eligible leaders": lambda connection: eligible_leaders(connection, ["t"], NAMES),
+    "survey": survey.survey,
+    "survey of a release": lambda connection: survey.survey(connection, KafkaRelease("3.9.2")),
+    "settings of a broker": lambda connection: survey.broker_settings(connection, 0),
+    "settings of topics": lambda connection: survey.topic_settings(connection, ["t"]),
+    "deletion of topics": lambda connection: survey.delete_topics(connection, ["t"]),
+    "a new topic": lambda connection: topics.create_topic(connection, "t", [[0]], {}),
+    "new partitions": lambda connection: topics.create_partitions(connection, "t", 2, None),
+    "quorum": quorum.quorum_leader,
+    "a new quorum": quorum.depose_leader,
+    "reassignments": reassignments.reassignments,
+    "a reassignment": lambda connection: reassignments.alter_reassignment(connection, "t-0", [0]),
+    "replicas": lambda connection: replicas.replica_offsets(connection, ["t-0"], {"t-0": 0}, NAMES),
+    "a log": lambda connection: fetched_log(connection, "t-0"),
+    "deleted records": lambda connection: records.deleted(
+        connection.ask(records.deletion(connection, "t-0", 0, 0))
+    ),
+}
+"""All that harrow asks of brokers by itself."""
+
+Path = tuple[str, ...]
+
+
+class Broker(BrokerConnection):
+    """Answers some requests, as over the wire. *path* says what is null in answers of a *kind*."""
+
+    def __init__(self, kind: Any = None, path: Path = ()) -> None:
+        super().__init__(("broker", 1))
+        self.kinds: list[Any] = []
+        self._kind = kind
+        self._path = path
+
+    def _spoken(self, request: Any) -> tuple[int, int]:
+        return 0, request.max_version
+
+    def ask(self, request: Any) -> Any:
+        if len(self.kinds) == ANSWERS_MAX:
+            raise ConnectionLostError("it has said enough")
+        request.with_header(1, "harrow")
+        kind = request.header.get_response_class()
+        self.kinds.append(kind)
+        answer = with_null(whole(kind), self._path) if kind is self._kind else whole(kind)
+        answer.with_header(correlation_id=1)
+        try:
+            return decoded(kind, bytes(answer.encode(header=True)))
+        except NoAnswerError as error:
+            raise ConnectionLostError(str(error)) from error
+
+
+def whole(kind: Any) -> Any:
+    """Return an answer that has something in each field: one element in each array."""
+    return kind(
+        **{
+            name: value(field, kind._class_version)
+            for name, field in present(kind._struct, kind._class_version)
+        }
+    )
+
+
+def present(struct: Any, version: int) -> Iterator[tuple[str, Any]]:
+    for name, field in struct.fields.items():
+        if field.for_version_q(version) and not field.tagged_field_q(version):
+            yield name, field
+
+
+def value(field: Any, version: int) -> Any:
+    if field.is_struct_array() or field.is_struct():
+        one = field(**{name: value(each, version) for name, each in present(field, version)})
+        return [one] if field.is_struct_array() else one
+    one = PLAIN.get(field.array_of.type_str if field.is_array() else field.type_str, 0)
+    return [one] if field.is_array() else one
+
+
+def nullable(struct: Any, version: int, *, allowed: bool) -> Iterator[Path]:
+    """Yield the places of an answer where a null is *allowed*, or those where it is not but can be written."""
+    for name, field in present(struct, version):
+        may_be = field.nullable_for_version_q(version)
+        if may_be if allowed else not may_be and (field.is_array() or field.type_str in PLAIN_WITH_LENGTH):
+            yield (name,)
+        if field.is_struct_array() or field.is_struct():
+            yield from ((name, *rest) for rest in nullable(field, version, allowed=allowed))
+
+
+def with_null(answer: Any, path: Path) -> Any:
+    place = answer
+    for name in path[:-1]:
+        place = getattr(place, name)
+        place = place[0] if isinstance(place, list) else place
+    setattr(place, path[-1], None)
+    return answer
+
+
+def kinds_asked(ask: Callable[[BrokerConnection], Any]) -> list[Any]:
+    """Return the kinds of answers that a question gets, in the versions that it asks for."""
+    broker = Broker()
+    with suppress(LiveError):
+        ask(broker)
+    return list(dict.fromkeys(broker.kinds))
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_null_that_the_protocol_allows_is_read(name: str) -> None:
+    for kind in kinds_asked(ASKING[name]):
+        for path in nullable(kind._struct, kind._class_version, allowed=True):
+            try:
+                shown = repr(ASKING[name](Broker(kind, path)))
+            except LiveError as error:
+                shown = str(error)
+            assert "None-" not in shown, (kind, path)
+            assert ": None" not in shown, (kind, path)
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_null_that_the_protocol_does_not_allow_is_no_answer(name: str) -> None:
+    kinds = kinds_asked(ASKING[name])
+    assert kinds
+    for kind in kinds:
+        for path in nullable(kind._struct, kind._class_version, allowed=False):
+            with pytest.raises(ConnectionLostError, match=f"{path[-1]} is null"):
+                ASKING[name](Broker(kind, path))
+
+
+def test_whatever_a_decoder_raises_is_no_answer() -> None:
+    for request in (MetadataRequest[12](topics=None), ApiVersionsRequest[3]()):
+        request.with_header(1, "harrow")
+        kind = request.header.get_response_class()
+        for frame in (b"", b"\0\0\0\x01", b"\0\0\0\x01" + b"\xff" * 40):
+            with pytest.raises(NoAnswerError):
+                decoded(kind, frame)
