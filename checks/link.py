@@ -148,8 +148,12 @@ class LinkKind(Generic[P]):
 
     def _link(self, at_us: int | None, actor: Actor, operands: Mapping[str, Any]) -> "Link":
         """Return a link; operands that are as they are by default are left out."""
-        defaults = getattr(self.phrase, "__kwdefaults__", None) or {}
-        told = {name: value for name, value in operands.items() if defaults.get(name, ...) != value}
+        defaults = getattr(self.phrase, "__kwdefaults__", None)
+        told = (
+            {name: value for name, value in operands.items() if defaults.get(name, ...) != value}
+            if defaults
+            else operands
+        )
         return Link(kind=self, at_us=at_us, actor=actor, operands=told)
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:

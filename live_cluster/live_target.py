@@ -242,7 +242,6 @@ class LiveTarget:
         if len(self.trace.events) > self._noted:
             self._activity.note()
         self._look()
-        self._check_threads()
         self._noted = len(self.trace.events)
         for process in self._client_processes:
             process.check()
@@ -327,7 +326,6 @@ class LiveTarget:
         for process in self._client_processes:
             process.kill()
         self._look()
-        self._check_threads()
         for logs in self._cluster.logs.values():
             logs.read_anew(self._clock.now_us)
         return Evidence(
@@ -351,7 +349,13 @@ class LiveTarget:
         return topic_config(settings, self._configs[broker])
 
     def _look(self) -> None:
-        """Take over what was noticed, and look at what is not reported."""
+        """Take over what was noticed, and look at what is not reported.
+
+        Raises:
+            ThreadFailedError: nobody notices any more.
+
+        """
+        self._check_threads()
         self._happenings.take_over()
         for broker, refusal in self._cluster.refusals():
             self.environment.truncation_refused(broker, refusal)

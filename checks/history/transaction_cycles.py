@@ -96,6 +96,8 @@ def read_cycles(orders: VersionOrders) -> Iterator[Finding]:
     for it does not isolate the writes of transactions from each other.
     """
     graphs = _graphs(orders)
+    if not graphs.reads:
+        return
     reported: set[int] = set()
     for cycle in _cycles(graphs.reads, graphs.reads):
         reported.update(edge.earlier for edge in cycle)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import (
     ACKED,
+    NEVER_SENT,
     UNKNOWN,
     UNSURE,
     Jump,
@@ -223,10 +224,20 @@ class VersionOrder:
         """Return the offsets at which a value stands; of a value that stands at several they are worked out once."""
         if value in self._offsets_of:
             return self._offsets_of[value]
-        found = self._find_offsets(value)
         if value in self.partition.moved or value in self.partition.sent_again:
-            self._offsets_of[value] = found
-        return found
+            found = self._offsets_of[value] = self._find_offsets(value)
+            return found
+        row = self.partition.rows.get(value)
+        return [] if row is None else self._offsets_of_row(row)
+
+    def _offsets_of_row(self, row: int) -> list[int]:
+        """Return the offsets of a value with one row, as nearly all have: where it was polled, and where it was sent to."""
+        records = self._records
+        polled = records.polled_at[row]
+        offset = None if records.outcomes[row] == NEVER_SENT else records.offset(row)
+        if offset in (None, polled) or not self._orders.has_committed(self.partition.name, row):
+            return [] if polled == UNKNOWN else [polled]
+        return [offset] if polled == UNKNOWN else sorted((polled, offset))
 
     def _find_offsets(self, value: Value) -> list[int]:
         records = self._records

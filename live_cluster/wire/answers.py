@@ -1,6 +1,6 @@
 """Answers of brokers as kafka-python decodes them: it takes a null for whatever has a length."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -60,8 +60,10 @@ def _fields(fields: Any, version: int) -> _Fields:
         if (field.is_array() or field.is_struct() or field.type_str in _WITH_LENGTH)
         and not (field.nullable_for_version_q(version) or field.tagged_field_q(version))
     )
-    structs, arrays = (
-        tuple((name, _fields(field.fields, version)) for name, field in present.items() if is_kind(field))
-        for is_kind in (lambda field: field.is_struct(), lambda field: field.is_struct_array())
-    )
-    return _Fields(never_null, structs, arrays)
+    structs = [(name, field) for name, field in present.items() if field.is_struct()]
+    arrays = [(name, field) for name, field in present.items() if field.is_struct_array()]
+    return _Fields(never_null, _nested(structs, version), _nested(arrays, version))
+
+
+def _nested(fields: Iterable[tuple[str, Any]], version: int) -> tuple[tuple[str, _Fields], ...]:
+    return tuple((name, _fields(field.fields, version)) for name, field in fields)

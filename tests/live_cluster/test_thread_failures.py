@@ -10,7 +10,7 @@ from harrow.live_cluster.watches.repeated_look import RepeatedLook
 
 
 def look_at_null() -> None:
-    tuple(None)  # type: ignore[call-overload]
+    tuple(None)  # type: ignore[arg-type]
 
 
 def ended(failures: ThreadFailures, *names: str) -> None:
@@ -46,7 +46,7 @@ def test_a_thread_that_exits_has_not_failed() -> None:
 
 
 def test_after_a_run_threads_fail_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = []
+    failed: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     with ThreadFailures() as failures:
         pass
