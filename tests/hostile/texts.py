@@ -7,11 +7,14 @@ from typing import Any, Final
 COMMAND: Final = "::error::planted"
 """What a runner of GitHub Actions would obey at the beginning of a line."""
 BROKEN_OUT: Final = f"{COMMAND}-line"
-"""The same, behind the end of a line: it begins none if that end is escaped, as a text may that has no such end."""
+"""The same, behind the end of a line: it begins none if that end is escaped, as a text may that has no such end.
+
+Something stands before that end: a description loses those that it begins with.
+"""
 
 TEXTS: Final = (
     f"a\n{BROKEN_OUT}",
-    f"\n{BROKEN_OUT}",
+    f"\n{COMMAND}",
     f"a\r{BROKEN_OUT}",
     f"a\r\n{BROKEN_OUT}\r\n",
     f"a\u2028{BROKEN_OUT}\u2029b\x85c\x0bd\x0ce",
