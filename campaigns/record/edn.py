@@ -95,6 +95,13 @@ class ElementsOfVector:
             kind = match.lastgroup
             assert kind is not None
             at = self._kept_from + match.start(kind)
+            if nest.depth > 1:
+                # Most tokens stand within an element and do not end it.
+                nest.take(kind, match[kind], at)
+                if nest.depth > 1:
+                    continue
+                yield from self._taken()
+                continue
             if is_over and kind != "comment":
                 raise EdnError(at, "there is more after the end of the vector")
             if self._begins is None and nest.depth == 1 and kind not in ("comment", "discard", "close"):
@@ -103,10 +110,14 @@ class ElementsOfVector:
             nest.take(kind, match[kind], at)
             is_over = is_over or (nest.depth == 0 and kind == "close")
             if nest.depth == 1 and kind in ("close", "text", "atom"):
-                # An element that is to be left out (``#_``) is none.
-                yield from ((self._begins or 0, element) for element in nest.pop_elements())
-                self._begins = None
+                yield from self._taken()
         nest.only_element(self._kept_from + len(self._kept))
+
+    def _taken(self) -> Iterator[tuple[int, Any]]:
+        """Yield the element that has ended; one that is to be left out (``#_``) is none."""
+        begins, self._begins = self._begins or 0, None
+        for element in self._nest.pop_elements():
+            yield begins, element
 
     def place(self, position: int) -> tuple[int, int]:
         """Return the line and the column of a position that has not been passed by; both begin with 1."""
@@ -157,26 +168,24 @@ class _Nest:
     def __init__(self) -> None:
         self._levels: list[tuple[str, list[Any]]] = [("", [])]
         self._discarded = [0]
+        self.depth = 0
+        """In how many elements the next token is."""
 
     def take(self, kind: str, token: str, at: int) -> None:
-        if kind == "open":
+        if kind == "atom":
+            self._add(_atom(token, at))
+        elif kind == "text":
+            self._add(_unescaped(token))
+        elif kind == "open":
             if self.depth >= _DEPTH_MAX:
                 raise EdnError(at, f"more than {_DEPTH_MAX} elements are open")
             self._levels.append((token, []))
             self._discarded.append(0)
-        elif kind == "discard":
-            self._discarded[-1] += 1
+            self.depth += 1
         elif kind == "close":
             self._add(self._close(token, at))
-        elif kind == "text":
-            self._add(_unescaped(token))
-        elif kind == "atom":
-            self._add(_atom(token, at))
-
-    @property
-    def depth(self) -> int:
-        """In how many elements the next token is."""
-        return len(self._levels) - 1
+        elif kind == "discard":
+            self._discarded[-1] += 1
 
     def pop_elements(self) -> list[Any]:
         """Return the elements of what is open so far, and forget them."""
@@ -198,6 +207,7 @@ class _Nest:
             raise EdnError(at, f"`{token}` closes nothing that is open")
         self._levels.pop()
         self._discarded.pop()
+        self.depth -= 1
         return _closed(opened, elements, at)
 
     def _add(self, element: Any) -> None:
@@ -223,6 +233,8 @@ def _atom(token: str, at: int) -> Any:
         return _WORDS[token]
     if token[0] == ":":
         return token[1:]
+    if token.isdecimal() and len(token) <= _DIGITS_MAX:
+        return int(token)
     if _INTEGER.fullmatch(token):
         if len(token) > _DIGITS_MAX:
             raise EdnError(at, f"a number with more than {_DIGITS_MAX} digits")
