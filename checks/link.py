@@ -115,7 +115,8 @@ class LinkKind(Generic[P]):
     acts, ``about`` is the operand with that broker's id. A ``is_cause`` kind says why an anomaly came about.
     ``needs`` and ``makes`` are the two sides of the law of chains. A kind without needs ``is_fault``, which comes from outside,
     or ``free_because`` says why such a link needs no earlier one. ``is_turn``: an election, a truncation or a change of an ISR,
-    which is never folded away. ``no_remedy`` says of a cause why nothing that harrow can set prevents it.
+    which is never folded away. ``no_remedy`` says of a cause why nothing that harrow can set prevents it. Where a cause
+    ``is_of_client``, no switch of brokers guards against it.
     """
 
     name: str
@@ -132,6 +133,7 @@ class LinkKind(Generic[P]):
     makes: tuple[ChainCondition, ...] = ()
     free_because: str = ""
     no_remedy: str = ""
+    is_of_client: bool = False
 
     def __post_init__(self) -> None:
         if (self.is_fault, bool(self.needs), bool(self.free_because)).count(True) != 1:
@@ -222,6 +224,7 @@ def link(
     makes: tuple[ChainCondition, ...] = (),
     free_because: str = "",
     no_remedy: str = "",
+    is_of_client: bool = False,
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a kind of link by the function that makes its words.
 
@@ -246,6 +249,7 @@ def link(
             makes=makes,
             free_because=free_because,
             no_remedy=no_remedy,
+            is_of_client=is_of_client,
         )
         if KINDS.setdefault(name, kind) is not kind:
             raise ValueError(f"two kinds of link are called {name}")
@@ -260,7 +264,12 @@ def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
 
 
 def cause(
-    name: str, *, needs: tuple[ChainCondition, ...] = (), free_because: str = "", no_remedy: str = ""
+    name: str,
+    *,
+    needs: tuple[ChainCondition, ...] = (),
+    free_because: str = "",
+    no_remedy: str = "",
+    is_of_client: bool = False,
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says why an anomaly came about; *no_remedy* says why nothing can be set against it."""
     return link(
@@ -271,6 +280,7 @@ def cause(
         needs=needs,
         free_because=free_because,
         no_remedy=no_remedy,
+        is_of_client=is_of_client,
     )
 
 

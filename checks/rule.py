@@ -75,8 +75,8 @@ class Rule:
         return RuleResult(status=status, promise=self.promise.held_to(index.evidence), findings=findings)
 
     def _guarded(self, index: Index, finding: Finding) -> Finding:
-        """Return a finding; a broken promise with the switches that guard against it and are not safe in this run."""
-        if finding.permitted_by is not None:
+        """Return a finding; a broken promise of brokers with the switches that guard against it and are not safe in this run."""
+        if finding.permitted_by is not None or any(cause.kind.is_of_client for cause in finding.causes):
             return finding
         causes = [cause.kind.name for cause in finding.causes]
         switches = by_switches(index.evidence, self.name, causes)

@@ -7,7 +7,7 @@ from harrow.checks.causes.facts import ACKED, DAMAGED, DELETED, LOST, SENT_AGAIN
 from harrow.checks.causes.story import brokers, seconds
 from harrow.checks.link import BY_SETTING, FORBIDDEN, FROM_LOGS, FROM_TRACE, Link, RecordValue, cause
 from harrow.checks.permission import Permission
-from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Offset, Text
+from harrow.cluster_model.events import BrokerId, Brokers, Flag, Number, Offset, PartitionName, Text
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
 
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
@@ -285,6 +285,30 @@ def retry_without_idempotence(*, value: RecordValue) -> str:
 def retry_not_recognised(*, value: RecordValue) -> str:
     """A retry was appended although the producer is idempotent."""
     return "the leader did not recognise the retry"
+
+
+@cause("retry-renumbered", free_because=FROM_TRACE, is_of_client=True)
+def retry_renumbered(
+    *,
+    value: RecordValue,
+    client: Text,
+    refused_by: BrokerId | None = None,
+    refused_in: PartitionName | None = None,
+    error: Text | None = None,
+) -> str:
+    """A producer raised its epoch and began again at sequence 0, with a record that was already stored as well.
+
+    ``refused_by`` is the broker that had refused another batch of it, where the trace has that. librdkafka then numbers again what
+    it has for every partition (``rd_kafka_idemp_drain_epoch_bump``, ``rd_kafka_toppar_pid_change``), which its issue 4953 reports
+    as a defect. The Java client does so with the partition that was refused alone.
+    """
+    unseen = f"{client} sent {value} with another sequence number than before, so no leader recognises it as a retry"
+    if refused_by is None:
+        return f"{unseen}; librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
+    return (
+        f"broker {refused_by} had refused a batch for {refused_in} ({error}); after that {unseen} "
+        "(with librdkafka see its issue 4953)"
+    )
 
 
 @cause("renumbered-after-unclean-election", needs=(UNCLEAN.of("leader"),))

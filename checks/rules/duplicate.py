@@ -18,6 +18,7 @@ from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import (
     CLEAN_ELECTIONS,
     IDEMPOTENCE,
+    ONE_IN_FLIGHT,
     TRANSACTIONS,
 )
 from harrow.checks.replay.partition_state import LogEntry, has_copy
@@ -146,6 +147,7 @@ def _cause(
     return (
         _cause_by_loss(story, value, offsets)
         or _cause_by_renumbering(story, pairs, sends)
+        or _renumbered_for_another(story, pairs, sends)
         or Cause((catalogue.retry_not_recognised.conclude(value=value),))
     )
 
@@ -236,6 +238,41 @@ def _why_lacked(
             )
             return Cause((given_up,), DELIVERY_TIMEOUT)
     return None
+
+
+def _renumbered_for_another(
+    story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]
+) -> Cause | None:
+    """Accuse a producer outside the model of a record that has another sequence number each time: no leader can recognise it.
+
+    Nothing permits that. What the producer of a model makes of its answers is in the trace, and tells more. Of real ones the trace has
+    at most what a leader refused, and on a cluster that harrow has not started not even that.
+    """
+    if not pairs or any(_numbers(earlier) == _numbers(later) for earlier, later in pairs):
+        return None
+    clients = {story.evidence.producers[send.process].name for send in sends}
+    if any(again.client in clients for _, again in story.events(events.SentAgain)):
+        return None
+    earlier, later = pairs[-1]
+    for number, refusal in reversed(story.index.events(events.RequestRejected)):
+        is_of_producer = refusal.sender in clients and refusal.error in FATAL_SEQUENCE_ERRORS
+        if is_of_producer and earlier.number < number < later.number:
+            conclusion = catalogue.retry_renumbered.conclude(
+                value=earlier.value,
+                client=refusal.sender,
+                refused_by=refusal.broker,
+                refused_in=refusal.partition,
+                error=refusal.error,
+            )
+            break
+    else:
+        client = story.evidence.producers[sends[-1].process].name
+        conclusion = catalogue.retry_renumbered.conclude(value=earlier.value, client=client)
+    return Cause((conclusion,), prevented_by=(ONE_IN_FLIGHT,))
+
+
+def _numbers(entry: LogEntry) -> tuple[int, int]:
+    return entry.producer_id, entry.sequence
 
 
 def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:

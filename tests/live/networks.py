@@ -87,7 +87,7 @@ class Namespaces:
         if name not in self._hosts:
             number = _FIRST_HOST + len(self._hosts)
             self._hosts[name] = f"{self._subnet}.{number}"
-            space, outer = self._space(name), f"{self._name}-{number}"
+            space, outer = self._space(name), self._outer(self._hosts[name])
             _ip("netns", "add", space)
             _ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", space)
             _ip("link", "set", outer, "master", self._name, "up")
@@ -115,11 +115,18 @@ class Namespaces:
         )
 
     def end(self) -> None:
-        for name in self._hosts:
+        """Remove the outer end of each host's link as well: its namespace stays while a process in it ends."""
+        for name, address in self._hosts.items():
+            with suppress(subprocess.CalledProcessError):
+                _ip("link", "del", self._outer(address))
             with suppress(subprocess.CalledProcessError):
                 _ip("netns", "del", self._space(name))
         with suppress(subprocess.CalledProcessError):
             _ip("link", "del", self._name)
+
+    def _outer(self, address: str) -> str:
+        """Return the name of the end of a host's link that is on the bridge; what has both ends goes with one."""
+        return f"{self._name}-{address.rpartition('.')[2]}"
 
     def _space(self, name: str) -> str:
         return f"{self._name}-{name}"

@@ -3,6 +3,7 @@
 import pytest
 
 from harrow.campaigns.record.phrases import because, preventions
+from harrow.checks.finding import Finding
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
@@ -328,3 +329,70 @@ def test_what_was_committed_is_not_on_its_way_any_more_though_its_producer_has_g
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings
     assert finding.permitted_by is None
+
+
+RECORDED = (
+    # t-1 on two brokers of Kafka 4.4.0, with a producer of librdkafka 2.16.0. Two messages were dropped: a request for t-0, behind
+    # which another came that broker 0 refused, and the answer that n1 is stored.
+    ("append", 1, 0, 0, "n0"),
+    ("replicate", 0, 0, 0, "n0"),
+    ("append", 1, 1, 1, "n1"),
+    ("replicate", 0, 1, 1, "n1"),
+    ("rejected", 0, "t-0", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    ("append", 1, 2, 0, "n1"),
+    ("replicate", 0, 2, 0, "n1"),
+)
+"""Events with their broker; of batches the base offset, the base sequence and the value."""
+
+
+def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> Finding:
+    """Return the finding of a run that was recorded; *sequence* is that of the second batch with n1."""
+    run = RunBuilder(release="4.4")
+    producer = run.producer(idempotence=True)
+    run.elect(1, 0, (1, 0), partition="t-1")
+    run.send(producer, "n0", "t-1")
+    run.send(producer, "n1", "t-1")
+    for name, broker, *found in RECORDED:
+        if name == "rejected":
+            partition, error = found
+            fields = {"api": "Produce", "partition": partition, "sender": "producer-0", "error": error}
+            if sees_requests:
+                run.event(name, broker=broker, **fields)
+            continue
+        offset, base_sequence, value = found
+        run.event(
+            name,
+            broker=broker,
+            partition="t-1",
+            base_offset=offset,
+            leader_epoch=0,
+            producer_id=0,
+            base_sequence=sequence if offset == 2 else base_sequence,
+            values=(value,),
+        )
+        run.logs.setdefault("t-1", {}).setdefault(broker, []).append((value, 0))
+    run.ok(producer, "n0", 0, "t-1")
+    run.ok(producer, "n1", 2, "t-1")
+    run.read_to_end(1, "t-1")
+    (finding,) = run.judge("duplicate").findings
+    assert (finding.value, finding.permitted_by) == ("n1", None)
+    return finding
+
+
+def test_a_producer_that_numbers_again_what_it_has_sent_is_accused_and_not_the_leader() -> None:
+    assert because(doubled_by_librdkafka()).endswith(
+        "broker 0 had refused a batch for t-0 (OUT_OF_ORDER_SEQUENCE_NUMBER); after that producer-0 sent n1 with another sequence "
+        "number than before, so no leader recognises it as a retry (with librdkafka see its issue 4953)"
+    )
+    assert list(preventions(doubled_by_librdkafka())) == ["max.in.flight.requests.per.connection=1"]
+
+
+def test_that_its_numbers_are_others_is_seen_in_the_logs_alone() -> None:
+    assert because(doubled_by_librdkafka(sees_requests=False)).endswith(
+        "producer-0 sent n1 with another sequence number than before, so no leader recognises it as a retry; "
+        "librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
+    )
+
+
+def test_a_leader_that_stores_the_same_numbers_again_is_accused() -> None:
+    assert because(doubled_by_librdkafka(sequence=1)).endswith("the leader did not recognise the retry")
