@@ -122,19 +122,20 @@ class ClientProcess:
         return said.splitlines()[-1] if said else "it said nothing"
 
     def _read(self) -> None:
-        rest = self._rest
+        # What came together with its being ready is read first: nothing may follow it.
+        received, rest = self._rest, b""
         while True:
+            *lines, rest = (rest + received).split(b"\n")
+            for line in lines:
+                answer = self._on_report(json.loads(line))
+                if answer is not None:
+                    self.order(**answer)
             try:
                 received = self._connection.recv(65536)
             except OSError:
                 return
             if not received:
                 return
-            *lines, rest = (rest + received).split(b"\n")
-            for line in lines:
-                answer = self._on_report(json.loads(line))
-                if answer is not None:
-                    self.order(**answer)
 
 
 def _line(connection: socket.socket) -> tuple[bytes, bytes]:

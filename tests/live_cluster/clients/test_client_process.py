@@ -28,6 +28,28 @@ def producer(**more: Any) -> dict[str, Any]:
     return {**given, "stop_ns": None, "settings": settings, **more}
 
 
+def application() -> dict[str, Any]:
+    """Return what an application is told that is held at its first poll."""
+    library = {"bootstrap.servers": NOBODY, "log_level": 0}
+    more = {
+        "role": "application",
+        "delivery": "at_least_once",
+        "name": "app",
+        "source": "t",
+        "work_ns": 0,
+        "slow_ns": 0,
+        "workers": 1,
+        "takes_ns": [0],
+        "rewinds": True,
+        "group_metadata": True,
+        "hold": ["poll", 0],
+        "begins_at_zero": True,
+        "max_poll_records": 5,
+        "consumer": {**library, "group.id": "g"},
+    }
+    return {**producer(), **more, "producer": library}
+
+
 def wait_for(reports: list[dict[str, Any]], count: int) -> None:
     until = time.monotonic() + PATIENCE_S
     while len(reports) < count:
@@ -133,29 +155,28 @@ def test_what_it_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         client.kill()
 
 
+def test_reports_that_come_together_with_being_ready_are_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_until_ready = ClientProcess._wait_until_ready
+
+    def read_late(client: ClientProcess) -> None:
+        while client._connection.recv(65536, socket.MSG_PEEK).count(b"\n") < 5:
+            time.sleep(0.01)
+        wait_until_ready(client)
+
+    monkeypatch.setattr(ClientProcess, "_wait_until_ready", read_late)
+    reports: list[dict[str, Any]] = []
+    with ChildProcesses() as children:
+        client = ClientProcess(children, tmp_path / "app", application(), reports.append)
+        wait_for(reports, 4)
+        client.kill()
+
+
 def test_an_application_is_held_where_it_is_told_and_closes(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
-    library = {"bootstrap.servers": NOBODY, "log_level": 0}
-    application = {
-        "role": "application",
-        "delivery": "at_least_once",
-        "name": "app",
-        "source": "t",
-        "work_ns": 0,
-        "slow_ns": 0,
-        "workers": 1,
-        "takes_ns": [0],
-        "rewinds": True,
-        "group_metadata": True,
-        "hold": ["poll", 0],
-        "begins_at_zero": True,
-        "max_poll_records": 5,
-        "consumer": {**library, "group.id": "g"},
-    }
     with ChildProcesses() as children:
-        client = ClientProcess(
-            children, tmp_path / "app", {**producer(), **application, "producer": library}, reports.append
-        )
+        client = ClientProcess(children, tmp_path / "app", application(), reports.append)
         wait_for(reports, 4)
         assert [next(key for key in r if key not in ("at", "of")) for r in reports] == [
             *("subscribed", "step", "passed", "held")
