@@ -40,7 +40,7 @@ def report(error: Exception, begun_ns: int) -> None:
 
 
 def _has_changed_since(begun_ns: int) -> bool:
-    """Return whether a source file that this process has imported has been replaced since; what it imports next may not fit."""
+    """Return whether a source file changed after this process imported it; later imports may not match."""
     names = [module for module in sys.modules if module.partition(".")[0] == "harrow"]
     for file in (getattr(sys.modules[name], "__file__", None) for name in names):
         try:

@@ -76,7 +76,7 @@ class Administrator:
             thread.join()
 
     def deleted_below(self, partition: str) -> int:
-        """Return below which offset a partition may have been deleted by request; 0 where nobody has asked for that."""
+        """Return the offset below which a request may have deleted records of a partition; 0 without a request."""
         return self._deleted_below.get(partition, 0)
 
     def delete_records(self, partition: str, offset: int) -> None:

@@ -27,7 +27,7 @@ class NodeProcess(Protocol):
         """Return whether it stands still."""
 
     def look_after(self) -> None:
-        """Do what is due for it: called again and again, by the thread that runs the campaign."""
+        """Do the work that is due. The thread that runs the campaign calls this repeatedly."""
 
     def start(self) -> None:
         """Start it, unless it is there."""

@@ -16,7 +16,7 @@ class ThreadFailedError(LiveError):
 class ThreadFailures:
     """Takes the exceptions that end threads while this context is open; `check` raises the first in the run's own thread.
 
-    A run whose watch is gone would go on without seeing anything, and judge what it has not seen.
+    A run without its watches would go on, and be judged by what it never saw.
     """
 
     def __init__(self) -> None:

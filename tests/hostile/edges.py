@@ -28,6 +28,7 @@ from harrow.cli import exit_code
 from harrow.cli.main import app
 from harrow.cli.requests import COMMANDS, request_of
 from tests.cli.conftest import CAMPAIGNS
+from tests.hostile.trial import run_harrow
 
 CPU_MAX_S: Final = 20.0
 RSS_MAX_KIB: Final = 1 << 20
@@ -307,7 +308,6 @@ def _cpu_s(pid: int) -> float:
 
 def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "_Pipe") -> None:
     """Become the command in a forked process, and never come back."""
-    code = 1
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -321,33 +321,20 @@ def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "
             os.close(1)
         if edge.kind == "full-disk":
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False) if edge.kind != "closed-stdout" else None  # noqa: SIM115 - as long as the process lives
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115 - the same
-        os.chdir(folder)
-        os.environ.clear()
         # No Maven, no Java, and nothing of the user's.
-        os.environ.update(PATH="", HOME=str(folder), TMPDIR=str(folder), PYTHONPATH=os.pathsep.join(sys.path))
-        sys.argv = ["harrow", *words]
-        from harrow.cli.__main__ import main
-
-        main()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
-    except BaseException:  # noqa: BLE001 - what Python itself would print
-        import traceback
-
-        traceback.print_exc()
+        environment = {
+            "PATH": "",
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        run_harrow(words, folder, environment, has_stdout=edge.kind != "closed-stdout")
     finally:
-        with suppress(OSError, AttributeError):
-            sys.stdout.flush()
-        with suppress(OSError):
-            sys.stderr.flush()
-        os._exit(code)
+        os._exit(1)
 
 
 def template_in(folder: Path) -> Path:
-    """Make what samples name: campaigns, a corpus, a recorded run, a cluster that answers nobody."""
+    """Write what the samples name: campaigns, a corpus, a recorded run, a cluster that never answers."""
     from tests.written_runs import written_run
 
     (folder / "corpus").mkdir(parents=True)

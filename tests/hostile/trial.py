@@ -6,9 +6,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from tests.hostile.texts import BROKEN_OUT
 
@@ -105,13 +106,23 @@ def _faults(data: bytes, commands: re.Pattern[str], *, allows_commands: bool) ->
 
 def _become(words: Sequence[str], folder: Path, streams: Path, environment: Mapping[str, str]) -> None:
     """Become the command in a forked process, and never come back."""
-    code = 1
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, name in enumerate(_STREAMS, 1):
             os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process lives
+        run_harrow(words, folder, environment)
+    finally:
+        os._exit(1)
+
+
+def run_harrow(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], *, has_stdout: bool = True
+) -> NoReturn:
+    """Run a command in this forked process, whose descriptors are set up, and end the process with its code."""
+    code = 1
+    try:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False) if has_stdout else None  # noqa: SIM115 - as long as the process lives
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115 - the same
         os.chdir(folder)
         os.environ.clear()
@@ -128,8 +139,10 @@ def _become(words: Sequence[str], folder: Path, streams: Path, environment: Mapp
 
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError, AttributeError):
+            sys.stdout.flush()
+        with suppress(OSError):
+            sys.stderr.flush()
         os._exit(code)
 
 

@@ -60,8 +60,8 @@ class FaultInjector:
         # Entries that strike no more, by their identity: two that say the same are two.
         self._stopped: list[Injection] = []
         self._scheduled: list[Injection] = []
-        # Why a fault did not strike when it was due the last time, by the identity of what the campaign says.
-        self._misses: dict[int, str] = {}
+        # Faults that did not strike when they were last due, by their identity, each with the reason.
+        self._misses: list[tuple[Fault, str]] = []
         self.injected: list[InjectedFault] = []
 
     # The schedule
@@ -96,7 +96,7 @@ class FaultInjector:
 
     def stop(self) -> None:
         """No more triggered faults; `Target.heal` ends the scheduled ones."""
-        for triggered in self._armed:
+        for triggered in () if self.injected else self._armed:
             if not triggered.times:
                 lacking = "; ".join(triggered.timing.condition.mismatches(self._target.observer))
                 self._miss(triggered.injection.faults, f"its condition never came to hold: {lacking}")
@@ -108,16 +108,21 @@ class FaultInjector:
             return ()
         lines: dict[str, None] = {}
         for injection in self._scheduled:
-            was_due = any(id(fault) in self._misses for fault in injection.faults)
+            was_due = any(self._why_missed(fault) for fault in injection.faults)
             otherwise = "it was not drawn" if was_due else "the run was over before it was due"
             for fault in injection.faults:
                 name = f"{fault.name} {fields_text(_details(fault, fault))}".rstrip()
-                lines[f"{name} did not strike: {self._misses.get(id(fault), otherwise)}"] = None
+                lines[f"{name} did not strike: {self._why_missed(fault) or otherwise}"] = None
         return tuple(lines)
 
     def _miss(self, faults: Iterable[Fault], reason: str) -> None:
-        for fault in faults:
-            self._misses[id(fault)] = reason
+        # Reasons are told only of a run in which no fault strikes.
+        for fault in () if self.injected else faults:
+            self._misses = [missed for missed in self._misses if missed[0] is not fault]
+            self._misses.append((fault, reason))
+
+    def _why_missed(self, fault: Fault) -> str | None:
+        return next((reason for missed, reason in self._misses if missed is fault), None)
 
     def _gap_us(self, timing: Rate) -> int:
         """Return the time to the next random fault, evenly drawn around the mean."""
@@ -208,7 +213,8 @@ class FaultInjector:
 
     def _inject(self, found: Fault, fault: Fault) -> bool:
         if not found.applies(self._target.environment):
-            self._miss([fault], self._nothing_to_act_on(found))
+            if not self.injected:
+                self._miss([fault], self._nothing_to_act_on(found))
             return False
         if self._blast_radius is not None and not allows(
             self._blast_radius, found, self._target, is_alone=not self._in_steps
