@@ -198,14 +198,24 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
 
 def was_let_go(index: Index, partition: str, value: Value) -> bool:
     """Return whether some log has let a record go in its turn, so that who read there did not get it, though others still have it."""
-    copies = index.partition(partition).by_value.get(str(value), ())
-    return was_superseded_at(index, partition, copies) or is_expired_tombstone(index, partition, value, END)
-
-
-def was_superseded_at(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
-    """Return whether some log has compacted one of these *copies* for a later record of its key."""
     state = index.partition(partition)
-    return any(next(_stand_ins(state, copy), None) is not None for copy in copies)
+    copies = state.by_value.get(str(value), ())
+    was_superseded = any(next(_stand_ins(state, copy), None) is not None for copy in copies)
+    return was_superseded or is_expired_tombstone(index, partition, value, END)
+
+
+def has_stand_in(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
+    """Return whether a later record replaces one of *copies*, which a log has compacted.
+
+    That record can still be read, or went in its turn. If it was lost, the copy was lost with it.
+    """
+    state = index.partition(partition)
+    readable = index.readable(partition)
+    return any(
+        later.value in readable or _went_in_turn(index, partition, state.by_value[later.value])
+        for copy in copies
+        for later in _stand_ins(state, copy)
+    )
 
 
 def is_expired_tombstone(index: Index, partition: str, value: Value, until_us: int) -> bool:

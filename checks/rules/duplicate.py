@@ -156,14 +156,15 @@ def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | No
     """Explain a record that was read, lost, and appended again elsewhere by a retry.
 
     What permits the loss permits that the producer's state, with which a retry is
-    recognised, was lost with it. What compaction has taken for a later record of its key is not lost.
+    recognised, was lost with it. A copy that compaction removed is lost only if every later record
+    of its key is lost, too.
     """
     logs = story.index.logs.get(story.partition, {}).values()
     gone = [
         offset
         for offset in offsets
         if not any(values[offset : offset + 1] == [value] for values in logs)
-        and not compaction.was_superseded_at(story.index, story.partition, story.copies(value, offset))
+        and not compaction.has_stand_in(story.index, story.partition, story.copies(value, offset))
     ]
     if not gone or len(offsets) - len(gone) > 1:
         return None

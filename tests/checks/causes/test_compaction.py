@@ -508,6 +508,37 @@ def test_a_record_that_was_lost_and_sent_again_is_doubled_by_that_loss_though_co
     assert found == {"m0": UNCLEAN_ELECTION}
 
 
+def compacted_for_a_lost_record(*, unclean: bool) -> dict[str | int | None, str | None]:
+    """Judge a run in which m0 is compacted for m1, m1 is lost, and a retry appends m0 again."""
+    run = RunBuilder(unclean_leader_election=True)
+    producer = run.producer(idempotence=True)
+    run.elect(0, 0, (0,))
+    run.at(1)
+    keyed_at(run, producer, "x", "x", 0)
+    run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
+    run.send(producer, "m0")
+    run.append(0, "m0")
+    keyed_at(run, run.producer(), "m1", "a", 0)
+    run.poll((0, "x"), (1, "m0"), (2, "m1"))
+    run.at(9)
+    cleaned(run, 0, 3, 1)
+    run.elect(1, 1, (1,), unclean=unclean)
+    run.append(1, "m0")
+    run.truncate(0, 0)
+    run.replicate(0, "m0", epoch=1)
+    run.raise_hw(1, 0, 1)
+    run.acknowledge(1, 0, "m0")
+    run.ok(producer, "m0", 0)
+    run.poll((0, "m0"))
+    run.read_to_end(1)
+    return {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
+
+
+def test_a_compacted_record_is_lost_with_the_record_that_replaced_it_and_may_then_stand_twice() -> None:
+    assert compacted_for_a_lost_record(unclean=True) == {"m0": UNCLEAN_ELECTION}
+    assert compacted_for_a_lost_record(unclean=False) == {"m0": None}
+
+
 def test_what_an_unclean_election_brings_back_to_its_place_was_replaced_by_permission() -> None:
     """m1 takes the place of m0, which was never committed; an unclean election of who has m0 takes it back."""
     run = RunBuilder(brokers=(0, 1), unclean_leader_election=True)
