@@ -52,7 +52,7 @@ PURE: Final = frozenset(
         # Says to mypyc what is said in plain Python otherwise.
         "cluster_model/compiling.py",
         # Its classes are asked for their `api`, which compiled only their objects have.
-        "cluster_model/zookeeper/protocol.py",
+        "cluster_model/zookeeper/service/protocol.py",
         # Tables that are read once.
         *("cluster_model/errors.py", "cluster_model/mutants.py", "cluster_model/repairs.py"),
         *("cluster_model/settings.py", "checks/rules/catalogue.py", "checks/rules/history_rules.py"),

@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.kraft.protocol import RaftFetchRequest, RaftFetchResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
-from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
-from harrow.cluster_model.zookeeper.protocol import (
+from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service.protocol import (
     NODE_EXISTS,
     Create,
     GetData,

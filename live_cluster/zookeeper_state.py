@@ -11,7 +11,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 
-from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.wire.reassignments import Assignment

@@ -18,7 +18,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as coordinators_protocol
 from harrow.cluster_model.kraft import protocol as kraft_protocol
-from harrow.cluster_model.zookeeper.protocol import ZooKeeperRequest
+from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
 from hatch_build import with_initialisers
 from tests.library_swarm import library_swarm
 from tests.patience import PATIENCE_S

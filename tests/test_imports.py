@@ -55,8 +55,8 @@ def modules() -> dict[str, Path]:
     }
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Imports inside functions count: they put off a circle and do not undo it."""
+def import_graph() -> dict[str, set[str]]:
+    """Return what each module imports; imports inside functions and for types alone count."""
     known = modules()
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
@@ -67,7 +67,27 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
             elif isinstance(node, ast.ImportFrom):
                 wanted |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
         graph[name] = {other for other in wanted & known.keys() if not name.startswith(f"{other}.")}
-    TopologicalSorter(graph).prepare()
+    return graph
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions count: they put off a circle and do not undo it."""
+    TopologicalSorter(import_graph()).prepare()
+
+
+def test_at_most_three_pairs_of_rooms_in_the_model_import_each_other() -> None:
+    """A room is a folder of `cluster_model`, or a file beside them."""
+
+    def room(module: str) -> str:
+        return ".".join(module.split(".")[:3])
+
+    arrows = {
+        (room(name), room(other))
+        for name, others in import_graph().items()
+        for other in others
+        if name.startswith("harrow.cluster_model.") and other.startswith("harrow.cluster_model.")
+    }
+    assert len({frozenset(arrow) for arrow in arrows if arrow[0] != arrow[1] and arrow[::-1] in arrows}) <= 3
 
 
 def test_no_two_classes_have_one_name() -> None:

@@ -1,1 +1,1 @@
-"""The controller: broker registrations, elections, and requests to brokers."""
+"""What control planes share: their interface, assignment, elections, and the way to the controller."""

@@ -1,1 +1,1 @@
-"""The simulator: virtual time, processes, the network between them, and the cluster they make up."""
+"""The simulator: virtual time, processes, and the network between them."""

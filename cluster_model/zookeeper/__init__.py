@@ -1,1 +1,1 @@
-"""ZooKeeper: its server, its client, and what Kafka keeps in it."""
+"""ZooKeeper as a control plane, and what a broker does there."""

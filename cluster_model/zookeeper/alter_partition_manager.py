@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
 from harrow.cluster_model.zookeeper.isr_change_propagation import IsrChangePropagation
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 
 class ZkAlterPartitionManager:

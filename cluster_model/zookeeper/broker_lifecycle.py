@@ -5,7 +5,6 @@ from typing import Final
 
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager, LifecycleListener
-from harrow.cluster_model.controller.kafka_controller import KafkaController
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.events import RegistrationLearned
 from harrow.cluster_model.protocol import (
@@ -21,11 +20,12 @@ from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import process_name
-from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
 from harrow.cluster_model.zookeeper.controlled_shutdown import INTER_BROKER_LISTENER, ControlledShutdown
+from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
 from harrow.cluster_model.zookeeper.producer_id_manager import ZkProducerIdManager
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 REGISTRATION_RETRY_US: Final = US_PER_SECOND
 """How often a broker whose id is still registered by its former session is started again."""

@@ -15,10 +15,10 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
-from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import REGISTRATION_RETRY_US, ZkBrokerLifecycle
-from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
 from harrow.cluster_model.zookeeper.quorum.fast_leader_election import NOTIFICATION_INTERVAL_MAX_US
+from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.state_changes import StateChanges
 
 _ADMIN_RETRY_US: Final = 100 * US_PER_MS

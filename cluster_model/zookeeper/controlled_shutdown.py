@@ -11,8 +11,8 @@ from harrow.cluster_model.protocol import NO_EPOCH, ControlledShutdownRequest, C
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 INTER_BROKER_LISTENER: Final = "replication"
 

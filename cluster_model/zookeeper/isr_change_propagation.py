@@ -10,8 +10,8 @@ from typing import Final
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 CHECK_INTERVAL_US: Final = 2_500_000
 QUIET_TIME_US: Final = 5 * US_PER_SECOND

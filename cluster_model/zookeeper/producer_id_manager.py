@@ -5,8 +5,8 @@ from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.protocol import InitProducerIdResponse
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 BLOCK_SIZE: Final = 1_000
 

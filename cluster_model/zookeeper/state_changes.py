@@ -7,9 +7,9 @@ ZooKeeper. So only ZooKeeper can tell when it happened, and ZooKeeper knows noth
 from harrow.cluster_model import events
 from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.trace import Trace
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
-from harrow.cluster_model.zookeeper.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
+from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
 
 
 class StateChanges:

@@ -7,7 +7,7 @@ from harrow.cluster_model import fields
 from harrow.cluster_model.fields import described
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.zookeeper.protocol import ZooKeeperRequest
+from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
 from harrow.faults.fault import Environment, Fault, MessageFault, process_names
 
 

@@ -3,17 +3,17 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, NetworkSpec, TopicSpec
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from harrow.live_cluster.single_requests.answers import NO_ANSWER, Answer, described
 from harrow.live_cluster.single_requests.broker_driver import (
     BROKER,

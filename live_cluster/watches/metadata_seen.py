@@ -17,7 +17,7 @@ from harrow.cluster_model.events import (
     SessionClosed,
     SessionExpired,
 )
-from harrow.cluster_model.zookeeper.protocol import BROKER_IDS
+from harrow.cluster_model.zookeeper.service.protocol import BROKER_IDS
 from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.watches.assignments_seen import AssignmentsSeen

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.messages import FAILOVER_US, HERD_US, Count, counted, crash, herd, spec_of, table
-from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.cluster import Cluster
 from tests.plain_model import patches_the_model
 
 pytestmark = patches_the_model

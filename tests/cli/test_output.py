@@ -113,7 +113,7 @@ def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
         assert not loaded & {
             "yaml",
             "rich.console",
-            "harrow.cluster_model.sim.cluster",
+            "harrow.cluster_model.cluster",
             "harrow.campaigns.language.loader",
         }
 

@@ -10,7 +10,7 @@ RUNS = {
     "harrow.campaigns.language.loader",
     "harrow.campaigns.run.runner",
     "harrow.campaigns.language.schema",
-    "harrow.cluster_model.sim.cluster",
+    "harrow.cluster_model.cluster",
     "yaml",
 }
 LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}

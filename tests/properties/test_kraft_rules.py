@@ -10,6 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
 from harrow.cluster_model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -20,7 +21,6 @@ from harrow.cluster_model.kraft.records import (
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, TopicSpec
 
 MS = 1_000

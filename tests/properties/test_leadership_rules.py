@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.events import ControllerElected
 from harrow.cluster_model.log.disk import Disk
@@ -22,17 +23,16 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
 from harrow.cluster_model.zookeeper.isr_change_propagation import IsrChangePropagation
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from tests.cluster_model.broker.test_partition import LEADER
 from tests.cluster_model.broker.test_replica_fetcher import P, follower_with
-from tests.cluster_model.controller.test_controller_writes import CONFIG, TOPIC, Unwatched
 from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost, batch
 from tests.cluster_model.log.test_damaged_disk import manager_on
+from tests.cluster_model.zookeeper.controller.test_controller_writes import CONFIG, TOPIC, Unwatched
 from tests.properties.test_replication_protocol_rules import histories, parted
 from tests.properties.test_replication_rules import Followed, Step, isrs, steps
 

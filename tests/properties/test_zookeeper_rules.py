@@ -13,11 +13,11 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec
 from harrow.cluster_model.trace import Trace, select
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
-from harrow.cluster_model.zookeeper.data_tree import CloseSession
-from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
 from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service.data_tree import CloseSession
 
 SECOND = 1_000_000
 TIMEOUT_US = 8 * SECOND

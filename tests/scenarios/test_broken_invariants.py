@@ -14,6 +14,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import PERMITTED, VIOLATED
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT
 from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import HighWatermarkSet
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.log.disk import LogFile
@@ -21,7 +22,6 @@ from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.injection import Rate

@@ -7,8 +7,8 @@ import pytest
 
 from harrow.campaigns.run.clients.clients import MODEL, Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener
-from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
     AlterPartitionRequest,
@@ -23,11 +23,14 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.cluster_model.trace import select
+from harrow.cluster_model.zookeeper.controller.controller_channel import (
+    ControllerChannelManager,
+    RequestBatch,
+)
 
 SECOND = 1_000_000
 CONTROLLER_EPOCH = 1

@@ -31,6 +31,7 @@ from harrow.checks.replay.partition_state import (
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.events import (
     NO_CONTROLLER,
@@ -47,12 +48,11 @@ from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, Disk
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.protocol import NO_LEADER, LeaderAndIsr
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import node_id
 from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
-from harrow.cluster_model.zookeeper.protocol import CONTROLLER_EPOCH
+from harrow.cluster_model.zookeeper.service.protocol import CONTROLLER_EPOCH
 from harrow.faults.clients.applications import StepFault
 from harrow.faults.fault import process_name
 from harrow.faults.links.link_ends import ZOOKEEPER

@@ -55,7 +55,7 @@ def _model_application(spec: ApplicationSpec, cluster: Any) -> Client:
 
 
 MODEL: Final = "model"
-"""The kind of target whose clients run on a `harrow.cluster_model.sim.cluster.Cluster`."""
+"""The kind of target whose clients run on a `harrow.cluster_model.cluster.Cluster`."""
 
 PRODUCERS: Final = "producers"
 CONSUMERS: Final = "consumers"

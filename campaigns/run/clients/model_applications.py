@@ -11,9 +11,9 @@ from harrow.campaigns.run.clients.client_promises import (
 from harrow.campaigns.run.clients.model_clients import pause
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.application import APPLICATIONS, Application, ResultStore
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import ClientStopped, ClockStepped
 from harrow.cluster_model.settings import producer_config
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ApplicationSpec
 

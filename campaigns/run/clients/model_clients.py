@@ -18,12 +18,12 @@ from harrow.cluster_model.clients.transaction_manager import (
     OnDone,
 )
 from harrow.cluster_model.clients.transactional_producer import TransactionalProducer
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import ClientStopped, ClockStepped
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 

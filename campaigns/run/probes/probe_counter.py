@@ -32,7 +32,7 @@ from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.cluster_model.trace import Trace, TraceEvent, decode
-from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 _FLAP_US: Final = US_PER_SECOND
 _MARKERS_DELAYED_US: Final = US_PER_SECOND

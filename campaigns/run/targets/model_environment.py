@@ -7,8 +7,8 @@ from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.spared_power import HELD_BACK_MAX_US, copies_of
 from harrow.campaigns.run.targets.target import CommittedCopies
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import HighWatermarkSet
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.sim.virtual_time import US_PER_MS

@@ -9,8 +9,8 @@ from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.zookeeper.data_tree import Transaction
 from harrow.cluster_model.zookeeper.quorum import protocol
 from harrow.cluster_model.zookeeper.quorum.protocol import QUORUM_LISTENER
 from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+from harrow.cluster_model.zookeeper.service.data_tree import Transaction
 
 _TRIES_MAX: Final = 5
 _RETRY_US: Final = US_PER_SECOND

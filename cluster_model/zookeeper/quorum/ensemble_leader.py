@@ -10,8 +10,11 @@ from typing import Any
 
 from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.data_tree import (
+from harrow.cluster_model.zookeeper.quorum import protocol
+from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
+from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.data_tree import (
     NO_SESSION,
     CloseSession,
     CreateSession,
@@ -19,10 +22,7 @@ from harrow.cluster_model.zookeeper.data_tree import (
     Transaction,
     Write,
 )
-from harrow.cluster_model.zookeeper.quorum import protocol
-from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
-from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
-from harrow.cluster_model.zookeeper.session_tracker import SessionTracker
+from harrow.cluster_model.zookeeper.service.session_tracker import SessionTracker
 
 
 @dataclass(slots=True, eq=False)

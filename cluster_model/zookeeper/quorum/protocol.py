@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from harrow.cluster_model.zookeeper.data_tree import Transaction
+from harrow.cluster_model.zookeeper.service.data_tree import Transaction
 
 ELECTION_LISTENER: Final = "zookeeper-election"
 QUORUM_LISTENER: Final = "zookeeper-quorum"

@@ -11,7 +11,7 @@ from harrow.cluster_model.zookeeper.quorum.ensemble_leader import EnsembleLeader
 from harrow.cluster_model.zookeeper.quorum.fast_leader_election import FastLeaderElection
 from harrow.cluster_model.zookeeper.quorum.protocol import Notification, quorum_name
 from harrow.cluster_model.zookeeper.quorum.quorum_store import CommittedHistory, QuorumStore
-from harrow.cluster_model.zookeeper.server import ZooKeeperServer
+from harrow.cluster_model.zookeeper.service.server import ZooKeeperServer
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from harrow.cluster_model.zookeeper.data_tree import DataTree
 from harrow.cluster_model.zookeeper.quorum.protocol import Ballot, LoggedTransaction, Position
-from harrow.cluster_model.zookeeper.server import ServerStore
+from harrow.cluster_model.zookeeper.service.data_tree import DataTree
+from harrow.cluster_model.zookeeper.service.server import ServerStore
 
 
 @dataclass(slots=True)

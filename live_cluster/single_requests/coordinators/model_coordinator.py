@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.coordinators.coordinator_log import records_of
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
@@ -13,7 +14,6 @@ from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS

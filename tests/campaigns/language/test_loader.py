@@ -165,6 +165,6 @@ def test_reading_campaigns_needs_nothing_of_what_runs_or_prints_them() -> None:
                 "harrow.campaigns.sweep",
                 "harrow.cli",
             ),
-            *("harrow.checks.rules", "harrow.cluster_model.broker", "harrow.cluster_model.sim.cluster"),
+            *("harrow.checks.rules", "harrow.cluster_model.broker", "harrow.cluster_model.cluster"),
         }
     )

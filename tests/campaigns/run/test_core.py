@@ -15,8 +15,8 @@ from harrow.campaigns.run.core_recovery import CoreRecovery, recovery_time_us, s
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.search.simpler_cluster import with_defaults, with_fewer_replicas, with_plain_numbers
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, ProducerSpec, TopicSpec

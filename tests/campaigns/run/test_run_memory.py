@@ -14,7 +14,7 @@ from harrow.checks.finding import Verdict
 from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.cluster_model.broker.broker import Broker
-from harrow.cluster_model.sim.cluster import Cluster
+from harrow.cluster_model.cluster import Cluster
 
 _CRASHES = """
 name: crashes

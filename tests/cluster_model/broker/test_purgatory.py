@@ -30,9 +30,9 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection, Message
-from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost, batch
 
 P, Q = "t-0", "t-1"

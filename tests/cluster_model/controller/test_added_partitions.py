@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.assignment import assign_partitions, assign_replicas
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API
 from harrow.cluster_model.events import E, LeaderElected, RequestRejected
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
 

@@ -6,6 +6,7 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.coordinators.coordinator_log import CoordinatorLog, CoordinatorRecord, records_of
 from harrow.cluster_model.coordinators.internal_topics import (
     internal_topic,
@@ -18,7 +19,6 @@ from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import (

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.coordinators.internal_topics import internal_topic, partition_for
 from harrow.cluster_model.coordinators.protocol import (
     AddOffsetsToTxnRequest,
@@ -25,7 +26,6 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.release import behaviours_in
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import (

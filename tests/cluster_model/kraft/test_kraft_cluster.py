@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model import errors, events
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.alter_partition_manager import _outcome
 from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
@@ -22,7 +23,6 @@ from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest,
 from harrow.cluster_model.release import NEVER, RELEASES, WHILE_SILENT, Behaviours
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, DiskSpec, TopicSpec
 from tests.cluster_model.fakes import FakeHost, FakeListener
 

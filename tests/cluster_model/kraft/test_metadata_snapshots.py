@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import (
     MetadataLogStarted,
     MetadataSnapshotFetched,
@@ -25,7 +26,6 @@ from harrow.cluster_model.kraft.records import (
 )
 from harrow.cluster_model.kraft.snapshot_generator import CLEANING_INTERVAL_US, SnapshotGenerator
 from harrow.cluster_model.settings import SETTINGS, broker_config
-from harrow.cluster_model.sim.cluster import Cluster
 from tests.cluster_model.fakes import FakeHost
 from tests.cluster_model.kraft.quorum import SECOND, Quorum
 from tests.cluster_model.kraft.test_kraft_cluster import Kraft

@@ -13,7 +13,7 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
 from harrow.cluster_model.trace import Trace
-from harrow.cluster_model.zookeeper.protocol import (
+from harrow.cluster_model.zookeeper.service.protocol import (
     Create,
     GetData,
     WatchEvent,

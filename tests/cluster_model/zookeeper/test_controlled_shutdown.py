@@ -9,9 +9,9 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.protocol import ControlledShutdownResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import broker_config
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
 from harrow.cluster_model.zookeeper.controlled_shutdown import ControlledShutdown
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from tests.cluster_model.fakes import SECOND, FakeHost
 
 GONE = ControlledShutdownResponse(errors.NONE, ())

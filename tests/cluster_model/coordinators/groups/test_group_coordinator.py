@@ -7,6 +7,7 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.coordinators.groups.group import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -32,7 +33,6 @@ from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, BrokerSpec, ClusterSpec, TopicSpec

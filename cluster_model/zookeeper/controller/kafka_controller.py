@@ -12,19 +12,6 @@ from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
-from harrow.cluster_model.controller.controller_context import ControllerContext
-from harrow.cluster_model.controller.partition_reassignment import PartitionReassignments
-from harrow.cluster_model.controller.partition_state_machine import (
-    CONTROLLED_SHUTDOWN,
-    PREFERRED,
-    ControllerMoved,
-    Operations,
-    PartitionStateMachine,
-    Processing,
-    StateChangeFailed,
-    Wanted,
-)
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
     ControlledShutdownBegun,
@@ -48,8 +35,24 @@ from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.controller.controller_channel import (
+    ControllerChannelManager,
+    RequestBatch,
+)
+from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
+from harrow.cluster_model.zookeeper.controller.partition_reassignment import PartitionReassignments
+from harrow.cluster_model.zookeeper.controller.partition_state_machine import (
+    CONTROLLED_SHUTDOWN,
+    PREFERRED,
+    ControllerMoved,
+    Operations,
+    PartitionStateMachine,
+    Processing,
+    StateChangeFailed,
+    Wanted,
+)
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 OnHandled = Callable[[ControlledShutdownResponse], None]
 OnAltered = Callable[[AlterPartitionResponse], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 NO_SESSION: Final = 0
 """Not a broker: an administrator, whose writes are not reported by name."""

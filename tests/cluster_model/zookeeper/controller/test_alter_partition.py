@@ -5,19 +5,19 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import IsrChanged, IsrRefused, IsrWritten, MessageDelivered
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
-from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
-from harrow.cluster_model.zookeeper.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
+from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 SECOND = 1_000_000
 CONTROLLER = 3

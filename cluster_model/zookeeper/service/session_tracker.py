@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper.data_tree import ZooKeeperSession
+from harrow.cluster_model.zookeeper.service.data_tree import ZooKeeperSession
 
 
 @dataclass(slots=True, eq=False)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.controller_context import ControllerContext
-from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import (
     ControllerElected,
     ControllerResigned,
@@ -28,12 +27,13 @@ from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.release import RELEASES, version_of
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
-from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
+from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
+from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 SECOND = 1_000_000
 ON_ZOOKEEPER = ("2.4", ZOOKEEPER)

@@ -23,13 +23,13 @@ from harrow.cluster_model.log.disk import NO_DIR, Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog
 from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.record_deletion import RecordDeletion
 from harrow.cluster_model.release import RELEASES, Behaviours, version_of
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
-from harrow.cluster_model.sim.record_deletion import RecordDeletion
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, ClusterSpec

@@ -10,13 +10,13 @@ from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import ZOOKEEPER, ClusterSpec, process_name
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.data_tree import DataTree
 from harrow.cluster_model.zookeeper.quorum.protocol import quorum_name
 from harrow.cluster_model.zookeeper.quorum.quorum_peer import EnsembleConfig, QuorumPeer
 from harrow.cluster_model.zookeeper.quorum.quorum_store import CommittedHistory, QuorumStore
-from harrow.cluster_model.zookeeper.server import ServerStore
-from harrow.cluster_model.zookeeper.standalone_server import StandaloneServer
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.data_tree import DataTree
+from harrow.cluster_model.zookeeper.service.server import ServerStore
+from harrow.cluster_model.zookeeper.service.standalone_server import StandaloneServer
 
 _ADMIN_RETRY_US: Final = 100 * US_PER_MS
 _STANDALONE_ID: Final = 0

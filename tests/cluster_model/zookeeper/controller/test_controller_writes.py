@@ -7,9 +7,6 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ControlPlane
-from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
-from harrow.cluster_model.controller.controller_context import ControllerContext
-from harrow.cluster_model.controller.partition_state_machine import OFFLINE, PartitionStateMachine
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import (
     ControlResponse,
@@ -23,8 +20,14 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
+from harrow.cluster_model.zookeeper.controller.controller_channel import (
+    ControllerChannelManager,
+    RequestBatch,
+)
+from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
+from harrow.cluster_model.zookeeper.controller.partition_state_machine import OFFLINE, PartitionStateMachine
+from harrow.cluster_model.zookeeper.service import protocol as zk
 from tests.cluster_model.fakes import FakeEndpoint, FakeHost
 
 CONFIG = broker_config("2.4", {})

@@ -14,7 +14,7 @@ from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.sim.choices import between, pick
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 OnResponse = Callable[[zk.ZooKeeperResponse], None]
 

@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.sim.connection import Connection
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
-from harrow.cluster_model.zookeeper.data_tree import (
+from harrow.cluster_model.zookeeper.quorum import protocol
+from harrow.cluster_model.zookeeper.quorum.ensemble_follower import EnsembleFollower
+from harrow.cluster_model.zookeeper.quorum.ensemble_leader import EnsembleLeader
+from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
+from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service.data_tree import (
     CloseSession,
     CreateSession,
     DataTree,
     ErrorTransaction,
     Write,
 )
-from harrow.cluster_model.zookeeper.quorum import protocol
-from harrow.cluster_model.zookeeper.quorum.ensemble_follower import EnsembleFollower
-from harrow.cluster_model.zookeeper.quorum.ensemble_leader import EnsembleLeader
-from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
-from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
-from harrow.cluster_model.zookeeper.server import ServerStore
+from harrow.cluster_model.zookeeper.service.server import ServerStore
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost
 from tests.recorded_choices import recorded_choices
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.sim.connection import Connection
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.client import ZooKeeperClient
-from harrow.cluster_model.zookeeper.data_tree import DataTree
-from harrow.cluster_model.zookeeper.server import ServerStore
-from harrow.cluster_model.zookeeper.standalone_server import StandaloneServer
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
+from harrow.cluster_model.zookeeper.service.data_tree import DataTree
+from harrow.cluster_model.zookeeper.service.server import ServerStore
+from harrow.cluster_model.zookeeper.service.standalone_server import StandaloneServer
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost
 
 TICK_US = 2 * SECOND

@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model.controller.control_plane import REASSIGNMENT
-from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
-from harrow.cluster_model.controller.controller_context import ControllerContext
 from harrow.cluster_model.controller.leader_election import (
     elect_for_controlled_shutdown,
     elect_for_offline,
@@ -24,7 +22,12 @@ from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.controller.controller_channel import (
+    ControllerChannelManager,
+    RequestBatch,
+)
+from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 OFFLINE: Final = "offline"
 PREFERRED: Final = "preferred"

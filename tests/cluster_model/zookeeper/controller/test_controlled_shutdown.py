@@ -3,8 +3,7 @@
 import pytest
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.controller_context import ControllerContext
-from harrow.cluster_model.controller.kafka_controller import KafkaController
+from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
     ControlledShutdownRequest,
@@ -14,9 +13,10 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.cluster import Cluster
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
+from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
+from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
 from tests.cluster_model.fakes import FakeEndpoint
 
 SECOND = 1_000_000

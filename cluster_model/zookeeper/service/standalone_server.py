@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper.data_tree import CloseSession, CreateSession, Transaction
-from harrow.cluster_model.zookeeper.server import ServerStore, ZooKeeperServer
-from harrow.cluster_model.zookeeper.session_tracker import SessionTracker
+from harrow.cluster_model.zookeeper.service.data_tree import CloseSession, CreateSession, Transaction
+from harrow.cluster_model.zookeeper.service.server import ServerStore, ZooKeeperServer
+from harrow.cluster_model.zookeeper.service.session_tracker import SessionTracker
 
 
 class StandaloneServer:

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from harrow.cluster_model.events import SessionClosed, SessionExpired
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
-from harrow.cluster_model.zookeeper.data_tree import (
+from harrow.cluster_model.zookeeper.service import protocol as zk
+from harrow.cluster_model.zookeeper.service.data_tree import (
     CloseSession,
     CreateSession,
     DataTree,

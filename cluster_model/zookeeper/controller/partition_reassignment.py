@@ -8,17 +8,20 @@ from collections.abc import Callable, Generator
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT, REASSIGNMENT_API
-from harrow.cluster_model.controller.controller_channel import ControllerChannelManager, RequestBatch
-from harrow.cluster_model.controller.controller_context import ControllerContext
-from harrow.cluster_model.controller.partition_state_machine import (
+from harrow.cluster_model.events import RequestRejected
+from harrow.cluster_model.protocol import ReplicaAssignment
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.zookeeper.controller.controller_channel import (
+    ControllerChannelManager,
+    RequestBatch,
+)
+from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
+from harrow.cluster_model.zookeeper.controller.partition_state_machine import (
     PartitionStateMachine,
     Processing,
     Wanted,
 )
-from harrow.cluster_model.events import RequestRejected
-from harrow.cluster_model.protocol import ReplicaAssignment
-from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper import protocol as zk
+from harrow.cluster_model.zookeeper.service import protocol as zk
 
 
 class PartitionReassignments:
