@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harrow.campaigns.language.plan import Plan
-    from harrow.live_cluster.getting.kafka_release import KafkaRelease
-    from harrow.live_cluster.live_run import Brokers, StartedBrokers
-    from harrow.live_cluster.user_cluster.users_brokers import UserBrokers
+    from harrow.live_cluster.local.started_brokers import StartedBrokers
+    from harrow.live_cluster.releases.kafka_release import KafkaRelease
+    from harrow.live_cluster.target.live_run import Brokers
+    from harrow.live_cluster.users.users_brokers import UserBrokers
 
 MODEL: Final = "model"
 _KAFKA: Final = "kafka:"
@@ -58,9 +59,9 @@ def real_brokers(
         return
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
-    from harrow.live_cluster.user_cluster.journal import JournalError
-    from harrow.live_cluster.user_cluster.users_brokers import user_brokers
+    from harrow.live_cluster.users.cluster_file import load_cluster_file
+    from harrow.live_cluster.users.journal import JournalError
+    from harrow.live_cluster.users.users_brokers import user_brokers
 
     file = load_cluster_file(Path(target))
     try:
@@ -108,8 +109,8 @@ def broker_release(target: str) -> BrokerRelease | None:
         return None
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
-    from harrow.live_cluster.user_cluster.users_brokers import surveyed
+    from harrow.live_cluster.users.cluster_file import load_cluster_file
+    from harrow.live_cluster.users.users_brokers import surveyed
 
     file = load_cluster_file(Path(target))
     try:
@@ -125,8 +126,8 @@ def is_cluster_file(target: str) -> bool:
 
 
 def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) -> None:
-    from harrow.live_cluster.user_cluster.cluster_file import words_of
-    from harrow.live_cluster.user_cluster.users_brokers import missing_consent
+    from harrow.live_cluster.users.cluster_file import words_of
+    from harrow.live_cluster.users.users_brokers import missing_consent
 
     missing = missing_consent(brokers, plans)
     if missing:
@@ -154,10 +155,10 @@ def started_brokers(
             param_hint="--target",
         )
     need("live")
-    from harrow.live_cluster.getting.java import JavaError, find_java
-    from harrow.live_cluster.getting.kafka_cache import CacheError, default_cache
-    from harrow.live_cluster.getting.maven import MavenError
-    from harrow.live_cluster.live_run import StartedBrokers
+    from harrow.live_cluster.local.started_brokers import StartedBrokers
+    from harrow.live_cluster.releases.java import JavaError, find_java
+    from harrow.live_cluster.releases.kafka_cache import CacheError, default_cache
+    from harrow.live_cluster.releases.maven import MavenError
 
     release, metadata = _release_of(target)
     kafka_cache = default_cache()
@@ -201,7 +202,7 @@ def _release_of(target: str) -> tuple["KafkaRelease", str]:
         typer.BadParameter: the release does not keep it there.
 
     """
-    from harrow.live_cluster.getting.kafka_release import ReleaseError, release_of
+    from harrow.live_cluster.releases.kafka_release import ReleaseError, release_of
 
     number, _, mode = target.removeprefix(_KAFKA).partition("-")
     try:

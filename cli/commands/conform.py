@@ -30,7 +30,7 @@ from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
 from harrow.cli.session import data, need_writable, write_json
 from harrow.cli.text import Text
-from harrow.live_cluster.conformity import (
+from harrow.live_cluster.target.conformity import (
     AGREED,
     DIFFERS,
     NOT_COMPARED,
@@ -42,7 +42,7 @@ from harrow.live_cluster.conformity import (
 )
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.live_run import Brokers
+    from harrow.live_cluster.target.live_run import Brokers
 
 _STYLES: Final[dict[Conformity, str]] = {AGREED: "green", DIFFERS: FAILED, NOT_COMPARED: DIM}
 _WIDTH: Final = 8

@@ -22,13 +22,13 @@ from harrow.cli.render.layout import DIM, FAILED, indented
 from harrow.cli.requests.conform import ConformRequest
 from harrow.cli.session import data, write_json
 from harrow.cli.text import Text
-from harrow.live_cluster.conformity import AGREED, DIFFERS
 from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.target.conformity import AGREED, DIFFERS
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.live_run import StartedBrokers
-    from harrow.live_cluster.single_requests.comparison import ComparedSequence
-    from harrow.live_cluster.single_requests.measure import Measure
+    from harrow.live_cluster.local.started_brokers import StartedBrokers
+    from harrow.live_cluster.requests.comparison import ComparedSequence
+    from harrow.live_cluster.requests.measure import Measure
 
 _SCHEMA: Final = "harrow.conform-requests/1"
 _INDENT: Final = 2
@@ -47,15 +47,15 @@ def requests_session(request: ConformRequest) -> int:
     need("live")
     brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
     brokers.get()
-    from harrow.live_cluster.single_requests.coordinators.real_coordinator import RealCoordinators
-    from harrow.live_cluster.single_requests.measure import (
+    from harrow.live_cluster.requests.coordinators.real_coordinator import RealCoordinators
+    from harrow.live_cluster.requests.measure import (
         SETTINGS,
         Measure,
         measure,
         measure_coordinators,
         real_coordinator_settings,
     )
-    from harrow.live_cluster.single_requests.real_broker import RealBrokers
+    from harrow.live_cluster.requests.real_broker import RealBrokers
 
     progress = ProgressLine(messages, total=request.requests, enabled=not request.quiet)
     measured = Measure()
@@ -126,7 +126,7 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
 
 def _lines(count: int, found: "ComparedSequence") -> Iterator[Any]:
     """Yield a difference: how often it came up, the shortest way to it, and what the two brokers answered."""
-    from harrow.live_cluster.single_requests.comparison import where
+    from harrow.live_cluster.requests.comparison import where
 
     last = found.exchanges[-1]
     yield Text.assemble((DIFFERS, FAILED), f"  {where(last)}  ({counted(count, 'sequence')})")
@@ -144,7 +144,7 @@ def _last_requests(ended_in: "ComparedSequence") -> Iterator[Any]:
 
 
 def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
-    from harrow.live_cluster.single_requests.recording import recording
+    from harrow.live_cluster.requests.recording import recording
 
     return {
         "schema": _SCHEMA,

@@ -15,13 +15,13 @@ from harrow.cli.requests.heal import HealRequest
 from harrow.cli.session import Refusal
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.user_cluster.cluster_file import ClusterFile
+    from harrow.live_cluster.users.cluster_file import ClusterFile
 
 
 def session(request: HealRequest) -> int:
     """Heal what is asked for, and return the exit code."""
     need("live")
-    from harrow.live_cluster.user_cluster.journal import journals, state_folder
+    from harrow.live_cluster.users.journal import journals, state_folder
 
     messages = message_console(no_color=request.no_color)
     wanted = None if request.file is None else request.file.resolve()
@@ -41,8 +41,8 @@ def session(request: HealRequest) -> int:
 def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) -> int | None:
     """Heal what a journal has, and return an exit code; None for the journal of another cluster."""
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.user_cluster.healing import Healing
-    from harrow.live_cluster.user_cluster.journal import Journal
+    from harrow.live_cluster.users.healing import Healing
+    from harrow.live_cluster.users.journal import Journal
 
     try:
         with Journal(path, Path(), Path()) as journal:
@@ -66,7 +66,7 @@ def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) ->
 
 def _file(path: Path, messages: Console) -> "ClusterFile | None":
     """Return the file of a cluster, None where it cannot be read any more: what undoes a fault stands in the journal."""
-    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
+    from harrow.live_cluster.users.cluster_file import load_cluster_file
 
     try:
         return load_cluster_file(path)

@@ -7,15 +7,15 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.layout import columns
 from harrow.cli.requests.kafka import KafkaRequest
 from harrow.cli.session import Refusal, write_json
-from harrow.live_cluster.getting.kafka_cache import CacheError, KafkaCache, default_cache
-from harrow.live_cluster.getting.kafka_release import (
+from harrow.live_cluster.releases.kafka_cache import CacheError, KafkaCache, default_cache
+from harrow.live_cluster.releases.kafka_release import (
     KafkaRelease,
     ReleaseError,
     pinned_releases,
     release_of,
 )
-from harrow.live_cluster.getting.maven import MavenError
-from harrow.live_cluster.getting.repository import DownloadError
+from harrow.live_cluster.releases.maven import MavenError
+from harrow.live_cluster.releases.repository import DownloadError
 
 
 def session(request: KafkaRequest) -> int:

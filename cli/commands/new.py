@@ -32,13 +32,13 @@ def _about(cluster: Path, name: str) -> str:
     """Return a campaign about a cluster of the user's."""
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
-    from harrow.live_cluster.user_cluster.users_brokers import (
+    from harrow.live_cluster.users.cluster_file import load_cluster_file
+    from harrow.live_cluster.users.users_brokers import (
         settings_of_brokers,
         settings_of_topics,
         surveyed,
     )
-    from harrow.live_cluster.user_cluster.users_campaign import UnwritablePlanError, users_campaign
+    from harrow.live_cluster.users.users_campaign import UnwritablePlanError, users_campaign
 
     file = load_cluster_file(cluster)
     try:

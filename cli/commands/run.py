@@ -39,7 +39,7 @@ from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, data, need_writable, write_json
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.live_run import Brokers, Tell
+    from harrow.live_cluster.target.live_run import Brokers, Tell
 
 _DEFAULT_SPEED: Final = 5.0
 

@@ -24,7 +24,7 @@ from harrow.cli.session import Refusal, write_json
 from harrow.cli.text import Text
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.user_cluster.cluster_file import ClusterFile
+    from harrow.live_cluster.users.cluster_file import ClusterFile
     from harrow.live_cluster.wire.survey import Survey
 
 _REASONS_SHOWN: Final = 8
@@ -34,9 +34,9 @@ def session(request: TargetRequest) -> int:
     """Look at the cluster, print what was seen, and return the exit code."""
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.user_cluster.cluster_file import cluster_file_schema, load_cluster_file
-    from harrow.live_cluster.user_cluster.users_brokers import settings_of_brokers, surveyed
-    from harrow.live_cluster.user_cluster.users_reach import obstacles_on
+    from harrow.live_cluster.users.cluster_file import cluster_file_schema, load_cluster_file
+    from harrow.live_cluster.users.users_brokers import settings_of_brokers, surveyed
+    from harrow.live_cluster.users.users_reach import obstacles_on
 
     console = data_console(no_color=request.no_color)
     if request.action == "schema":
@@ -111,7 +111,7 @@ def _show_cluster(console: Console, seen: "Survey", answers: Mapping[int, bool])
 
 
 def _show_commands(console: Console, file: "ClusterFile") -> None:
-    from harrow.live_cluster.user_cluster.cluster_file import HEALED_BY, TOPICS
+    from harrow.live_cluster.users.cluster_file import HEALED_BY, TOPICS
 
     known = {*file.commands, *(deed for broker in file.brokers.values() for deed in broker.commands)}
     table = columns("", "command", "allowed")

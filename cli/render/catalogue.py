@@ -93,7 +93,7 @@ def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
     if not any(entry.kind == _FAULT for entry in found):
         return found
     try:
-        from harrow.live_cluster.fault_reach import targets_of
+        from harrow.live_cluster.users.fault_reach import targets_of
     except ImportError as error:
         if advice_on(error) is None:
             raise

@@ -5,7 +5,7 @@ from typing import Final
 from kafka.protocol.consumer import FetchResponse
 
 from harrow.live_cluster.links.frame import CORRELATION_ID, RequestHeader
-from harrow.live_cluster.stored_batches import whole_batches
+from harrow.live_cluster.wire.stored_batches import whole_batches
 
 _FETCH: Final = 1
 _HEARTBEAT: Final = 12

@@ -11,7 +11,7 @@ from harrow.live_cluster.links.requests_seen import RequestsSeen
 
 
 class ProxiedLinks:
-    """The links of a cluster whose processes find each other behind proxies (`harrow.live_cluster.real_cluster.Links`)."""
+    """The links of a cluster whose processes find each other behind proxies (`harrow.live_cluster.target.real_cluster.Links`)."""
 
     def __init__(self, proxies: Proxies, requests: RequestsSeen) -> None:
         self._proxies = proxies

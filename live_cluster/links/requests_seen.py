@@ -27,7 +27,7 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE
 from harrow.live_cluster.links.frame import RequestHeader
 from harrow.live_cluster.links.proxy import ProxiedLink
-from harrow.live_cluster.stored_batches import as_batches, whole_batches
+from harrow.live_cluster.wire.stored_batches import as_batches, whole_batches
 
 Report = Callable[..., None]
 """Puts an event into the trace: ``report(FollowerFetched, broker, partition, replica, offset)``."""

@@ -1,1 +1,1 @@
-"""Processes on this machine: brokers, ZooKeeper, controllers; all end with harrow, whatever ends it."""
+"""Processes and ports on this machine: every process ends with harrow, whatever ends harrow."""

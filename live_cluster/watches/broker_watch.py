@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Self
 
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
-from harrow.live_cluster.control_plane import NodeProcess
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.repeated_look import RepeatedLook

@@ -7,11 +7,11 @@ from typing import Any, Final, Self
 from kafka.protocol.consumer import FetchRequest
 
 from harrow.live_cluster.names import SAME, Names
-from harrow.live_cluster.stored_batches import next_offset, whole_batches
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import broker_metadata
+from harrow.live_cluster.wire.stored_batches import next_offset, whole_batches
 
 _VERSIONS: Final = range(5, 11)
 _BYTES: Final = 1 << 20

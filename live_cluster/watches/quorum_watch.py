@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from harrow.live_cluster.control_plane import NodeProcess
+from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.repeated_look import RepeatedLook

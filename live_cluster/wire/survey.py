@@ -9,7 +9,7 @@ from kafka.protocol.broker_version_data import infer_broker_version_from_api_ver
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 _METADATA: Final = 7

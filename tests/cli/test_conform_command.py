@@ -18,7 +18,7 @@ from harrow.cli import exit_code
 from harrow.cli.commands import conform, run
 from harrow.cli.requests.conform import ConformRequest
 from harrow.cli.requests.run import RunRequest
-from harrow.live_cluster.getting.kafka_release import KafkaRelease, release_of
+from harrow.live_cluster.releases.kafka_release import KafkaRelease, release_of
 
 GENERATED = """
 name: generated

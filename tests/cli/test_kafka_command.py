@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from harrow.live_cluster.getting.kafka_release import pinned_releases
+from harrow.live_cluster.releases.kafka_release import pinned_releases
 from tests.cli.conftest import Harrow
 
 

@@ -14,16 +14,16 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.cluster_model.sim.choices import SeededStream
-from harrow.live_cluster.getting.java import JavaError, find_java
-from harrow.live_cluster.getting.kafka_cache import default_cache
-from harrow.live_cluster.getting.kafka_release import ZOOKEEPER, pinned_releases, release_of
-from harrow.live_cluster.getting.maven import MavenError
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.links.requests_seen import RequestsSeen
-from harrow.live_cluster.live_run import StartedBrokers
-from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.processes.shared_classes import SharedClasses
+from harrow.live_cluster.local.local_cluster import LocalCluster
+from harrow.live_cluster.local.shared_classes import SharedClasses
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.releases.java import JavaError, find_java
+from harrow.live_cluster.releases.kafka_cache import default_cache
+from harrow.live_cluster.releases.kafka_release import ZOOKEEPER, pinned_releases, release_of
+from harrow.live_cluster.releases.maven import MavenError
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 

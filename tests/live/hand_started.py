@@ -9,11 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.live_run import StartedBrokers
-from harrow.live_cluster.processes.java_program import OPTIONS, class_path, properties
-from harrow.live_cluster.processes.kraft_controller import new_uuid
+from harrow.live_cluster.local.java_program import OPTIONS, class_path, properties
+from harrow.live_cluster.local.kraft_controller import new_uuid
+from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.processes.ports import Ports
+from harrow.live_cluster.releases.kafka_release import KRAFT
 from tests.live.networks import Loopback, network
 from tests.live.protection import LISTENER, SCRAM, Protection
 

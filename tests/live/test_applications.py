@@ -8,8 +8,8 @@ from harrow.campaigns.language.loader import load_text
 from harrow.checks.finding import HELD, PERMITTED
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.history import origin_of
-from harrow.live_cluster.conformity import AGREED, compared, modelled_run
-from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
 
 # The last step waits for the restart: what was noticed while the one before waited, a former commit, counts for it on real brokers.
 APPLICATIONS = """

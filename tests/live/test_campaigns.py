@@ -9,9 +9,9 @@ from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.checks.finding import HELD, PERMITTED
 from harrow.cluster_model.events import KILLED, BrokerStopped, ControllerElected, ControllerResigned
 from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, KAFKA_PYTHON
-from harrow.live_cluster.conformity import AGREED, compared, modelled_run
-from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.releases.kafka_release import KRAFT
+from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
 
 LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
 EVERYWHERE = (("ack-lost", None), ("ack-lost", "idempotent"), ("acks-1-leader-crash", None))

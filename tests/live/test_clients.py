@@ -8,8 +8,8 @@ import pytest
 
 from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import LIBRARIES, consumer_settings, producer_settings
+from harrow.live_cluster.local.storage.segments import stored_log
 from harrow.live_cluster.processes.child_processes import ChildProcesses
-from harrow.live_cluster.storage.segments import stored_log
 from tests.live.conftest import StartedCluster, Wait
 
 CLUSTER = """

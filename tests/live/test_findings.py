@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harrow.live_cluster.getting.java import find_java
-from harrow.live_cluster.getting.kafka_cache import default_cache
-from harrow.live_cluster.getting.kafka_release import KRAFT, ZOOKEEPER, release_of
+from harrow.live_cluster.releases.java import find_java
+from harrow.live_cluster.releases.kafka_cache import default_cache
+from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, release_of
 from tests.live.conftest import TRIED
 from tests.plain_environment import ROOT
 

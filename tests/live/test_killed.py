@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 
 from harrow.cli import exit_code
-from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.local.started_brokers import StartedBrokers
 from tests.live.conftest import KILLS, Wait
 from tests.marked_processes import left_of, marked
 from tests.patience import PATIENCE_S

@@ -12,8 +12,8 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.cluster_model.events import ControllerElected
-from harrow.live_cluster.getting.kafka_release import KRAFT
-from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.releases.kafka_release import KRAFT
 from tests.live.sockets import command_of, connections_among, count_connections, descendants
 
 _LOOK_S: Final = 0.1

@@ -2,8 +2,8 @@
 
 from confluent_kafka import Producer
 
-from harrow.live_cluster.local_cluster import LocalCluster
-from harrow.live_cluster.storage.segments import stored_log
+from harrow.live_cluster.local.local_cluster import LocalCluster
+from harrow.live_cluster.local.storage.segments import stored_log
 from tests.live.conftest import StartedCluster, Wait
 from tests.patience import PATIENCE_S
 

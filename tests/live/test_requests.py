@@ -8,8 +8,8 @@ from harrow.campaigns.language.loader import load_text
 from harrow.checks.finding import PERMITTED
 from harrow.cluster_model.events import DeleteRecordsAnswered, LogDeleted, LogStartRaised
 from harrow.faults.actions import ReassignPartition
-from harrow.live_cluster.conformity import AGREED, compared, modelled_run
-from harrow.live_cluster.live_run import StartedBrokers
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
 
 REQUESTS = """
 name: requests

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Final
 
-from harrow.live_cluster.live_run import StartedBrokers
-from harrow.live_cluster.single_requests.comparison import where
-from harrow.live_cluster.single_requests.measure import SETTINGS, Measure, measure
-from harrow.live_cluster.single_requests.real_broker import RealBrokers
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.requests.comparison import where
+from harrow.live_cluster.requests.measure import SETTINGS, Measure, measure
+from harrow.live_cluster.requests.real_broker import RealBrokers
 
 _REQUESTS: Final = 300
 

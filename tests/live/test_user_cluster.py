@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from harrow.cluster_model.release import version_of
-from harrow.live_cluster.live_run import StartedBrokers
-from harrow.live_cluster.user_cluster.cluster_file import load_cluster_file
-from harrow.live_cluster.user_cluster.journal import STATE_VARIABLE, journals
-from harrow.live_cluster.user_cluster.users_brokers import surveyed
-from harrow.live_cluster.user_cluster.users_reach import OLDEST
+from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.users.cluster_file import load_cluster_file
+from harrow.live_cluster.users.journal import STATE_VARIABLE, journals
+from harrow.live_cluster.users.users_brokers import surveyed
+from harrow.live_cluster.users.users_reach import OLDEST
 from harrow.live_cluster.wire.connection import ConnectionLostError
 from tests.conftest import put
 from tests.live.conftest import KILLS, Wait

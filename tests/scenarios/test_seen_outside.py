@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harrow.checks.judge import judge
-from harrow.live_cluster.user_cluster.users_reach import OBSERVABLE_EVENTS
+from harrow.live_cluster.users.users_reach import OBSERVABLE_EVENTS
 from tests.scenarios.library_plans import library_plans, library_run
 
 

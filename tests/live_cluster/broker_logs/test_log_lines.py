@@ -23,7 +23,7 @@ from harrow.live_cluster.broker_logs.log_lines import (
     RefusalLine,
     TruncationLine,
 )
-from harrow.live_cluster.getting.kafka_release import pinned_releases
+from harrow.live_cluster.releases.kafka_release import pinned_releases
 
 RECORDED = Path(__file__).parent / "recorded"
 """A file a release: lines of all of its brokers and controllers, in which acks-1-leader-crash ran, about the partition t-0."""

@@ -6,15 +6,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harrow.cluster_model.sim.choices import SeededStream
-from harrow.live_cluster.getting.kafka_release import KafkaRelease
-from harrow.live_cluster.kraft_control_plane import KRaftControlPlane
 from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.local.java_program import JavaPrograms
+from harrow.live_cluster.local.kraft_control_plane import KRaftControlPlane
+from harrow.live_cluster.local.local_broker import LocalBroker
 from harrow.live_cluster.processes.child_processes import ChildProcesses
-from harrow.live_cluster.processes.java_program import JavaPrograms
-from harrow.live_cluster.processes.local_broker import LocalBroker
 from harrow.live_cluster.processes.ports import Ports
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen

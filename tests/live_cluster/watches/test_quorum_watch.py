@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from harrow.live_cluster.control_plane import NodeProcess
+from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.watches import quorum_watch
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen

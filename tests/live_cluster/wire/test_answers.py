@@ -9,12 +9,12 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.getting.kafka_release import KafkaRelease
 from harrow.live_cluster.names import Names
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.users.fetched_logs import fetched_log
 from harrow.live_cluster.wire import quorum, reassignments, records, replicas, survey, topics
 from harrow.live_cluster.wire.answers import NoAnswerError, decoded
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.fetched_log import fetched_log
 from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 NAMES: Final = Names({0: 0}, {"t": "t"})

@@ -1,0 +1,1 @@
+"""Brokers that harrow starts on this machine, with their control plane and their disks."""

@@ -1,0 +1,189 @@
+"""The control plane of a local cluster with KRaft: controllers in processes of their own."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from harrow.faults.fault import process_name
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.local.java_program import JavaPrograms
+from harrow.live_cluster.local.kraft_controller import (
+    META_PROPERTIES,
+    LocalController,
+    meta_properties,
+    new_uuid,
+)
+from harrow.live_cluster.processes.child_processes import ChildProcess
+from harrow.live_cluster.processes.node_process import NodeProcess
+from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.target.control_plane import CannotBeDoneError
+from harrow.live_cluster.watches.activity import Activity
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.watches.quorum_watch import QuorumWatch
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.metadata import elect_preferred_leaders
+from harrow.live_cluster.wire.quorum import depose_leader
+
+_LISTENER: Final = "CONTROLLER"
+_REGISTRATION_MS: Final = 300_000
+"""How long a broker that is started before the controllers waits for them: longer than they may take."""
+_FIRST_WITH_ADVERTISED_CONTROLLERS: Final = (3, 9)
+"""From here on answers of the quorum say where its leader listens (KIP-853), and a controller may name another place. Up to then it may not."""
+
+
+class KRaftControlPlane:
+    """Controllers behind proxies (`harrow.live_cluster.local.local_control_plane.LocalControlPlane`).
+
+    They are asked for the quorum alone: what they have decided brokers tell, once they have learned it.
+    """
+
+    keeps_registrations = False
+    is_waited_for = True
+
+    def __init__(
+        self,
+        programs: JavaPrograms,
+        folder: Path,
+        ports: Ports,
+        proxies: Proxies,
+        *,
+        voters: Iterable[int],
+        brokers: Iterable[int],
+        topics: Iterable[str],
+        seen: MetadataSeen,
+        activity: Activity,
+        settings: Mapping[str, object],
+        release: KafkaRelease,
+    ) -> None:
+        self.addresses = {voter: (LOOPBACK, ports.take()) for voter in voters}
+        """Where harrow itself finds the controllers, past the proxies."""
+        proxied = {voter: ports.take() for voter in self.addresses}
+        for voter, address in self.addresses.items():
+            proxies.listen_for_broker(process_name(voter), proxied[voter], address)
+        self._voters = ",".join(f"{voter}@{LOOPBACK}:{port}" for voter, port in proxied.items())
+        self.cluster_id = new_uuid()
+        self._controllers = {
+            voter: LocalController(
+                programs,
+                voter,
+                controller_folder(folder, voter),
+                address,
+                {
+                    "process.roles": "controller",
+                    "node.id": voter,
+                    "listeners": _listener(address),
+                    **_advertised(release, (LOOPBACK, proxied[voter])),
+                    **self._quorum(),
+                    **settings,
+                },
+                self.cluster_id,
+            )
+            for voter, address in self.addresses.items()
+        }
+        self.controllers: Mapping[int, NodeProcess] = self._controllers
+        self.process_names = tuple(map(process_name, self.addresses))
+        self._seen = seen
+        self._brokers = tuple(brokers)
+        self._watch = MetadataWatch(seen, topics, activity)
+        self._quorum_watch = QuorumWatch(
+            seen,
+            self._controllers,
+            {voter: BrokerConnection(address) for voter, address in self.addresses.items()},
+            activity,
+        )
+
+    def start(self) -> None:
+        first, *others = self._controllers.values()
+        first.format()
+        for other in others:
+            other.take_storage(first.logs)
+        for controller in self._controllers.values():
+            controller.start()
+
+    def processes(self) -> Iterable[ChildProcess]:
+        return [each.process for each in self._controllers.values() if each.process is not None]
+
+    def is_ready(self) -> bool:
+        return all(controller.is_ready() for controller in self._controllers.values())
+
+    def settings(self, broker: int) -> Mapping[str, object]:
+        return {
+            "process.roles": "broker",
+            "node.id": broker,
+            "initial.broker.registration.timeout.ms": _REGISTRATION_MS,
+            **self._quorum(),
+        }
+
+    def prepare(self, broker: int, folder: Path) -> None:
+        """Format a broker's folder, as ``kafka-storage format`` does."""
+        file = folder / META_PROPERTIES
+        if not file.exists():
+            folder.mkdir(parents=True)
+            file.write_text(meta_properties(self.cluster_id, broker), encoding="utf-8")
+
+    def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
+        self._connect = connect
+        self._alive = alive
+        self._watch.start({broker: connect(broker) for broker in self._brokers}, alive)
+        self._quorum_watch.start()
+
+    def knows_controller(self) -> bool:
+        return self._seen.controller() is not None
+
+    def close(self) -> None:
+        self._watch.close()
+        self._quorum_watch.close()
+
+    def expire_session(self, broker: int) -> None:
+        """Have a controller resign if it is active: what it has in place of a session is its term."""
+        if broker not in self.controllers:
+            raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
+        self._depose(broker)
+
+    def delete_controller(self) -> None:
+        """Have the active controller resign; where there is none at the moment nothing is done."""
+        controller = self._seen.controller()
+        if controller is not None:
+            self._depose(controller)
+
+    def _depose(self, controller: int) -> None:
+        # A connection of its own: another thread looks at the quorum.
+        with BrokerConnection(self.addresses[controller]) as connection, suppress(ConnectionLostError):
+            depose_leader(connection)
+
+    def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
+        for broker in filter(self._alive, self._brokers):
+            # One of its own: another thread looks at metadata.
+            with self._connect(broker) as connection:
+                try:
+                    elect_preferred_leaders(connection, partitions)
+                except ConnectionLostError:
+                    continue
+            return
+
+    def _quorum(self) -> dict[str, object]:
+        return {
+            "controller.quorum.voters": self._voters,
+            "controller.listener.names": _LISTENER,
+            "listener.security.protocol.map": f"{_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        }
+
+
+def _listener(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"{_LISTENER}://{host}:{port}"
+
+
+def _advertised(release: KafkaRelease, proxied: tuple[str, int]) -> dict[str, object]:
+    """Return what has brokers and controllers that have heard from a controller go on asking it through its proxy."""
+    if release.version < _FIRST_WITH_ADVERTISED_CONTROLLERS:
+        return {}
+    return {"advertised.listeners": _listener(proxied)}
+
+
+def controller_folder(folder: Path, controller: int) -> Path:
+    """Return where a controller of a cluster below *folder* has its files."""
+    return folder / process_name(controller)

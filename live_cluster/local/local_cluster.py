@@ -1,0 +1,299 @@
+"""A cluster of real brokers on this machine, below one folder, as a campaign describes it."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from uuid import UUID
+
+from kafka.protocol.metadata import MetadataRequest
+
+from harrow.cluster_model.controller.assignment import topic_assignments
+from harrow.cluster_model.settings import CONTROL_PLANE_LISTENER, NO_LISTENER, NO_SELECTOR, Value
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
+from harrow.faults.fault import process_name
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.local.java_program import JavaPrograms
+from harrow.live_cluster.local.kraft_control_plane import KRaftControlPlane
+from harrow.live_cluster.local.local_broker import LocalBroker
+from harrow.live_cluster.local.local_control_plane import LocalControlPlane
+from harrow.live_cluster.local.shared_classes import SharedClasses
+from harrow.live_cluster.local.zookeeper_control_plane import ZooKeeperControlPlane
+from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
+from harrow.live_cluster.processes.ports import LOOPBACK, Ports
+from harrow.live_cluster.reach.small_segments import accepted_of_broker, accepted_of_topic
+from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
+from harrow.live_cluster.watches.activity import Activity
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS, broker_metadata
+from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
+from harrow.live_cluster.wire.topics import create_topic
+
+_LOOK_S: Final = 0.05
+_LOOK_TIMEOUT_S: Final = 2.0
+"""What is asked again and again is not waited for long."""
+_ADMIN_TIMEOUT_S: Final = 60.0
+_LOG_LINES_TOLD: Final = 15
+_REPLICAS_INSIDE: Final = 3
+
+
+class ClusterError(LiveError):
+    """The cluster did not come up; the message says what it was waited for, and what a process had to say."""
+
+
+class LocalCluster:
+    """Brokers, and where they have their *metadata* (``zookeeper`` or ``kraft``); with this context all of them end.
+
+    Clients and brokers find brokers, and brokers their control plane, behind *proxies*; harrow looks at them directly. *patience_s* is
+    how long each step of the start may take, on a machine that is as slow as it likes. With *translates_small_segments* brokers and topics
+    get small segments in the words of 4.x (`harrow.live_cluster.reach.small_segments`).
+    """
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        *,
+        release: KafkaRelease,
+        java: Path,
+        jars: Path,
+        folder: Path,
+        proxies: Proxies,
+        seen: MetadataSeen,
+        metadata: str,
+        activity: Activity,
+        patience_s: float = 180.0,
+        translates_small_segments: bool = False,
+        shared: SharedClasses | None = None,
+        wait: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.spec = spec
+        self._release = release
+        self._shared = shared
+        self._say_wait = wait
+        self._folder = folder
+        self._translates = translates_small_segments
+        self._activity = activity
+        self.seen = seen
+        self.assignments = topic_assignments(spec)
+        seen.assignments.begin(self.assignments)
+        self._patience_s = patience_s
+        self._open = ExitStack()
+        # What is open ends also where something that follows cannot be had.
+        with ExitStack() as opened:
+            self._make(opened, java, jars, folder, proxies, metadata)
+            self._open = opened.pop_all()
+
+    def _make(
+        self, opened: ExitStack, java: Path, jars: Path, folder: Path, proxies: Proxies, metadata: str
+    ) -> None:
+        spec = self.spec
+        self.children = opened.enter_context(ChildProcesses())
+        programs = self._programs = JavaPrograms(java, jars, self.children, self._shared)
+        ports = opened.enter_context(Ports())
+        self.control = self._control_plane(programs, folder, ports, proxies, metadata)
+        self._own_addresses = {broker.id: (LOOPBACK, ports.take()) for broker in spec.brokers}
+        self.addresses: dict[int, tuple[str, int]] = {}
+        for broker, own in self._own_addresses.items():
+            self.addresses[broker] = (LOOPBACK, ports.take())
+            proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own)
+        self.brokers = {
+            broker.id: LocalBroker(
+                programs,
+                broker.id,
+                broker_folder(folder, broker.id),
+                self._settings(broker),
+                spec.disk.log_dirs,
+            )
+            for broker in spec.brokers
+        }
+        self._connections = {
+            broker: opened.enter_context(BrokerConnection(address, timeout_s=_ADMIN_TIMEOUT_S))
+            for broker, address in self._own_addresses.items()
+        }
+
+    def _control_plane(
+        self, programs: JavaPrograms, folder: Path, ports: Ports, proxies: Proxies, metadata: str
+    ) -> LocalControlPlane:
+        spec = self.spec
+        if metadata == KRAFT:
+            return KRaftControlPlane(
+                programs,
+                folder,
+                ports,
+                proxies,
+                voters=spec.controller_ids(),
+                brokers=[broker.id for broker in spec.brokers],
+                topics=[topic.name for topic in spec.topics],
+                seen=self.seen,
+                activity=self._activity,
+                settings=self._accepted(_without_zookeeper(spec.settings)),
+                release=self._release,
+            )
+        return ZooKeeperControlPlane(
+            programs,
+            folder,
+            ports,
+            proxies,
+            brokers=[broker.id for broker in spec.brokers],
+            topics=[topic.name for topic in spec.topics],
+            tick_ms=spec.zookeeper_tick_us // US_PER_MS,
+            seen=self.seen,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
+        if kind is None:
+            self._programs.share_classes(self._folder)
+
+    def start(self) -> None:
+        """Start everything, create the topics, and wait until all replicas are in sync.
+
+        Brokers start beside the control plane where they wait for it. With ZooKeeper the broker that the campaign wants for controller
+        starts first.
+
+        Raises:
+            ClusterError: it did not come up.
+
+        """
+        control, seen = self.control, self.seen
+        for broker, process in self.brokers.items():
+            for log_dir in process.log_dirs:
+                control.prepare(broker, log_dir)
+            if control.is_waited_for:
+                process.start()
+        control.start()
+        self._wait("the control plane", control.is_ready, control.processes())
+        self._open.callback(control.close)
+        control.watch(self.connect, self._is_alive)
+        first = self.spec.controller
+        if first is not None and control.keeps_registrations:
+            self.brokers[first].start()
+            self._wait_for_brokers("the controller", lambda: seen.controller() == first)
+        for process in self.brokers.values():
+            process.start()
+        self._wait_for_brokers("all brokers", lambda: seen.registered() >= self.brokers.keys())
+        self._wait_for_brokers(
+            "answers", lambda: all(connection.answers() for connection in self._connections.values())
+        )
+        self._wait_for_brokers("a controller", control.knows_controller)
+        for topic in self.spec.topics:
+            # Up to 3.9 only the controller creates topics; in KRaft any broker has it done.
+            controller = seen.controller()
+            asked = controller if controller in self._connections else next(iter(self._connections))
+            settings = accepted_of_topic(self.spec, topic) if self._translates else topic.settings
+            create_topic(self._connections[asked], topic.name, self.assignments[topic.name], settings)
+        self._wait_for_brokers("all replicas", self._is_in_sync)
+
+    def replicas_of(self, partition: str) -> tuple[int, ...]:
+        """Return the brokers that a partition is assigned to."""
+        return self.seen.assignments.replicas_of(partition)
+
+    def connect(self, broker: int, timeout_s: float = _LOOK_TIMEOUT_S) -> BrokerConnection:
+        """Return a connection of harrow's own to a broker, which no fault touches, to look at it; the caller closes it."""
+        return BrokerConnection(self._own_addresses[broker], timeout_s=timeout_s)
+
+    def topics_by_id(self) -> Mapping[UUID, str]:
+        """Return the topics by the ids that requests name them with; nothing before there were any (KIP-516).
+
+        Raises:
+            ConnectionLostError: a broker that should tell them does not answer.
+
+        """
+        connection = next(iter(self._connections.values()))
+        if not connection.speaks(MetadataRequest, WITH_TOPIC_IDS):
+            return {}
+        return broker_metadata(connection, [topic.name for topic in self.spec.topics]).topics_by_id
+
+    def offsets(self, broker: int) -> dict[str, ReplicaOffsets]:
+        """Return LEO and high watermark of a broker's replicas; nothing while it does not answer."""
+        owned = [name for name in self.spec.partition_names() if broker in self.replicas_of(name)]
+        try:
+            return replica_offsets(self._connections[broker], owned)
+        except ConnectionLostError:
+            return {}
+
+    def _settings(self, broker: BrokerSpec) -> dict[str, object]:
+        own: dict[str, object] = {
+            "listeners": _listener(self._own_addresses[broker.id]),
+            "advertised.listeners": _listener(self.addresses[broker.id]),
+            "offsets.topic.replication.factor": min(_REPLICAS_INSIDE, len(self.spec.brokers)),
+            "transaction.state.log.replication.factor": min(_REPLICAS_INSIDE, len(self.spec.brokers)),
+            "transaction.state.log.min.isr": min(_REPLICAS_INSIDE - 1, len(self.spec.brokers)),
+            **self.control.settings(broker.id),
+        }
+        if broker.rack is not None:
+            own["broker.rack"] = broker.rack
+        given = {
+            name: value
+            for name, value in {**self.spec.settings, **broker.settings}.items()
+            if (name, value) not in _NULLS
+        }
+        if not self.control.keeps_registrations:
+            given = _without_zookeeper(given)
+        return {**own, **self._accepted(given)}
+
+    def _accepted(self, settings: Mapping[str, Value]) -> Mapping[str, Value]:
+        return accepted_of_broker(settings) if self._translates else settings
+
+    def _is_alive(self, broker: int) -> bool:
+        process = self.brokers[broker]
+        return process.is_running and not process.is_paused
+
+    def _is_in_sync(self) -> bool:
+        """Return whether the replicas of every partition are in its ISR, and their brokers know them."""
+        known = {broker: self.offsets(broker).keys() for broker in self.brokers}
+        for partition in self.spec.partition_names():
+            state, replicas = self.seen.partition_state(partition), self.replicas_of(partition)
+            if state is None or len(state[2]) < len(replicas):
+                return False
+            if any(partition not in known[broker] for broker in replicas):
+                return False
+        return True
+
+    def _wait_for_brokers(self, what: str, holds: Callable[[], bool]) -> None:
+        started = [broker.process for broker in self.brokers.values() if broker.process is not None]
+        self._wait(what, holds, [*self.control.processes(), *started])
+
+    def _wait(self, what: str, holds: Callable[[], bool], processes: Iterable[ChildProcess]) -> None:
+        until_s = time.monotonic() + self._patience_s
+        while not holds():
+            for process in processes:
+                if not process.is_running:
+                    raise ClusterError(f"waited for {what}, and a process ended:\n{_last_lines(process.log)}")
+            self._say_wait(what)
+            if time.monotonic() > until_s:
+                raise ClusterError(f"waited {self._patience_s:.0f} s in vain for {what}")
+            time.sleep(_LOOK_S)
+
+
+_NULLS: Final = (("replica.selector.class", NO_SELECTOR), (CONTROL_PLANE_LISTENER, NO_LISTENER))
+"""What a file of properties says by leaving it out."""
+
+
+def broker_folder(folder: Path, broker: int) -> Path:
+    """Return where a broker of a cluster below *folder* has its files."""
+    return folder / f"broker-{broker}"
+
+
+def _without_zookeeper(settings: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in settings.items() if not name.startswith("zookeeper.")}
+
+
+def _listener(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"PLAINTEXT://{host}:{port}"
+
+
+def _last_lines(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
+    return "\n".join([f"the end of {log}:", *lines[-_LOG_LINES_TOLD:]])

@@ -1,0 +1,72 @@
+"""The process of a broker, or of a controller that is none: it comes and goes, its files stay."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from harrow.live_cluster.local.java_program import JavaPrograms, properties
+from harrow.live_cluster.processes.child_processes import ChildProcess
+
+_MAIN: Final = "kafka.Kafka"
+
+
+class LocalNode:
+    """A node below *folder*, with so many log directories there. *settings* are all that it has, by Kafka's names."""
+
+    def __init__(
+        self,
+        programs: JavaPrograms,
+        node: int,
+        folder: Path,
+        settings: Mapping[str, object],
+        log_dirs: int = 1,
+    ) -> None:
+        self.id = node
+        self.folder = folder
+        self.logs = folder / "data"
+        self.log_dirs = (self.logs, *(folder / f"data-{number}" for number in range(1, log_dirs)))
+        self._programs = programs
+        self._settings = {**settings, "log.dirs": ",".join(map(str, self.log_dirs))}
+        self.process: ChildProcess | None = None
+        self.is_paused = False
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether its process exists; it may be paused."""
+        return self.process is not None and self.process.is_running
+
+    def look_after(self) -> None:
+        """Do nothing: it was started with what it needs to come up."""
+
+    def start(self) -> None:
+        """Start its process, unless one is there."""
+        if self.is_running:
+            return
+        file = self._write_settings()
+        self.is_paused = False
+        self.process = self._programs.start(_MAIN, [file], self.folder)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+
+    def stop(self) -> None:
+        """Tell it to stop in good order; it takes the time that it needs."""
+        if self.process is not None:
+            self.process.terminate()
+
+    def pause(self) -> None:
+        if self.process is not None:
+            self.is_paused = True
+            self.process.pause()
+
+    def resume(self) -> None:
+        if self.process is not None:
+            self.is_paused = False
+            self.process.resume()
+
+    def _write_settings(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "server.properties"
+        file.write_text(properties(self._settings), encoding="utf-8")
+        return file

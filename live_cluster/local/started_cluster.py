@@ -1,0 +1,187 @@
+"""A cluster that is started for a run, with proxies in front of its brokers, and a look at their disks and what they log."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, LEADER_EPOCH_TRUNCATION
+from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
+from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
+from harrow.live_cluster.broker_logs.broker_log import BrokerLog, LoggedPartition
+from harrow.live_cluster.broker_logs.log_lines import RefusalLine
+from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.proxied_links import ProxiedLinks
+from harrow.live_cluster.links.proxy import Proxies
+from harrow.live_cluster.links.requests_seen import RequestsSeen
+from harrow.live_cluster.local.java_program import LOG_FILE
+from harrow.live_cluster.local.kraft_control_plane import controller_folder
+from harrow.live_cluster.local.live_disk import LiveDisk
+from harrow.live_cluster.local.local_broker import INTERNAL_PARTITIONS
+from harrow.live_cluster.local.local_cluster import LocalCluster, broker_folder
+from harrow.live_cluster.local.shared_classes import SharedClasses
+from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.processes.node_process import NodeProcess
+from harrow.live_cluster.reach.feasible import voters_of
+from harrow.live_cluster.reach.small_segments import refuses_small_segments
+from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
+from harrow.live_cluster.target.control_plane import ControlPlaneAccess
+from harrow.live_cluster.target.real_cluster import Links, ReplicaLogs, Surroundings
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+
+
+def _with_internal_topics(plan: Plan) -> ClusterSpec:
+    """Return the cluster of a plan with the topics of the coordinators that its clients need, each replica where the model has it.
+
+    Brokers would create them when somebody first looks for a coordinator, with leaders of their own choice.
+    """
+    sized = replace(plan.cluster, settings={**INTERNAL_PARTITIONS, **plan.cluster.settings})
+    topics = replace(plan, cluster=sized).running_cluster().topics
+    return replace(plan.cluster, topics=topics)
+
+
+class StartedCluster:
+    """Brokers of a release on this machine, and all that is theirs (`harrow.live_cluster.target.real_cluster.RealCluster`)."""
+
+    follows_logs = True
+    names: Names = SAME
+    security: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        *,
+        release: KafkaRelease,
+        java: Path,
+        jars: Path,
+        metadata: str,
+        shared: SharedClasses | None,
+    ) -> None:
+        self._surroundings = surroundings
+        self._open = ExitStack()
+        # What is open ends also where something that follows cannot be had.
+        with ExitStack() as opened:
+            self._make(opened, release, java, jars, metadata, shared)
+            self._open = opened.pop_all()
+
+    def _make(
+        self,
+        opened: ExitStack,
+        release: KafkaRelease,
+        java: Path,
+        jars: Path,
+        metadata: str,
+        shared: SharedClasses | None,
+    ) -> None:
+        given = self._surroundings
+        report = given.report
+        by_high_watermark = RELEASES[given.plan.kafka].behaviours.follower_truncation == HIGH_WATERMARK
+        default_reason = HIGH_WATERMARK_TRUNCATION if by_high_watermark else LEADER_EPOCH_TRUNCATION
+        self._broker_logs = {
+            broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
+            for broker in given.plan.cluster.brokers
+        }
+        spec = _with_internal_topics(given.plan)
+        self._controller_logs: Mapping[int, BrokerLog] = self._broker_logs
+        if metadata == KRAFT:
+            spec = replace(spec, voters=voters_of(given.plan), combined=False)
+            self._controller_logs = {
+                voter: BrokerLog(controller_folder(given.folder, voter) / LOG_FILE, default_reason)
+                for voter in spec.controller_ids()
+            }
+        active = NO_CONTROLLER
+
+        def election_reason(controller: int, partition: str) -> str:
+            nonlocal active
+            if metadata != KRAFT or controller != NO_CONTROLLER:
+                # What a controller of KRaft has decided may become known when it is controller no more.
+                active = controller
+            log = self._controller_logs.get(active)
+            return "" if log is None else log.election_reason(partition)
+
+        def logged() -> Mapping[str, LoggedPartition]:
+            controller = self.seen.controller() or active
+            log = self._controller_logs.get(controller) if metadata == KRAFT else None
+            return {} if log is None else log.partitions()
+
+        self._requests = RequestsSeen(report)
+        given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
+
+        def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
+            report(MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike)
+
+        proxies = opened.enter_context(
+            Proxies(LinkFaults(given.choices.network, applied), self._requests, given.activity.note)
+        )
+        given.activity.begin()
+        local = self._local = opened.enter_context(
+            LocalCluster(
+                spec,
+                release=release,
+                java=java,
+                jars=jars,
+                folder=given.folder,
+                proxies=proxies,
+                seen=MetadataSeen(report, election_reason, logged, has_znodes=metadata != KRAFT),
+                metadata=metadata,
+                activity=given.activity,
+                translates_small_segments=refuses_small_segments(given.plan.kafka),
+                shared=shared,
+                wait=given.wait,
+            )
+        )
+        self.spec = local.spec
+        self.seen = local.seen
+        self.children = local.children
+        self.control: ControlPlaneAccess = local.control
+        self.brokers: Mapping[int, NodeProcess] = local.brokers
+        self.servers: Mapping[int, tuple[str, int]] = local.addresses
+        self.replicas_of, self.connect = local.replicas_of, local.connect
+        self.links: Links = ProxiedLinks(proxies, self._requests)
+        self.logs: Mapping[int, ReplicaLogs] = {
+            broker.id: self._disk(broker) for broker in local.spec.brokers
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, traceback)
+
+    def start(self) -> None:
+        self._local.start()
+        self._requests.topics_by_id = self._local.topics_by_id()
+
+    def refusals(self) -> Iterator[tuple[int, RefusalLine]]:
+        for broker, log in self._broker_logs.items():
+            yield from ((broker, refusal) for refusal in log.refusals())
+
+    def logged_epoch(self, broker: int, partition: str) -> int:
+        return self._broker_logs[broker].leader_epoch(partition)
+
+    def resignations(self) -> Iterator[tuple[int, int]]:
+        for controller, log in self._controller_logs.items():
+            yield from ((controller, epoch) for epoch in log.resignations())
+
+    def _disk(self, broker: BrokerSpec) -> LiveDisk:
+        given, spec = self._surroundings, self._local.spec
+        config = broker_config(given.plan.kafka, {**spec.settings, **broker.settings})
+        topics = {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
+        return LiveDisk(
+            broker.id,
+            self._local.brokers[broker.id].log_dirs,
+            partial(self.seen.assignments.owned_by, broker.id),
+            writeback_us=spec.disk.writeback_us,
+            flushed_at_once=frozenset(name for name, config in topics.items() if config.flush_messages == 1),
+            truncation_reason=self._broker_logs[broker.id].truncation_reason,
+            emit=given.trace.emit,
+        )

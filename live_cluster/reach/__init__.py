@@ -1,0 +1,1 @@
+"""What a campaign asks for that real brokers cannot do or show."""

@@ -1,0 +1,463 @@
+"""What a campaign asks for that real brokers cannot do or show, and what they are without."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harrow.campaigns.language.literals import name_in
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.awaited import awaited_events, conditions_of
+from harrow.campaigns.run.clients.clients import CLIENTS
+from harrow.cluster_model import events
+from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
+from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
+from harrow.cluster_model.log.unified_log import DELETE_RECORDS
+from harrow.cluster_model.release import (
+    RELEASES,
+    behaviours_in,
+    history_of,
+    switch_docs,
+    value_in,
+    version_of,
+)
+from harrow.cluster_model.settings import (
+    ASSIGNMENT_STRATEGY,
+    CONSUMER,
+    CONTROL_PLANE,
+    CONTROL_PLANE_LISTENER,
+    LONG_MAX,
+    PRODUCER,
+    Value,
+    broker_config,
+    topic_config,
+)
+from harrow.cluster_model.sim import message_rule
+from harrow.cluster_model.topology import (
+    CONFLUENT_KAFKA,
+    FIRST_ZOOKEEPER_ID,
+    INTERNAL_TOPICS,
+    LOG_DIRS_MAX,
+    ZOOKEEPER,
+    ApplicationSpec,
+    ConsumerSpec,
+    ProducerSpec,
+    TopicSpec,
+)
+from harrow.faults.actions import AddPartitions, Send, ThrottleReplication, UnthrottleReplication
+from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.clients.client_processes import ALL, ANY, ClientZombie
+from harrow.faults.conditions.broker import ControllerIs
+from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.fault import Fault
+from harrow.faults.links.message import Message
+from harrow.live_cluster.clients.client_settings import LIBRARIES
+from harrow.live_cluster.clients.live_kinds import LIVE
+from harrow.live_cluster.links.frame import API_NAMES
+from harrow.live_cluster.reach.rehearsal import Deed, Lack, actions_of, applications_of, faults_of, rehearsed
+from harrow.live_cluster.reach.small_segments import refuses_small_segments, small_segments_of_one_broker
+from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
+
+SEEN: Final = frozenset(
+    kind.name
+    for kind in (
+        *(events.BrokerStarted, events.BrokerStopped, events.BrokerStopping, events.BrokerPaused),
+        *(
+            events.BrokerResumed,
+            events.BrokerRegistered,
+            events.SessionExpired,
+            events.SessionClosed,
+            events.ClientStopped,
+        ),
+        *(events.FaultStruck, events.FaultEnded, events.Healed, events.MessageDelivered),
+        *(events.MessageRuleApplied, events.ControllerElected, events.ControllerChanged),
+        *(
+            events.ControllerResigned,
+            events.ControllerZnodeDeleted,
+            events.LeaderElected,
+            events.IsrReduced,
+            events.BecameLeader,
+        ),
+        *(events.BecameFollower, events.BatchAppended, events.BatchReplicated, events.BatchDeduplicated),
+        *(
+            events.HighWatermarkSet,
+            events.IsrChanged,
+            events.IsrWritten,
+            events.LogTruncated,
+            events.TruncationRefused,
+        ),
+        *(
+            events.UnflushedLost,
+            events.LogLost,
+            events.LogFlushed,
+            events.LogOpened,
+            events.CheckpointWritten,
+            events.CheckpointReverted,
+            events.EpochEndAnswered,
+        ),
+        *(
+            events.LogStartRaised,
+            events.LogStartReverted,
+            events.DeleteRecordsObeyed,
+            events.DeleteRecordsAnswered,
+        ),
+        *(events.ReplicasAssigned, events.LogDeleted),
+        *(
+            events.ProducerInitialized,
+            events.TransactionError,
+            events.TransactionReported,
+            events.TransactionStateChanged,
+            events.TransactionBegun,
+            events.TransactionMarkerWritten,
+            events.GroupStateChanged,
+            events.OffsetsCommitted,
+        ),
+        *(
+            events.PartitionsAssigned,
+            events.PartitionsRevoked,
+            events.GroupOffsetFound,
+            events.RecordsProcessed,
+            events.CommitFailed,
+            events.ApplicationStep,
+            events.ApplicationEnded,
+        ),
+        *(events.FollowerFetched, events.FetchDelayed, events.BatchAcknowledged, events.RequestRejected),
+    )
+)
+"""The events that a run on real brokers has in its trace."""
+
+OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    events.LogTruncated.name: frozenset({"reason"}),
+    events.LeaderElected.name: frozenset({"reason"}),
+    events.GroupStateChanged.name: frozenset({"reason"}),
+    events.OffsetsCommitted.name: frozenset({"member"}),
+}
+"""What is read in the brokers' logs, which do not always tell, or in what coordinators write, which does not say why: it is empty then."""
+_SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
+"""What `harrow.live_cluster.target.administrator.Administrator` asks for."""
+_QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
+NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
+NO_THROTTLE: Final = "replication is not throttled on real brokers"
+_THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_RECORD_BYTES: Final = ProducerSpec(name="any").record_bytes
+_STICKY: Final = "sticky"
+_TRANSACTIONS_V2: Final = "transactions_v2"
+_NOT_DONE: Final[Mapping[Deed, str]] = {
+    Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    Deed.SLOW_DISK: "log directories are folders of one disk, which is slow for all brokers or for none",
+    Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
+    Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
+    Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
+    Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
+}
+"""What is not done to the files and the clocks of real brokers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What can be done to a cluster of brokers of a *release*, and what of it is seen.
+
+    ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
+    conditions (`ReplicaIs`) that cannot be observed. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
+    are at hand, and brokers have as many log directories as a campaign says, up to ``log_dirs_max``. ``requests`` are those of an
+    administrator that are sent (`harrow.faults.action.AdminRequest`).
+    """
+
+    release: KafkaRelease
+    metadata: str
+    events: frozenset[str]
+    unseen: frozenset[str]
+    lack: Lack
+    has_controllers: bool = False
+    log_dirs_max: int = 1
+    requests: frozenset[str] = frozenset()
+
+
+def started_reach(release: KafkaRelease, metadata: str) -> Reach:
+    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand."""
+    return Reach(
+        release=release,
+        metadata=metadata,
+        events=SEEN,
+        unseen=frozenset(),
+        lack=lambda done: _NOT_DONE.get(done.deed),
+        has_controllers=True,
+        log_dirs_max=LOG_DIRS_MAX,
+        requests=_SENT,
+    )
+
+
+def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
+    """Yield what a campaign asks for that cannot be had, in words; where it is about another release, that alone."""
+    known = reach.release.model_release
+    if plan.kafka != known:
+        yield f"it is about Kafka {plan.kafka}: --set kafka={known} runs it as of {reach.release.name}"
+        return
+    yield from obstacles_within(plan, reach)
+
+
+def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
+    """Yield what a campaign asks for that cannot be had on brokers that count as its release."""
+    yield from _obstacles_of_metadata(plan, reach)
+    yield from _obstacles_of_observation(plan, reach)
+    if plan.cluster.disk.log_dirs > reach.log_dirs_max:
+        yield "brokers have one log directory here"
+    if len(plan.cluster.initial_brokers()) < len(plan.cluster.brokers):
+        yield NO_BROKERS_ADDED
+    yield from _obstacles_of_settings(plan)
+    for switch, value in plan.behaviours.items():
+        if not _is_no_worse(switch, value, reach.release):
+            yield f"no setting of a broker makes {switch} {str(value).lower()}"
+    yield from _obstacles_of_actions(plan, reach)
+    yield from _obstacles_of_clients(plan)
+    if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
+        yield from _obstacles_of_added_partitions(plan)
+    faults = list(faults_of(plan))
+    lacks = {
+        f"{fault.name}: {reason}"
+        for fault in faults
+        for done in rehearsed(fault, plan)
+        if (reason := reach.lack(done)) is not None
+    }
+    yield from sorted(lacks)
+    applications = {spec.name for spec in applications_of(plan)}
+    # One that is to be drawn is drawn among those of which a second process can run.
+    doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
+    if any(client not in applications and not (applications and client in (ANY, ALL)) for client in doubled):
+        yield "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
+    for fault in faults:
+        if isinstance(fault, Message):
+            yield from _obstacles_of_message(fault)
+    if any(isinstance(fault, BrokerCrash) and fault.kind == "power_loss" for fault in faults):
+        yield from _obstacles_of_power_loss(plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A switch that a campaign sets and real brokers leave as it is, with what the campaign would have had by it.
+
+    ``is_mended`` says whether some release of Kafka does what the campaign asks for. Where none does, the brokers have a flaw that
+    the campaign was written without.
+    """
+
+    switch: str
+    meaning: str
+    is_mended: bool
+
+    def __str__(self) -> str:
+        """Return it in words, with what may happen that the campaign does not reckon with."""
+        if self.is_mended:
+            return f"brokers are as they are: {self.switch} is not set"
+        return (
+            f"brokers are as they are: {self.switch} is not set, which no release of Kafka does. "
+            f"A finding may come of that where a campaign says: {self.meaning}"
+        )
+
+
+def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]:
+    """Return a plan with the behaviours that brokers of a release have, and which others it asks for: they are as they are.
+
+    What came after the release of the model that the plan names is switched on where the brokers have it. Transactions v2 (KIP-890) take a
+    client that speaks them, which no library here is: newer brokers serve it as older ones did. A flaw that the plan mends and no
+    release of Kafka does stays named among the behaviours, so that findings propose to mend it.
+    """
+    modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
+    left_out = tuple(
+        Unset(switch, switch_docs()[switch]["meaning"], _is_in_a_later_release(switch, value, release))
+        for switch, value in plan.behaviours.items()
+        if value != getattr(has, switch)
+    )
+    unmended = {unset.switch for unset in left_out if not unset.is_mended}
+    stated = {
+        switch: getattr(has, switch)
+        for switch in switch_docs()
+        if getattr(has, switch) != getattr(modelled, switch) or switch in unmended
+    }
+    writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
+    if has.transactions_v2 and any(writer.transactional_id for writer in writers):
+        stated[_TRANSACTIONS_V2] = False
+    return replace(plan, behaviours=stated), left_out
+
+
+def _is_no_worse(switch: str, value: object, release: KafkaRelease) -> bool:
+    """Return whether brokers without a switch may do worse than a campaign asks for, or the same: nothing makes them worse."""
+    return value in (value_in(release.name, switch), switch_docs()[switch]["safe"]) or _is_in_a_later_release(
+        switch, value, release
+    )
+
+
+def _is_in_a_later_release(switch: str, value: object, release: KafkaRelease) -> bool:
+    return any(
+        known == value
+        for first, known in history_of(switch)
+        if first and version_of(first) > version_of(release.name)
+    )
+
+
+def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
+    given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
+    if any(settings.get(CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
+        yield f"{CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
+    if refuses_small_segments(plan.kafka) and small_segments_of_one_broker(plan.cluster):
+        yield "brokers from 4.0 on have segments of less than 1 MiB by a setting of topics: give all of them the same log.segment.bytes"
+    if any(topic.name not in INTERNAL_TOPICS and _compacts(plan, topic) for topic in plan.cluster.topics):
+        yield "what compaction removes cannot be seen"
+    if plan.cluster.quotas:
+        yield "clients have no quotas on real brokers"
+    if any(name in settings for settings in given for name in _THROTTLES):
+        # Brokers take them from dynamic configurations alone.
+        yield NO_THROTTLE
+
+
+def _compacts(plan: Plan, topic: TopicSpec) -> bool:
+    config = broker_config(plan.kafka, plan.cluster.settings)
+    return topic_config(topic.settings, config).compacts
+
+
+def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
+    for request in dict.fromkeys(action.request for action in actions_of(plan) if action.request):
+        if request.api not in reach.requests:
+            yield f"{request.api} is not sent to these brokers"
+        elif version_of(reach.release.name) < version_of(request.since):
+            yield f"brokers of {reach.release.name} have no {request.api}, which came with Kafka {request.since}"
+    if any(isinstance(action, (ThrottleReplication, UnthrottleReplication)) for action in actions_of(plan)):
+        yield NO_THROTTLE
+    sends = [action for action in actions_of(plan) if isinstance(action, Send)]
+    if any(producer.tombstone_every for producer in plan.producers) or any(send.tombstone for send in sends):
+        yield "a record without a value cannot be told from others, so no tombstones are sent to real brokers"
+    keyed = {send.producer for send in sends if send.record_key is not None}
+    keyed |= {producer.name for producer in plan.producers if producer.keys}
+    if any(each.name in keyed and each.record_bytes != _RECORD_BYTES for each in plan.producers):
+        yield "records with keys are as large as key and value: record_bytes says nothing of them"
+
+
+def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
+    known = {kind.spec for kind in CLIENTS.values() if LIVE in kind.made_on}
+    for spec in plan.clients():
+        if type(spec) not in known:
+            yield f"{spec.name} is of a kind that has no processes"
+    clients: list[tuple[str, ProducerSpec | ConsumerSpec]] = [
+        *((PRODUCER, producer) for producer in plan.producers),
+        *((CONSUMER, consumer) for consumer in plan.consumers),
+    ]
+    for consumer in plan.consumers:
+        if consumer.group and consumer.library != CONFLUENT_KAFKA:
+            yield f"{consumer.name} is a member of a group, and such are clients of {CONFLUENT_KAFKA} here"
+        elif consumer.group:
+            yield from _obstacles_of_assignor(consumer.name, consumer.settings)
+    for application in applications_of(plan):
+        yield from _obstacles_of_assignor(application.name, application.consumer)
+        lacking = LIBRARIES[CONFLUENT_KAFKA].lacking
+        for setting in (*lacking(PRODUCER, application.producer), *lacking(CONSUMER, application.consumer)):
+            yield f"{CONFLUENT_KAFKA}, which {application.name} is, has no setting {setting}"
+    for scope, client in clients:
+        for setting in LIBRARIES[client.library].lacking(scope, client.settings):
+            yield f"{client.library}, which {client.name} is, has no setting {setting}"
+
+
+def _obstacles_of_added_partitions(plan: Plan) -> Iterator[str]:
+    for consumer in plan.consumers:
+        if not consumer.group:
+            yield f"{consumer.name} is no member of a group, and reads the partitions that there were when it began"
+    for producer in plan.producers:
+        if producer.library != CONFLUENT_KAFKA:
+            yield f"{producer.library}, which {producer.name} is, is not asked for partitions that are added"
+        elif producer.keys and not producer.partitions:
+            yield f"{producer.name} sends each of its keys to the partition that it had when it began"
+
+
+def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterator[str]:
+    if str(settings.get(ASSIGNMENT_STRATEGY, "")).partition(",")[0] == _STICKY:
+        yield f"{CONFLUENT_KAFKA}, which {client} is, has no assignor {_STICKY}"
+
+
+def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
+    for name in sorted(awaited_events(plan) - reach.events):
+        yield f"the event {name} cannot be seen"
+    asked = {
+        column
+        for condition in conditions_of(plan)
+        for fact in condition.facts
+        if isinstance(fact, ReplicaIs)
+        for column in fact.asked()
+    }
+    for column in sorted(asked & reach.unseen):
+        yield f"{column} of a replica cannot be seen"
+
+
+def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
+    if plan.cluster.metadata not in (None, reach.metadata):
+        yield f"it is about {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
+    if reach.metadata == KRAFT:
+        yield from _obstacles_of_kraft(plan, reach)
+        return
+    if reach.has_controllers and plan.cluster.zookeeper_servers > 1:
+        yield f"it has {plan.cluster.zookeeper_servers} ZooKeeper servers, and brokers are started with one"
+    for fault in faults_of(plan):
+        if _strikes_zookeeper(fault):
+            yield f"{fault.name} strikes a ZooKeeper server, and its process is not at hand"
+
+
+def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
+    for fault in faults_of(plan):
+        deeds = {done.deed for done in rehearsed(fault, plan)}
+        is_about_controller = _strikes_controller(fault)
+        if Deed.EXPIRE_SESSION in deeds and not is_about_controller:
+            yield f"{fault.name} ends a broker's session with ZooKeeper, and there is none"
+        elif Deed.LOSE_DISK in deeds and is_about_controller:
+            yield f"{fault.name} strikes a broker's disk, and the controller is none"
+        elif is_about_controller and not reach.has_controllers:
+            yield f"{fault.name} strikes a broker, and the controller is none"
+    for condition in conditions_of(plan):
+        if any(isinstance(fact, ControllerIs) for fact in condition.facts):
+            yield "the controller is no broker"
+
+
+def voters_of(plan: Plan) -> int:
+    """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
+    may_be_struck = plan.swarm is not None or any(
+        _strikes_controller(fault) or _strikes_zookeeper(fault) or fault.parts_control_plane
+        for fault in faults_of(plan)
+    )
+    return plan.cluster.voters if may_be_struck else 1
+
+
+def _strikes_controller(fault: Fault) -> bool:
+    """Return whether a fault looks for the broker that is the controller, or for the leader of the quorum, which is the same in KRaft."""
+    for item in all_fields_of(type(fault)):
+        if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
+            value = item.of(fault)
+            if {"controller", _QUORUM_LEADER}.intersection(value if isinstance(value, tuple) else (value,)):
+                return True
+    return False
+
+
+def _strikes_zookeeper(fault: Fault) -> bool:
+    """Return whether a fault names a server of ZooKeeper, and not all that there are."""
+    for item in all_fields_of(type(fault)):
+        if issubclass(item.kind, (BrokerMarker, EndpointMarker)):
+            value = item.of(fault)
+            for each in value if isinstance(value, tuple) else (value,):
+                if (isinstance(each, int) and each >= FIRST_ZOOKEEPER_ID) or (
+                    isinstance(each, str) and name_in(each)[0] == ZOOKEEPER
+                ):
+                    return True
+    return False
+
+
+def _obstacles_of_message(fault: Message) -> Iterator[str]:
+    if fault.znode is not None:
+        yield "messages about a znode cannot be told from others"
+    elif fault.api is not None and fault.api not in API_NAMES.values():
+        yield f"{fault.api} requests cannot be told from others"
+    elif fault.action == message_rule.DUPLICATE and fault.kind != message_rule.REQUEST:
+        yield "a client that gets an answer twice breaks its connection"
+
+
+def _obstacles_of_power_loss(plan: Plan) -> Iterator[str]:
+    spec = plan.cluster
+    for broker in spec.brokers:
+        config = broker_config(plan.kafka, {**spec.settings, **broker.settings})
+        for topic in spec.topics:
+            if topic_config(topic.settings, config).flush_messages not in (1, LONG_MAX):
+                yield f"how much of {topic.name} is flushed cannot be seen"
+                return

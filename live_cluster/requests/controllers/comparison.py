@@ -1,0 +1,152 @@
+"""A sequence on two controllers, up to the first answer in which they differ."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.requests.answers import Answer
+from harrow.live_cluster.requests.comparison import (
+    ComparedSequence,
+    Exchange,
+    exchanged,
+    where,
+)
+from harrow.live_cluster.requests.controllers.driver import (
+    ControllerDriver,
+    PartitionsSeen,
+    RequestToController,
+)
+from harrow.live_cluster.requests.controllers.model_controller import ALL_METADATA, ModelController
+from harrow.live_cluster.requests.controllers.steps import (
+    BROKERS,
+    OPENING,
+    AlterPartitionStep,
+    ControllerStep,
+    HeartbeatStep,
+    PreferredStep,
+    RegisterStep,
+    partition_name,
+)
+
+_BROKER_EPOCH: Final = "broker_epoch"
+_PARTITIONS: Final = "partitions_seen"
+_UNKNOWN: Final = -1
+_NOTHING: Final = -1
+
+
+class _Controller:
+    """One of the two controllers, with the broker epochs that it has given: they are offsets of its log."""
+
+    def __init__(self, driver: ControllerDriver, model: ModelController) -> None:
+        self._driver = driver
+        self._model = model
+        self._epochs: dict[int, list[int]] = {broker: [] for broker in BROKERS}
+        self._lives = dict.fromkeys(BROKERS, 0)
+
+    def take(
+        self, step: ControllerStep, request: RequestToController | None, expected: Answer | None
+    ) -> Answer:
+        """Take a step, which has become a request, and return what came of it."""
+        if request is None:
+            self._driver.elect_preferred_leaders()
+            return {_PARTITIONS: self._partitions(expected)}
+        answer = self._driver.ask(request)
+        if isinstance(step, RegisterStep):
+            epoch, epochs = answer.pop(_BROKER_EPOCH), self._epochs[step.broker]
+            if answer["error"] == errors.NONE and epoch not in epochs:
+                epochs.append(epoch)
+        return {**answer, _PARTITIONS: self._partitions(expected)}
+
+    def _partitions(self, expected: Answer | None) -> PartitionsSeen:
+        return self._driver.partitions(None if expected is None else expected[_PARTITIONS])
+
+    def request(self, step: ControllerStep) -> RequestToController | None:
+        """Return what a step comes to now, None where it is an election."""
+        if isinstance(step, PreferredStep):
+            return None
+        if isinstance(step, RegisterStep):
+            if not step.again:
+                self._lives[step.broker] += 1
+            previous = self._epoch(step.broker) if step.stopped else _UNKNOWN
+            return protocol.BrokerRegistrationRequest(step.broker, self._lives[step.broker], previous)
+        if isinstance(step, HeartbeatStep):
+            return protocol.BrokerHeartbeatRequest(
+                step.broker,
+                self._epoch(step.broker, stale=step.stale),
+                _NOTHING if step.behind else ALL_METADATA,
+                want_fence=step.want_fence,
+                want_shut_down=step.want_shut_down,
+            )
+        assert isinstance(step, AlterPartitionStep)
+        name = partition_name(step.partition)
+        known = self._model.partition(name)
+        broker = known.leader if step.broker is None else step.broker
+        # There is no leader: a broker that does not lead asks.
+        broker = broker if broker in BROKERS else BROKERS[0]
+        isr = tuple(
+            (
+                member,
+                _UNKNOWN
+                if step.members == "unknown"
+                else self._epoch(member, stale=step.members == "stale" and member != broker),
+            )
+            for member in step.isr
+        )
+        return AlterPartitionRequest(
+            broker,
+            self._epoch(broker, stale=step.stale),
+            {
+                name: AlterPartition(
+                    known.leader_epoch + step.leader_epoch,
+                    known.partition_epoch + step.partition_epoch,
+                    isr,
+                )
+            },
+        )
+
+    def _epoch(self, broker: int, *, stale: bool = False) -> int:
+        """Return a broker's epoch, or one that it does not have any more: of the first life there is none before."""
+        epochs = self._epochs[broker]
+        if not epochs:
+            return _UNKNOWN
+        if not stale:
+            return epochs[-1]
+        return epochs[-2] if len(epochs) > 1 else epochs[-1] - 1
+
+
+def compared_controllers(
+    steps: Sequence[ControllerStep], model: ModelController, real: ControllerDriver
+) -> ComparedSequence:
+    """Take the steps on both controllers, with brokers and a topic that are new to them, up to the first difference.
+
+    Raises:
+        LiveError: the brokers cannot even register.
+        SequenceEndedError: the real controller does not hold out.
+
+    """
+    ours, theirs = _Controller(model, model), _Controller(real, model)
+    for step in OPENING:
+        opened = _exchange((), step, ours, theirs)
+        if opened.differs:
+            raise LiveError(f"brokers do not come up: {where(opened)}")
+    for driver in (model, real):
+        driver.create_topic()
+    exchanges: list[Exchange] = []
+    for step in steps:
+        exchanges.append(_exchange(exchanges, step, ours, theirs))
+        if exchanges[-1].differs:
+            break
+    return ComparedSequence(tuple(exchanges))
+
+
+def _exchange(
+    before: Sequence[Exchange], step: ControllerStep, ours: _Controller, theirs: _Controller
+) -> Exchange:
+    # Both are relative to what the model has before.
+    request, their_request = ours.request(step), theirs.request(step)
+    modelled = ours.take(step, request, None)
+    return exchanged(before, step, request, modelled, partial(theirs.take, step, their_request, modelled))

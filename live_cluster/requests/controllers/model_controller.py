@@ -1,0 +1,168 @@
+"""A controller of the model, the only voter of its quorum."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.kraft.metadata_log import MetadataLog
+from harrow.cluster_model.kraft.quorum_controller import QuorumController
+from harrow.cluster_model.kraft.raft import QuorumConfig
+from harrow.cluster_model.kraft.records import PartitionRecord
+from harrow.cluster_model.protocol import AlterPartitionResponse
+from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.host import SimulatedHost
+from harrow.cluster_model.sim.network import Network
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.simulator import Simulator
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, NetworkSpec, process_name
+from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.requests.answers import Answer
+from harrow.live_cluster.requests.controllers.driver import (
+    PartitionsSeen,
+    RequestToController,
+)
+from harrow.live_cluster.requests.controllers.steps import ASSIGNMENT, TOPIC
+
+VIEWER: Final = 0
+"""A broker that leads nothing, and knows all metadata at once: beside a real controller it is who tells of it."""
+ALL_METADATA: Final = 1 << 40
+"""More than any log has."""
+_ELECTION_US: Final = 10 * US_PER_SECOND
+_ANSWER_US: Final = US_PER_SECOND
+
+
+@dataclass(slots=True, eq=False)
+class _ControllerAnswers:
+    """The brokers' end of the connection."""
+
+    received: list[Message] = field(default_factory=list)
+
+    def receive_response(self, message: Message) -> None:
+        self.received.append(message)
+
+    def connection_lost(self, connection: Connection) -> None:
+        """The controller does not end."""
+
+
+class ModelController:
+    """A controller of the model with some behaviours (`ControllerDriver`)."""
+
+    def __init__(self, release: str, behaviours: Behaviours, settings: dict[str, Value]) -> None:
+        config = broker_config(release, settings)
+        self._simulator = Simulator()
+        choices = Choices.from_seed(0)
+        trace = Trace(self._simulator)
+        spec = NetworkSpec(latency_min_us=US_PER_MS, latency_max_us=US_PER_MS)
+        network = Network(self._simulator, choices, spec, trace)
+        process = Process(process_name(FIRST_CONTROLLER_ID))
+        self._controller = QuorumController(
+            FIRST_CONTROLLER_ID,
+            SimulatedHost(process, self._simulator, network, choices, trace),
+            (FIRST_CONTROLLER_ID,),
+            MetadataLog(),
+            config,
+            QuorumConfig.of(config, behaviours),
+            lambda _: topic_config({}, config),
+            behaviours,
+            lambda _node, _epoch: None,
+            lambda _node, _epoch: None,
+            lambda _node, _log, _high_watermark: None,
+        )
+        network.listen(process, self._controller, protocol.server_name(FIRST_CONTROLLER_ID))
+        self._controller.start()
+        self._simulator.run_until(_ELECTION_US)
+        driver = Process("driver")
+        self._host = SimulatedHost(driver, self._simulator, network, choices, trace)
+        self._answers = _ControllerAnswers()
+        self._connection = self._host.connect(
+            process.name, protocol.server_name(FIRST_CONTROLLER_ID), self._answers
+        )
+        self._correlation_id = 0
+        registration = protocol.BrokerRegistrationRequest(VIEWER, 0, -1)
+        response = self._asked(registration)
+        assert isinstance(response, protocol.BrokerRegistrationResponse)
+        self._viewer_epoch = response.broker_epoch
+        self._view()
+
+    def ask(self, request: RequestToController) -> Answer:
+        """Send a request, and let time pass until it is answered and the viewer has heard of it."""
+        answer = described(self._asked(request))
+        self._view()
+        return answer
+
+    def create_topic(self) -> None:
+        is_created = self._controller.create_topic(TOPIC, ASSIGNMENT)
+        assert is_created, "all of its brokers are alive"
+        self._view()
+
+    def elect_preferred_leaders(self) -> None:
+        self._controller.elect_preferred_leaders()
+        self._view()
+
+    def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:
+        return {
+            name: [known.leader, known.leader_epoch, sorted(known.isr), sorted(known.elr)]
+            for name, known in self._controller.image.partitions.items()
+        }
+
+    def partition(self, name: str) -> PartitionRecord:
+        """Return a partition as it has been decided last."""
+        return self._controller.image.partitions[name]
+
+    def _view(self) -> None:
+        """Have the viewer say that it has heard of everything."""
+        heartbeat = protocol.BrokerHeartbeatRequest(
+            VIEWER, self._viewer_epoch, ALL_METADATA, want_fence=False, want_shut_down=False
+        )
+        response = self._asked(heartbeat)
+        assert response.error == errors.NONE
+
+    def _asked(self, request: RequestToController) -> protocol.ControllerResponse:
+        self._correlation_id += 1
+        self._host.send_request(self._connection, self._correlation_id, request)
+        self._simulator.run_until(self._simulator.now_us + _ANSWER_US)
+        _, correlation_id, response = self._answers.received.pop()
+        assert correlation_id == self._correlation_id
+        answer: protocol.ControllerResponse = response
+        return answer
+
+
+def described(answer: protocol.ControllerResponse) -> Answer:
+    """Return an answer as plain data."""
+    if isinstance(answer, protocol.BrokerRegistrationResponse):
+        return registered(answer.error, answer.broker_epoch)
+    if isinstance(answer, protocol.BrokerHeartbeatResponse):
+        return heard(
+            answer.error,
+            is_caught_up=answer.is_caught_up,
+            is_fenced=answer.is_fenced,
+            should_shut_down=answer.should_shut_down,
+        )
+    assert isinstance(answer, AlterPartitionResponse)
+    return {
+        "error": answer.error,
+        "partitions": {name: altered(error, epoch) for name, (error, epoch) in answer.partitions.items()},
+    }
+
+
+def registered(error: str, broker_epoch: int) -> Answer:
+    return {"error": error, "broker_epoch": broker_epoch}
+
+
+def heard(error: str, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> Answer:
+    return {
+        "error": error,
+        "is_caught_up": is_caught_up,
+        "is_fenced": is_fenced,
+        "should_shut_down": should_shut_down,
+    }
+
+
+def altered(error: str, partition_epoch: int) -> list[object]:
+    """Return what is answered of a partition: its epoch is told where its ISR is as wanted."""
+    return [error, partition_epoch] if error == errors.NONE else [error]

@@ -1,0 +1,70 @@
+"""Sequences of steps for controllers, drawn by Hypothesis."""
+
+from itertools import chain
+from typing import Final
+
+from hypothesis import strategies as st
+
+from harrow.live_cluster.requests.controllers.steps import (
+    ASSIGNMENT,
+    BROKERS,
+    AlterPartitionStep,
+    ControllerStep,
+    HeartbeatStep,
+    PreferredStep,
+    RegisterStep,
+)
+from harrow.live_cluster.requests.sequences import weighted
+
+LENGTH: Final = 24
+"""Steps that a sequence has at the most, beside those that open it and what belongs to one of them."""
+
+_BROKER: Final = st.sampled_from(BROKERS)
+_SELDOM: Final = st.sampled_from((False, False, False, False, True))
+_EPOCH: Final = st.sampled_from((0, 0, 0, 0, 0, -1, 1))
+
+_REGISTER: Final = st.builds(RegisterStep, broker=_BROKER, again=_SELDOM, stopped=st.booleans())
+_HEARTBEAT: Final = st.builds(
+    HeartbeatStep,
+    broker=_BROKER,
+    stale=_SELDOM,
+    behind=_SELDOM,
+    want_fence=st.sampled_from((False, False, True)),
+    want_shut_down=st.sampled_from((False, False, False, True)),
+)
+
+
+@st.composite
+def _alterations(draw: st.DrawFn) -> AlterPartitionStep:
+    partition = draw(st.sampled_from(range(len(ASSIGNMENT))))
+    replicas = ASSIGNMENT[partition]
+    return AlterPartitionStep(
+        partition=partition,
+        broker=draw(st.sampled_from((None, None, None, None, *replicas))),
+        stale=draw(_SELDOM),
+        leader_epoch=draw(_EPOCH),
+        partition_epoch=draw(_EPOCH),
+        isr=tuple(draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))),
+        members=draw(st.sampled_from(("present", "present", "present", "unknown", "stale"))),
+    )
+
+
+def _restart(broker: int, *, stopped: bool) -> tuple[ControllerStep, ...]:
+    """Return how a broker goes and comes back, which seldom comes about step by step."""
+    goes = (HeartbeatStep(broker=broker, want_shut_down=True),) * 2 if stopped else ()
+    fenced = () if stopped else (HeartbeatStep(broker=broker, want_fence=True),)
+    return (*goes, *fenced, RegisterStep(broker=broker, stopped=stopped), HeartbeatStep(broker=broker))
+
+
+_RESTART: Final = st.builds(lambda broker, stopped: _restart(broker, stopped=stopped), _BROKER, st.booleans())
+
+
+def controller_sequences() -> st.SearchStrategy[tuple[ControllerStep, ...]]:
+    """Return what draws sequences."""
+    step: st.SearchStrategy[ControllerStep] = weighted(
+        (3, _alterations()), (3, _HEARTBEAT), (1, _REGISTER), (1, st.just(PreferredStep()))
+    )
+    parts = weighted((5, step.map(lambda drawn: (drawn,))), (1, _RESTART))
+    return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
+        lambda drawn: tuple(chain.from_iterable(drawn))
+    )

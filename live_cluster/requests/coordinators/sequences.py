@@ -1,0 +1,378 @@
+"""Sequences of steps for coordinators, drawn by Hypothesis."""
+
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from hypothesis import strategies as st
+
+from harrow.cluster_model.release import value_in
+from harrow.live_cluster.requests.coordinators.steps import (
+    INSTANCES,
+    MEMBERS,
+    PROTOCOLS,
+    SUBSCRIPTIONS,
+    AddOffsetsStep,
+    AddPartitionsStep,
+    CommitStep,
+    CommittedStep,
+    ConsumerCommitStep,
+    ConsumerCommittedStep,
+    ConsumerHeartbeatStep,
+    Coordinated,
+    CoordinatorStep,
+    EndOffsetStep,
+    EndTxnStep,
+    FindStep,
+    GroupHeartbeatStep,
+    GroupStep,
+    InitStep,
+    JoinStep,
+    LeaveStep,
+    ReadStep,
+    RepeatStep,
+    SyncStep,
+    TransactionStep,
+    TxnCommitStep,
+    TxnProduceStep,
+)
+from harrow.live_cluster.requests.sequences import weighted
+
+LENGTH: Final = 20
+"""Steps that a sequence has at the most, where what belongs together counts as one."""
+
+_SELDOM: Final = st.sampled_from((*(False,) * 7, True))
+_MEMBER: Final = st.sampled_from(MEMBERS)
+_WHO: Final = st.sampled_from((*("own",) * 8, "none", "former", "other", "ghost"))
+_GENERATION: Final = st.sampled_from((*(0,) * 6, -1, 1, None))
+_PARTITIONS: Final = st.sampled_from(((0,), (0,), (1,), (0, 1)))
+
+_JOIN: Final = st.builds(
+    JoinStep,
+    member=_MEMBER,
+    who=_WHO,
+    strays=_SELDOM,
+    protocols=st.sampled_from((0, 0, *range(len(PROTOCOLS)))),
+    subscription=st.sampled_from(range(len(SUBSCRIPTIONS))),
+    is_short=st.sampled_from((*(False,) * 15, True)),
+)
+_SYNC: Final = st.builds(
+    SyncStep,
+    member=_MEMBER,
+    who=_WHO,
+    strays=_SELDOM,
+    generation=_GENERATION,
+    assigns=st.sampled_from((None, None, None, True, False)),
+)
+_HEARTBEAT: Final = st.builds(
+    GroupHeartbeatStep, member=_MEMBER, who=_WHO, strays=_SELDOM, generation=_GENERATION
+)
+_LEAVE: Final = st.builds(LeaveStep, member=_MEMBER, who=_WHO, strays=_SELDOM)
+_COMMIT: Final = st.builds(
+    CommitStep,
+    member=_MEMBER,
+    who=_WHO,
+    strays=_SELDOM,
+    generation=_GENERATION,
+    partitions=_PARTITIONS,
+)
+_COMMITTED: Final = st.builds(CommittedStep, stable=st.booleans())
+
+
+_TOGETHER: Final = st.sampled_from(((0,), (0, 1), (0, 1), (2,), (0, 2), (0, 1, 2), (0, 1, 3), (2, 3)))
+"""Who joins together; the static members 2 and 3 are one, so that where both join the second fences the first."""
+
+
+@st.composite
+def _rebalances(draw: st.DrawFn, *, may_stop: bool = True) -> tuple[GroupStep, ...]:
+    """Draw members that join, each as often as a dynamic one needs that has no id yet, and ask what they are to read.
+
+    Step by step a generation comes about seldom: it takes all members. One that *may stop* does so before anybody has asked.
+    """
+    members = draw(_TOGETHER)
+    protocols = draw(st.sampled_from((0, 1, 2)))
+    subscription = draw(st.sampled_from(range(len(SUBSCRIPTIONS))))
+    joins = [
+        JoinStep(member=member, protocols=protocols, subscription=subscription)
+        for member in (*members, *members)
+    ]
+    stops = may_stop and draw(st.sampled_from((False, False, True)))
+    # Who leads is seldom known here: it is asked last, or first and once more.
+    syncs = () if stops else tuple(SyncStep(member=member) for member in draw(st.permutations(members)))
+    return (*joins, *syncs)
+
+
+_NOTHING: Final[st.SearchStrategy[tuple[()]]] = st.just(())
+_STABLE: Final[st.SearchStrategy[tuple[GroupStep, ...]]] = weighted(
+    (7, _rebalances(may_stop=False)), (1, _NOTHING)
+)
+"""What most sequences begin with: a group in which somebody reads."""
+_LIVES: Final = st.builds(
+    lambda member, partitions: (
+        GroupHeartbeatStep(member=member),
+        CommitStep(member=member, partitions=partitions),
+    ),
+    _MEMBER,
+    _PARTITIONS,
+)
+"""What a member does between two rebalances."""
+
+
+def group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
+    """Return what draws sequences of requests of groups."""
+    step: st.SearchStrategy[GroupStep] = weighted(
+        (8, _JOIN),
+        (8, _SYNC),
+        (8, _HEARTBEAT),
+        (4, _LEAVE),
+        (8, _COMMIT),
+        (4, _COMMITTED),
+        (1, st.just(FindStep())),
+    )
+    parts: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+        (6, step.map(lambda drawn: (drawn,))), (2, _rebalances()), (2, _LIVES)
+    )
+    drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
+    return st.builds(lambda begins, then: (*begins, *chain.from_iterable(then)), _STABLE, drawn)
+
+
+_CONSUMER_HEARTBEAT: Final = st.builds(
+    ConsumerHeartbeatStep,
+    member=_MEMBER,
+    does=st.sampled_from((*("lives",) * 15, "strays")),
+    who=_WHO,
+    strays=_SELDOM,
+    epoch=st.sampled_from((*(0,) * 8, -1, -1, 1)),
+    subscription=st.sampled_from((None, None, None, None, None, 0, 1, 2)),
+    owned=st.sampled_from((None, None, "told", "told", "told", "nothing", "all")),
+    has_timeout=_SELDOM,
+    assignor=st.sampled_from((*(None,) * 12, "range", "sorted")),
+    renames=_SELDOM,
+)
+_CONSUMER_JOIN: Final = st.builds(
+    ConsumerHeartbeatStep,
+    member=_MEMBER,
+    does=st.sampled_from(("joins", "joins", "restarts")),
+    who=st.sampled_from((*("own",) * 15, "none", "former", "other", "ghost")),
+    strays=_SELDOM,
+    subscription=st.sampled_from((*(0,) * 8, *(1,) * 4, 2, None)),
+    owned=st.sampled_from((*("nothing",) * 15, None, "told", "all")),
+    has_timeout=st.sampled_from((*(True,) * 12, False)),
+    assignor=st.sampled_from((*(None,) * 6, "range", "sorted")),
+    renames=_SELDOM,
+)
+_CONSUMER_LEAVE: Final = st.builds(
+    ConsumerHeartbeatStep,
+    member=_MEMBER,
+    does=st.sampled_from(("leaves", "leaves-for-a-while")),
+    who=_WHO,
+    strays=_SELDOM,
+)
+_CONSUMER_EPOCH: Final = st.sampled_from((*(0,) * 6, -1, 1, None))
+_CONSUMER_COMMIT: Final = st.builds(
+    ConsumerCommitStep, member=_MEMBER, who=_WHO, epoch=_CONSUMER_EPOCH, partitions=_PARTITIONS
+)
+_CONSUMER_COMMITTED: Final = st.builds(
+    ConsumerCommittedStep, member=_MEMBER, who=_WHO, epoch=_CONSUMER_EPOCH, stable=st.booleans()
+)
+
+
+def _reconciled(members: tuple[int, ...], subscription: int) -> tuple[GroupStep, ...]:
+    """Return members that join and go on until each has what it is to have."""
+    joins = tuple(
+        ConsumerHeartbeatStep(
+            member=member, does="joins", subscription=subscription, owned="nothing", has_timeout=True
+        )
+        for member in members
+    )
+    lives = tuple(ConsumerHeartbeatStep(member=member, owned="told") for member in members)
+    return (*joins, *lives, *lives)
+
+
+_RECONCILED: Final = st.builds(_reconciled, _TOGETHER, st.sampled_from((0, 1)))
+_GIVES_UP: Final = st.builds(
+    lambda members: tuple(ConsumerHeartbeatStep(member=member, owned="told") for member in members), _TOGETHER
+)
+"""Heartbeats in turn, with which partitions go from one to the other."""
+
+
+def _renamed(members: tuple[int, int], *, leaves: bool) -> tuple[GroupStep, ...]:
+    """Return a static member that takes another instance id, after which a second one joins under its former id."""
+    first, second = members
+    joins = ConsumerHeartbeatStep(does="joins", subscription=0, owned="nothing", has_timeout=True)
+    left = (ConsumerHeartbeatStep(member=first, does="leaves", renames=True),) if leaves else ()
+    return (
+        replace(joins, member=first),
+        replace(joins, member=first, renames=True),
+        *left,
+        replace(joins, member=second),
+    )
+
+
+_PREFERS: Final[tuple[GroupStep, ...]] = (
+    ConsumerHeartbeatStep(does="joins", subscription=0, owned="nothing", has_timeout=True),
+    *(ConsumerHeartbeatStep(owned="told", assignor=assignor) for assignor in ("uniform", None, "range")),
+)
+"""A lone member that prefers another assignor for a while.
+
+With several the order of their ids in a hash table of Java would decide what each gets by ``uniform``.
+"""
+_UNKNOWN: Final[st.SearchStrategy[tuple[GroupStep, ...]]] = st.just(
+    (ConsumerHeartbeatStep(who="ghost", epoch=1),)
+)
+"""A heartbeat for a group that there is not."""
+_RENAMED: Final = st.builds(_renamed, st.sampled_from(((2, 3), (3, 2))), leaves=st.booleans())
+
+
+def consumer_group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
+    """Return what draws sequences of requests of groups whose coordinator assigns (KIP-848)."""
+    step: st.SearchStrategy[GroupStep] = weighted(
+        (8, _CONSUMER_HEARTBEAT),
+        (4, _CONSUMER_JOIN),
+        (2, _CONSUMER_LEAVE),
+        (4, _CONSUMER_COMMIT),
+        (2, _CONSUMER_COMMITTED),
+    )
+    parts: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+        (6, step.map(lambda drawn: (drawn,))), (1, _RECONCILED), (2, _GIVES_UP), (1, _RENAMED)
+    )
+    drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
+    begins: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+        (8, _RECONCILED), (3, st.just(_PREFERS)), (2, _UNKNOWN)
+    )
+    return st.builds(lambda begins, then: (*begins, *chain.from_iterable(then)), begins, drawn)
+
+
+_INSTANCE: Final = st.sampled_from(INSTANCES)
+_PRODUCER: Final = st.sampled_from((*("own",) * 9, "other", "unknown"))
+_EPOCH: Final = st.sampled_from((*(0,) * 8, -1, 1))
+_PARTITION: Final = st.sampled_from((0, 0, 1))
+
+_INIT: Final = st.builds(
+    InitStep,
+    instance=_INSTANCE,
+    again=st.sampled_from((False, False, True)),
+    epoch=_EPOCH,
+    is_too_long=st.sampled_from((*(False,) * 9, True)),
+)
+_ADD_OFFSETS: Final = st.builds(AddOffsetsStep, instance=_INSTANCE, producer=_PRODUCER, epoch=_EPOCH)
+_TXN_COMMIT: Final = st.builds(
+    TxnCommitStep,
+    instance=_INSTANCE,
+    producer=_PRODUCER,
+    epoch=_EPOCH,
+    partitions=_PARTITIONS,
+    generation=st.sampled_from((None, None, 0, 0, 1, -1)),
+    member=st.sampled_from((None, *MEMBERS)),
+)
+_END_TXN: Final = st.builds(
+    EndTxnStep, instance=_INSTANCE, producer=_PRODUCER, epoch=_EPOCH, commits=st.booleans()
+)
+_TXN_PRODUCE: Final = st.builds(
+    TxnProduceStep,
+    instance=st.sampled_from((*INSTANCES, *INSTANCES, None)),
+    producer=_PRODUCER,
+    epoch=_EPOCH,
+    partition=_PARTITION,
+    records=st.integers(1, 2),
+    sequence=st.sampled_from((*(0,) * 4, -1, 1)),
+    transactional=st.sampled_from((*(True,) * 7, False)),
+)
+_LOOK: Final[st.SearchStrategy[TransactionStep]] = weighted(
+    (4, st.builds(ReadStep, partition=_PARTITION, committed=st.sampled_from((True, True, False)))),
+    (2, st.builds(EndOffsetStep, partition=_PARTITION, committed=st.booleans())),
+    (3, st.builds(CommittedStep, stable=st.booleans())),
+    (1, st.just(FindStep(of="transactions"))),
+)
+_REPEAT: Final = st.builds(RepeatStep, back=st.integers(0, 5))
+
+
+def _add_partitions() -> st.SearchStrategy[AddPartitionsStep]:
+    return st.builds(
+        AddPartitionsStep,
+        instance=_INSTANCE,
+        producer=_PRODUCER,
+        epoch=_EPOCH,
+        partitions=st.sampled_from(((0,), (0,), (1,), (0, 1), (0, 7))),
+        verifies=_SELDOM,
+    )
+
+
+@st.composite
+def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]:
+    """Draw a transaction as an application has it, of which something may be missing, and which may stay open."""
+    instance = draw(_INSTANCE)
+    partition = draw(_PARTITION)
+    parts: list[TransactionStep] = []
+    if draw(_SELDOM):
+        parts.append(InitStep(instance=instance))
+    if adds:
+        parts.append(AddPartitionsStep(instance=instance, partitions=(partition,)))
+    parts.append(TxnProduceStep(instance=instance, partition=partition))
+    if draw(st.booleans()):
+        parts += [AddOffsetsStep(instance=instance)] if adds else []
+        member = draw(st.sampled_from((None, None, 0, 1)))
+        generation = None if member is None else draw(st.sampled_from((0, 0, 0, -1, 1)))
+        parts.append(TxnCommitStep(instance=instance, member=member, generation=generation))
+    if draw(st.sampled_from((True, True, False))):
+        parts.append(EndTxnStep(instance=instance, commits=draw(st.booleans())))
+    if draw(_SELDOM):
+        del parts[draw(st.integers(0, len(parts) - 1))]
+    return tuple(parts)
+
+
+_STARTS: Final = st.sampled_from(((0, 2), (0, 2), (0, 1, 2), (1, 2), (0,), (2, 1, 0), ())).map(
+    lambda instances: tuple(InitStep(instance=instance) for instance in instances)
+)
+"""What most sequences begin with: applications that have an epoch, without which nothing that they ask comes to anything.
+
+Instances 0 and 1 are one application: whichever has started before the other is a zombie from the beginning.
+"""
+
+
+CLOSING: Final[tuple[TransactionStep, ...]] = (
+    *(ReadStep(partition=number, committed=committed) for number in (0, 1) for committed in (True, False)),
+    CommittedStep(),
+)
+"""What ends each sequence of transactions: all that there is is read."""
+
+
+def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
+    """Return what draws sequences of requests of transactions.
+
+    Where it *adds* clients add partitions and offsets to them themselves; where it *assigns* there are groups whose coordinator does.
+    """
+    step: st.SearchStrategy[TransactionStep] = weighted(
+        (2, _INIT),
+        (3 if adds else 1, _add_partitions()),
+        *(((1, _ADD_OFFSETS),) if adds else ()),
+        (2, _TXN_COMMIT),
+        (3, _END_TXN),
+        (4, _TXN_PRODUCE),
+        (3, _LOOK),
+        (2, _REPEAT),
+    )
+    parts: st.SearchStrategy[tuple[TransactionStep, ...]] = weighted(
+        (5, step.map(lambda drawn: (drawn,))), (3, _transactions(adds=adds))
+    )
+    drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
+    group: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+        (2, _rebalances(may_stop=False)), (1 if assigns else 0, _RECONCILED), (2, _NOTHING)
+    )
+    return st.builds(
+        lambda begins, reads, then: (*begins, *reads, *chain.from_iterable(then), *CLOSING),
+        _STARTS,
+        group,
+        drawn,
+    )
+
+
+def coordinator_sequences(
+    release: str, coordinated: Coordinated
+) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
+    """Return what draws sequences for coordinators of a release, which clients of that release ask."""
+    assigns = value_in(release, "consumer_group_protocol")
+    if coordinated == "groups":
+        classic = group_sequences()
+        return weighted((1, classic), (1, consumer_group_sequences())) if assigns else classic
+    return transaction_sequences(adds=not value_in(release, "transactions_v2"), assigns=assigns)

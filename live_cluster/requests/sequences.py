@@ -1,0 +1,178 @@
+"""Sequences of steps, drawn by Hypothesis."""
+
+import warnings
+from collections.abc import Iterator
+from itertools import chain, count
+from typing import Final, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
+
+from harrow.live_cluster.requests.steps import (
+    CLOSING,
+    EndStep,
+    EpochEndStep,
+    FetchedPlace,
+    FetchStep,
+    FollowerStep,
+    MetadataStep,
+    ProducerIdStep,
+    ProduceStep,
+    RetryStep,
+    Step,
+)
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+LENGTH: Final = 30
+"""Steps that a sequence has at the most, beside those that close it."""
+
+DRAWN_AT_ONCE: Final = 20
+"""Sequences that one seed brings."""
+
+
+def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
+    """Return what draws from one of some strategies, each as often as its weight says.
+
+    ``st.one_of`` takes a strategy that it is given several times for one.
+    """
+    drawn_from = [strategy for weight, strategy in choices for _ in range(weight)]
+    return st.sampled_from(drawn_from).flatmap(lambda strategy: strategy)
+
+
+_PARTITION: Final = st.sampled_from((*(0,) * 9, *(1,) * 4, 7))
+"""The last one there is not."""
+_EPOCH: Final = st.sampled_from((0, 0, 0, 0, None, -1, 1))
+_ACKS: Final = st.sampled_from((1, 1, -1))
+
+_PRODUCE: Final = st.builds(
+    ProduceStep,
+    partition=_PARTITION,
+    records=st.integers(1, 3),
+    acks=_ACKS,
+    producer=st.sampled_from((None, 0, 0, 0, 1)),
+    epoch=st.sampled_from((0, 0, 0, 0, 1, 2)),
+    sequence=st.sampled_from((0, 0, 0, 0, 0, 0, None, -1, -2, 1, 3)),
+)
+_RETRY: Final = st.builds(RetryStep, partition=_PARTITION, back=st.integers(0, 6), acks=_ACKS)
+_PLACE: Final = st.builds(
+    FetchedPlace,
+    partition=_PARTITION,
+    place=st.sampled_from(("start", "hw", "end", "end")),
+    plus=st.sampled_from((0, 0, 0, 0, 1, -1, -2, 5)),
+    epoch=_EPOCH,
+)
+_PLACES: Final = st.lists(_PLACE, max_size=2, unique_by=lambda place: place.partition).map(tuple)
+
+
+def _fetches(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[FetchStep]:
+    return st.builds(
+        FetchStep,
+        places=_PLACES,
+        follower=followers,
+        committed=st.booleans(),
+        session=st.sampled_from(("none", "new", "last", "last", "last", "first", "unknown", "close")),
+        session_epoch=st.sampled_from((0, 0, 0, 0, 0, -1, 1)),
+        forgotten=st.lists(st.sampled_from((0, 1)), max_size=1).map(tuple),
+        waits=st.sampled_from((False, False, False, True)),
+        racks=st.booleans(),
+    )
+
+
+def _ends(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[EndStep]:
+    return st.builds(EndStep, partition=_PARTITION, follower=followers, committed=st.booleans(), epoch=_EPOCH)
+
+
+_REPLICATION: Final = st.builds(
+    FetchStep,
+    places=st.lists(
+        st.builds(
+            FetchedPlace,
+            partition=st.sampled_from((0, 0, 1)),
+            place=st.sampled_from(("end", "end", "hw")),
+            plus=st.sampled_from((0, 0, 0, -1)),
+        ),
+        min_size=1,
+        max_size=2,
+        unique_by=lambda place: place.partition,
+    ).map(tuple),
+    follower=st.just(value=True),
+)
+"""What a follower that keeps up asks."""
+_EPOCH_END: Final = st.builds(
+    EpochEndStep, partition=_PARTITION, epoch=_EPOCH, requested=st.sampled_from((0, 0, -1, -2, -3, 1))
+)
+_FOLLOWER: Final = st.builds(FollowerStep, does=st.sampled_from(("comes", "comes", "goes", "leads")))
+_COMES: Final = (
+    FollowerStep(does="comes"),
+    *(FetchStep(places=(FetchedPlace(partition=number),), follower=True) for number in (0, 1)),
+)
+_LEADS: Final = FollowerStep(does="leads")
+_GOES: Final = FollowerStep(does="goes")
+_CATCHING_UP: Final[st.SearchStrategy[tuple[Step, ...]]] = st.sampled_from(
+    (
+        _COMES,
+        (*_COMES, _LEADS),
+        (*_COMES, _LEADS, _GOES),
+        (*_COMES, _LEADS, _GOES, *_COMES),
+    )
+)
+"""What seldom comes about step by step: a follower that is in all ISRs, and may lead then."""
+_CLIENT_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
+    (4, _PRODUCE),
+    (2, _RETRY),
+    (1, _EPOCH_END),
+    (1, st.sampled_from((ProducerIdStep(), MetadataStep()))),
+)
+
+
+def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
+    """Return what draws sequences; of a topic that is not *followed* no follower fetches, and none is elected."""
+    if not followed:
+        never = st.just(value=False)
+        alone = weighted(*_CLIENT_STEPS, (2, _fetches(never)), (1, _ends(never)))
+        return st.lists(alone, min_size=LENGTH // 2, max_size=LENGTH).map(tuple)
+    anybody = st.booleans()
+    step: st.SearchStrategy[Step] = weighted(
+        *_CLIENT_STEPS,
+        (3, _fetches(anybody)),
+        (2, _REPLICATION),
+        (1, _ends(anybody)),
+        (1, _FOLLOWER),
+    )
+    one: st.SearchStrategy[tuple[Step, ...]] = step.map(lambda drawn: (drawn,))
+    parts = weighted((6, one), (1, _CATCHING_UP))
+    return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
+        lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
+    )
+
+
+def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:
+    """Yield the sequences of a seed, of the next one, and so on."""
+    return chain.from_iterable(seed_sequences(number, strategy) for number in count(first_seed))
+
+
+def seed_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
+    """Return the sequences of a seed.
+
+    They depend on the seed alone. That threads of the process draw numbers meanwhile, as ZooKeeper's client does before it
+    connects again, changes nothing, though Hypothesis warns of it.
+    """
+    found: list[tuple[S, ...]] = []
+
+    def keep(steps: tuple[S, ...]) -> None:
+        found.append(steps)
+
+    draw = settings(
+        max_examples=DRAWN_AT_ONCE,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )(seed(number)(given(strategy)(keep)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)
+        draw()
+    return found

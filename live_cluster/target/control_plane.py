@@ -1,0 +1,43 @@
+"""The control plane of a real cluster, as faults and administrators act on it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.processes.node_process import NodeProcess
+
+
+class CannotBeDoneError(LiveError):
+    """This control plane has no such thing; the message says what."""
+
+
+class ControlPlaneAccess(Protocol):
+    """ZooKeeper, or controllers of KRaft, as faults and administrators act on it."""
+
+    process_names: tuple[str, ...]
+    """What its ends of links are called."""
+    controllers: Mapping[int, NodeProcess]
+    """Controllers that are no brokers, as far as their processes are at hand."""
+
+    @property
+    def keeps_registrations(self) -> bool:
+        """Return whether a broker that was killed cannot start again before its registration is over, and who is registered is seen."""
+
+    def expire_session(self, broker: int) -> None:
+        """End the session of a broker, the term of a controller that is none.
+
+        Raises:
+            CannotBeDoneError: brokers have none.
+
+        """
+
+    def delete_controller(self) -> None:
+        """Delete ``/controller``; in KRaft, end the active controller's term.
+
+        Raises:
+            CannotBeDoneError: there is no such thing.
+
+        """
+
+    def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
+        """Ask that the first replica of each partition lead."""

@@ -1,0 +1,182 @@
+"""What conditions see of a real cluster: what brokers, the control plane, disks and clients have shown last."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.trace_scan import LateTraceScan
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.reach.feasible import OPTIONAL_FIELDS
+from harrow.live_cluster.target.real_cluster import RealCluster, ReplicaLogs
+from harrow.live_cluster.watches.broker_watch import BrokerWatch
+from harrow.live_cluster.wire.replicas import ReplicaOffsets
+
+
+class SeenReplica:
+    """A replica as it was seen last (`harrow.faults.observer.ReplicaView`)."""
+
+    __slots__ = ("_broker", "_observer", "_offsets", "_partition")
+
+    def __init__(
+        self, observer: "LiveObserver", partition: str, broker: int, offsets: ReplicaOffsets
+    ) -> None:
+        self._observer = observer
+        self._partition = partition
+        self._broker = broker
+        self._offsets = offsets
+
+    @property
+    def role(self) -> str:
+        return "leader" if self._offsets.leads else "follower"
+
+    @property
+    def leo(self) -> int:
+        return self._offsets.leo
+
+    @property
+    def hw(self) -> int:
+        return self._offsets.hw
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._observer.leader_epoch(self._partition, self._broker)
+
+    @property
+    def flushed(self) -> int:
+        flushed = self._logs.flushed(self._partition)
+        assert flushed is not None, "what cannot be seen is not asked for"
+        return flushed
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        state = self._observer.partition_state(self._partition)
+        return () if state is None else state[2]
+
+    @property
+    def remote(self) -> dict[int, int]:
+        if not self._offsets.leads:
+            return {}
+        links = self._observer.links
+        return {
+            replica: links.remote_leo(self._broker, self._partition, replica)
+            for replica in self._observer.replicas_of(self._partition)
+            if replica != self._broker
+        }
+
+    @property
+    def log_start(self) -> int:
+        """Where its log begins, as far as the trace tells: what is seen here can be explained."""
+        return self._observer.log_start(self._broker, self._partition)
+
+    @property
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        return self._logs.epochs(self._partition)
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        return tuple(value for batch in self._readable() for value in batch.values)
+
+    @property
+    def records(self) -> Iterator[tuple[int, str]]:
+        begin = self.log_start
+        for batch in self._readable():
+            yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
+
+    def _readable(self) -> Iterator[RecordBatch]:
+        """Yield the batches that are not deleted as a whole."""
+        begin = self.log_start
+        return (batch for batch in self._logs.batches(self._partition) if batch.next_offset > begin)
+
+    @property
+    def _logs(self) -> ReplicaLogs:
+        return self._observer.logs[self._broker]
+
+
+class LiveObserver:
+    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.targets.target.RunObserver`)."""
+
+    def __init__(
+        self,
+        cluster: RealCluster,
+        clients: Clients,
+        reports: ClientReports,
+        trace: Trace,
+        watches: Mapping[int, BrokerWatch],
+        log_start: Callable[[int, str], int],
+    ) -> None:
+        self._cluster = cluster
+        self._watches = watches
+        self.log_start = log_start
+        self.links = cluster.links
+        self.logs = cluster.logs
+        scan = LateTraceScan(trace.events, OPTIONAL_FIELDS)
+        self.step_taken = scan.step_taken
+        self.first_match = scan.first_match
+        self.controller = cluster.seen.controller
+        self.partition_state = cluster.seen.partition_state
+        self.electable = cluster.seen.electable
+        self.replicas_of = cluster.replicas_of
+        self.is_acked = reports.is_acked
+        self.is_failed = reports.is_failed
+        self.is_consumed = clients.is_consumed
+
+    def quorum(self) -> tuple[int, ...]:
+        return tuple(self._cluster.control.controllers)
+
+    def quorum_leader(self) -> int | None:
+        leader = self.controller()
+        return leader if leader in self._cluster.control.controllers else None
+
+    def replica(self, partition: str, broker: int) -> SeenReplica | None:
+        # A partition without a leader has none to look at.
+        offsets = self._watches[broker].offsets().get(partition) if broker in self._watches else None
+        return None if offsets is None else SeenReplica(self, partition, broker, offsets)
+
+    def leader_epoch(self, partition: str, broker: int) -> int:
+        """Return the leader epoch that a broker has taken part in last: up to 2.0 no request tells, but its log does."""
+        return max(
+            self._watches[broker].leader_epoch(partition), self._cluster.logged_epoch(broker, partition)
+        )
+
+    def led_by(self, broker: int) -> frozenset[str]:
+        """Return the partitions that a broker leads: as it says itself, else as the control plane does."""
+        offsets = self._watches[broker].offsets()
+        return frozenset(
+            partition
+            for partition in self._cluster.seen.assignments.partition_names()
+            if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
+        )
+
+    def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
+        """With an empty ISR, the eligible replicas that run; where none does all of them, for a kill may have cost any its eligibility."""
+        electable = self.electable(partition)
+        state = self.partition_state(partition)
+        if state is None or state.isr:
+            return (electable,)
+        running = tuple(broker for broker in electable if self.broker_state(broker) != "down")
+        return (running,) if running else tuple((broker,) for broker in electable) or ((),)
+
+    def is_registered(self, broker: int) -> bool:
+        return broker in self._cluster.seen.registered()
+
+    def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        return self._cluster.seen.assignments.of(partition)
+
+    def broker_state(self, broker: int) -> str:
+        control = self._cluster.control
+        process = control.controllers.get(broker) or self._cluster.brokers[broker]
+        if not process.is_running:
+            return "down"
+        return "paused" if process.is_paused else "up"
+
+    def is_stuck(self, partition: str, broker: int) -> bool:  # no disk can be damaged here
+        return False
+
+    def is_impaired(self, broker: int) -> bool:
+        is_up = self.broker_state(broker) == "up"
+        return is_up and self.links.are_disturbed(broker, self._cluster.control.process_names)
+
+    def _is_leader(self, partition: str, broker: int) -> bool:
+        state = self.partition_state(partition)
+        return state is not None and state[0] == broker

@@ -1,0 +1,408 @@
+"""A cluster of real brokers as a target."""
+
+import heapq
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.run.targets.partition_promises import partition_settings
+from harrow.campaigns.run.targets.target import CannotDoError, CommittedCopies, Patience
+from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
+from harrow.cluster_model.events import ControllerResigned, CoreHealed, Healed
+from harrow.cluster_model.release import HANGS, RELEASES
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
+from harrow.cluster_model.trace import Trace
+from harrow.live_cluster.clients.client_host import ClientHost
+from harrow.live_cluster.clients.live_kinds import LIVE
+from harrow.live_cluster.clients.reports import ClientReports
+from harrow.live_cluster.reach.feasible import NO_BROKERS_ADDED, NO_THROTTLE
+from harrow.live_cluster.reach.rehearsal import applications_of
+from harrow.live_cluster.target.administrator import Administrator
+from harrow.live_cluster.target.live_environment import LiveEnvironment
+from harrow.live_cluster.target.live_observer import LiveObserver
+from harrow.live_cluster.target.log_starts import LogStarts
+from harrow.live_cluster.target.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.target.thread_failures import ThreadFailures
+from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
+from harrow.live_cluster.watches.broker_watch import BrokerWatch
+from harrow.live_cluster.watches.group_watch import GroupWatch
+from harrow.live_cluster.watches.happenings import Happenings, WallClock
+from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
+from harrow.live_cluster.watches.transaction_watch import TransactionWatch
+
+_LOOK_US: Final = 30 * US_PER_MS
+"""How often what brokers do is looked at, where nothing else happens; while nothing goes on at all, less often (`Activity`)."""
+_QUIET_LOOK_US: Final = round(QUIET_LOOK_S * US_PER_SECOND)
+_PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
+"""A failover takes up to half a minute, a checkpoint comes once in a minute."""
+
+
+class LiveTarget:
+    """Real brokers, with the clients of a run (`harrow.campaigns.run.targets.target.Target`).
+
+    One thread runs a campaign. What brokers, clients and links do is noticed by others, and taken over at each step.
+    """
+
+    kind = LIVE
+    patience: Patience | None = _PATIENCE
+    invariants: Collection[str] = ()
+
+    def __init__(
+        self,
+        plan: Plan,
+        choices: Choices,
+        folder: Path,
+        make: MakeCluster,
+        wait: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take the cluster that *make* returns, which calls *wait* while it starts; files of clients go to *folder*."""
+        self._plan = plan
+        self._open = ExitStack()
+        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._numbers = count()
+        self._noted = 0
+        # What is open ends also where something that follows cannot be had.
+        with ExitStack() as opened:
+            self._make(opened, plan, choices, folder, make, wait)
+            self._open = opened.pop_all()
+
+    def _make(
+        self,
+        opened: ExitStack,
+        plan: Plan,
+        choices: Choices,
+        folder: Path,
+        make: MakeCluster,
+        wait: Callable[[str], None],
+    ) -> None:
+        spec = plan.cluster
+        release = RELEASES[plan.kafka]
+        threads = opened.enter_context(ThreadFailures())
+        self._check_threads = threads.check
+
+        def wait_for(what: str) -> None:
+            threads.check()
+            wait(what)
+
+        self._elects_uncleanly = release.behaviours.elects_uncleanly(spec.metadata or release.metadata)
+        self._clock = WallClock()
+        self.trace = Trace(self._clock)
+        self._activity = activity = Activity()
+        self._happenings = Happenings(self._clock, self.trace, activity)
+        report = self._happenings.report
+        self._reports = ClientReports(self._happenings.wake)
+        self._configs = {
+            broker.id: broker_config(plan.kafka, {**spec.settings, **broker.settings})
+            for broker in spec.brokers
+        }
+        given = Surroundings(
+            plan=plan,
+            folder=folder,
+            choices=choices,
+            clock=self._clock,
+            trace=self.trace,
+            report=report,
+            activity=activity,
+            wait=wait_for,
+        )
+        cluster = self._cluster = opened.enter_context(make(given))
+        cluster.seen.elected_cleanly = frozenset(
+            name.rpartition("-")[0]
+            for name, settings in self.partition_settings().items()
+            if not settings.unclean_leader_election
+        )
+        self._watches = {
+            broker: BrokerWatch(
+                process,
+                cluster.connect(broker),
+                partial(cluster.seen.assignments.owned_by, broker),
+                cluster.seen,
+                report,
+                activity,
+                cluster.names,
+            )
+            for broker, process in cluster.brokers.items()
+        }
+        transactions = None
+        writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
+        if cluster.follows_logs and any(writer.transactional_id for writer in writers):
+            transactions = TransactionWatch(
+                {broker: cluster.connect(broker) for broker in cluster.brokers},
+                report,
+                activity,
+                cluster.names,
+            )
+        readers: tuple[ConsumerSpec | ApplicationSpec, ...] = (*plan.consumers, *applications_of(plan))
+        groups = sorted({reader.group for reader in readers if reader.group})
+        self._coordination: list[InternalTopicWatch] = [] if transactions is None else [transactions]
+        if cluster.follows_logs and groups:
+            connections = {broker: cluster.connect(broker) for broker in cluster.brokers}
+            self._coordination.append(GroupWatch(groups, connections, report, activity, cluster.names))
+        host = ClientHost(
+            children=cluster.children,
+            folder=folder / "clients",
+            servers=cluster.servers,
+            security=cluster.security,
+            topics=cluster.names.topics,
+            release=plan.kafka,
+            present=self.partition_names,
+            clock=self._clock,
+            reports=self._reports,
+            report=report,
+            initialized=(lambda *_: None) if transactions is None else transactions.initialized,
+            draw=choices.workload,
+        )
+        self._administrator = opened.enter_context(
+            Administrator(
+                cluster.connect,
+                report,
+                leader_of=self._live_leader,
+                controller=self._live_controller,
+                seen=cluster.seen,
+                racks={each.id: each.rack for each in spec.brokers if each.rack is not None},
+                names=cluster.names,
+            )
+        )
+        self._log_starts = LogStarts(
+            self.trace,
+            cluster.logs,
+            lambda broker: self._watches[broker].log_starts(),
+            cluster.seen.partition_state,
+            self._administrator.deleted_below,
+        )
+        self._client_processes = host.processes
+        self._supervised = host.supervised
+        self.clients = Clients(plan.clients(), LIVE, host)
+        self.observer = LiveObserver(
+            cluster, self.clients, self._reports, self.trace, self._watches, self._log_starts.of
+        )
+        self.environment = LiveEnvironment(
+            cluster,
+            self.clients,
+            self.observer,
+            self.trace,
+            self._watches,
+            self._clock.tick,
+            self._happenings.take_over,
+            self.partition_settings,
+            survivable=plan.survivable,
+            hangs=RELEASES[plan.kafka].behaviours.out_of_range_follower == HANGS,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, traceback)
+
+    @property
+    def now_us(self) -> int:
+        return self._clock.tick()
+
+    @property
+    def events_handled(self) -> int:
+        return len(self.trace.events)
+
+    def start(self) -> None:
+        self._cluster.start()
+        for watch in self._watches.values():
+            self._open.enter_context(watch)
+        for watch_of_topic in self._coordination:
+            self._open.enter_context(watch_of_topic)
+        self._clock.set_ready()
+        self.environment.started()
+        self._look()
+
+    def advance(self, until_us: int) -> None:
+        while self.step(until_us):
+            pass
+
+    def step(self, until_us: int) -> bool:
+        now_us = self._clock.tick()
+        if now_us >= until_us:
+            return False
+        while self._timers and self._timers[0][0] <= now_us:
+            _, _, callback, argument = heapq.heappop(self._timers)
+            callback(argument)
+        next_us = self._timers[0][0] if self._timers else until_us
+        limit_us = min(until_us - now_us, max(next_us - now_us, 0))
+        busy_us, quiet_us = min(_LOOK_US, limit_us), min(_QUIET_LOOK_US, limit_us)
+        self._happenings.wait(busy_us / US_PER_SECOND, quiet_us / US_PER_SECOND)
+        if len(self.trace.events) > self._noted:
+            self._activity.note()
+        self._look()
+        self._noted = len(self.trace.events)
+        for process in self._client_processes:
+            process.check()
+        for supervise in self._supervised:
+            supervise()
+        return True
+
+    def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        heapq.heappush(self._timers, (at_us, next(self._numbers), callback, argument))
+
+    def watch_messages(self) -> None:
+        self._cluster.links.watch_messages()
+
+    def watch_fetches(self) -> None:
+        self._cluster.links.watch_fetches()
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        self._administrator.alter_partition_reassignment(partition, target)
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        self._administrator.create_partitions(topic, total)
+
+    def add_broker(self, broker: int) -> None:
+        """Refuse: real brokers are all there from the beginning.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_BROKERS_ADDED)
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Refuse: throttles are set on no real broker.
+
+        Raises:
+            CannotDoError: always.
+
+        """
+        raise CannotDoError(NO_THROTTLE)
+
+    def committed_copies(self) -> Mapping[str, CommittedCopies]:
+        return self.environment.committed_copies()
+
+    def partition_names(self) -> Sequence[str]:
+        return self._cluster.seen.assignments.partition_names()
+
+    def delete_records(self, partition: str, offset: int) -> None:
+        self._administrator.delete_records(partition, offset)
+
+    def elect_preferred_leaders(self) -> None:
+        self._cluster.control.elect_preferred_leaders(self.partition_names())
+
+    def heal(self) -> None:
+        self._timers.clear()
+        self.trace.emit(Healed)
+        self.environment.heal()
+        self.clients.resume()
+
+    def heal_core(self, brokers: Collection[int]) -> None:
+        self._timers.clear()
+        self.trace.emit(CoreHealed, tuple(brokers))
+        self.environment.heal_core(brokers)
+        self.clients.resume()
+
+    def broker_config(self, broker: int) -> BrokerConfig:
+        return self._configs[broker]
+
+    @property
+    def registration_time_max_us(self) -> int:
+        return max(config.zookeeper_session_timeout_us for config in self._configs.values())
+
+    def partition_settings(self) -> Mapping[str, PartitionSettings]:
+        cluster = self._cluster
+        return partition_settings(
+            *(cluster.spec, self.partition_names(), cluster.replicas_of, self._topic_config),
+            elects_uncleanly=self._elects_uncleanly,
+        )
+
+    def evidence(self) -> Evidence:
+        """Return what rules judge. Clients are stopped first, so that the logs are not older than the history."""
+        self.clients.stop()
+        for process in self._client_processes:
+            process.kill()
+        self._look()
+        for logs in self._cluster.logs.values():
+            logs.read_anew(self._clock.now_us)
+        return Evidence(
+            release=self._plan.kafka,
+            metadata=self._plan.metadata,
+            operations=self._reports.operations(),
+            trace=self.trace.events,
+            process_names=self._reports.process_names,
+            producers=self.clients.producer_settings(),
+            consumers=self.clients.consumer_settings(),
+            applications=self.clients.application_settings(),
+            partitions=self.partition_settings(),
+            replicas={partition: self._replica_logs(partition) for partition in self.partition_names()},
+            read_back=frozenset(),
+            in_order=False,
+            follows_logs=self._cluster.follows_logs,
+        )
+
+    def _topic_config(self, topic: str, broker: int) -> TopicConfig:
+        settings = next(spec.settings for spec in self._cluster.spec.topics if spec.name == topic)
+        return topic_config(settings, self._configs[broker])
+
+    def _look(self) -> None:
+        """Take over what was noticed, and look at what is not reported.
+
+        Raises:
+            ThreadFailedError: nobody notices any more.
+
+        """
+        self._check_threads()
+        self._happenings.take_over()
+        for broker, refusal in self._cluster.refusals():
+            self.environment.truncation_refused(broker, refusal)
+        for broker, controller_epoch in self._cluster.resignations():
+            self.trace.emit(ControllerResigned, broker, controller_epoch)
+        self.environment.look()
+        # Leaders first: what a follower has appended came from one.
+        logs = self._cluster.logs
+        led = {broker: self.observer.led_by(broker) for broker in logs}
+        for broker in sorted(logs, key=lambda broker: not led[broker]):
+            logs[broker].look(self._clock.now_us, led[broker])
+            if self._cluster.follows_logs:
+                owned = self._cluster.seen.assignments.owned_by(broker)
+                self._log_starts.look(broker, filter(logs[broker].knows, owned))
+
+    def _live_leader(self, partition: str) -> int | None:
+        """Return who leads a partition by the control plane, if its process is there and answers."""
+        state = self._cluster.seen.partition_state(partition)
+        return None if state is None or not self._answers(state.leader) else state.leader
+
+    def _live_controller(self) -> int | None:
+        """Return the broker that orders for the cluster go to: the controller, with KRaft any broker that passes them on."""
+        controller = self._cluster.seen.controller()
+        if controller is not None and controller in self._cluster.brokers:
+            return controller if self._answers(controller) else None
+        has_brokers_alone = self._cluster.control.keeps_registrations
+        return None if has_brokers_alone else next(filter(self._answers, self._cluster.brokers), None)
+
+    def _answers(self, broker: int) -> bool:
+        process = self._cluster.brokers.get(broker)
+        return process is not None and process.is_running and not process.is_paused
+
+    def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
+        found = {}
+        state = self.observer.partition_state(partition)
+        for broker in self._cluster.replicas_of(partition):
+            logs, seen = self._cluster.logs[broker], self.observer.replica(partition, broker)
+            if not logs.knows(partition):
+                continue
+            begin = self._log_starts.of(broker, partition)
+            found[broker] = FinalLog(
+                leo=logs.leo(partition),
+                hw=0 if seen is None else seen.hw,
+                flushed=logs.flushed(partition),
+                epochs=logs.epochs(partition),
+                batches=tuple(batch for batch in logs.batches(partition) if batch.next_offset > begin),
+                begins_at=begin,
+                in_sync=state is not None and broker in state[2],
+            )
+        return found

@@ -1,0 +1,121 @@
+"""Which target can do which fault, found out by asking each target about campaigns that have nothing but the fault.
+
+A fault is tried as short as a campaign can have it, with each other word that one of its fields takes, with links
+between brokers alone, and on a producer and an application. So a table of faults and targets follows from what the targets say (`harrow.live_cluster.reach.feasible`), also
+for a fault that is new.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harrow.campaigns.language.plan import Plan, Step
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.fields import DeclaredField, all_fields_of, by_kind, fields_of
+from harrow.cluster_model.topology import (
+    IDEMPOTENT_SINK,
+    ApplicationSpec,
+    BrokerSpec,
+    ClusterSpec,
+    ProducerSpec,
+    TopicSpec,
+)
+from harrow.faults.fault import Fault
+from harrow.live_cluster.reach.feasible import Reach, obstacles_within, started_reach
+from harrow.live_cluster.reach.rehearsal import Rehearsed
+from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases
+from harrow.live_cluster.users.users_reach import OBSERVABLE_EVENTS, UNOBSERVABLE_COLUMNS, impossible
+
+_PRODUCER: Final = "producer-0"
+_APPLICATION: Final = "application-0"
+_BROKERS: Final = (0, 1, 2)
+_EXAMPLES: Final[Mapping[type[Any], Any]] = {
+    kinds.BrokerMarker: 1,
+    kinds.EndpointMarker: 1,
+    kinds.LinkEndMarker: 0,
+    kinds.ClientMarker: _PRODUCER,
+    kinds.PartitionMarker: "t-0",
+}
+_ENDS: Final = (1, 2)
+"""Ends of links that are brokers, other ones than where one end has to be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultReach:
+    """What a target can do of a fault: whether anything, and what stands against the rest."""
+
+    is_possible: bool
+    obstacles: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it in a word or two."""
+        if not self.is_possible:
+            return "no"
+        return "in part" if self.obstacles else "yes"
+
+
+def targets_of(fault: type[Fault]) -> dict[str, FaultReach]:
+    """Return what each kind of target can do of a fault, by the target's name."""
+    plans = [_plan(example) for example in _examples(fault)]
+    return {name: _reach(plans, reach) for name, reach in _reaches().items()}
+
+
+def _reach(plans: list[Plan], reach: Reach | None) -> FaultReach:
+    found = [() if reach is None else tuple(obstacles_within(plan, reach)) for plan in plans]
+    reasons = dict.fromkeys(reason for obstacles in found for reason in obstacles)
+    return FaultReach(is_possible=not all(found), obstacles=tuple(reasons))
+
+
+def _reaches() -> dict[str, Reach | None]:
+    """Return the targets: the model does whatever is in the catalogue; the newest release stands for its mode."""
+    newest = {mode: release for release in pinned_releases() for mode in release.modes}
+    lack: Callable[[Rehearsed], str | None] = impossible
+    users = Reach(
+        release=newest[ZOOKEEPER],
+        metadata=ZOOKEEPER,
+        events=OBSERVABLE_EVENTS,
+        unseen=UNOBSERVABLE_COLUMNS,
+        lack=lack,
+    )
+    return {
+        "model": None,
+        "ZooKeeper": started_reach(newest[ZOOKEEPER], ZOOKEEPER),
+        "KRaft": started_reach(newest[KRAFT], KRAFT),
+        "yours": users,
+    }
+
+
+def _plan(fault: Fault) -> Plan:
+    cluster = ClusterSpec(
+        brokers=tuple(BrokerSpec(id=broker) for broker in _BROKERS),
+        topics=(TopicSpec(name="t", replication_factor=len(_BROKERS)),),
+    )
+    return Plan(
+        campaign="fault",
+        kafka="2.4",
+        cluster=cluster,
+        producers=(ProducerSpec(name=_PRODUCER),),
+        applications=(ApplicationSpec(name=_APPLICATION, source="t", delivery=IDEMPOTENT_SINK),),
+        script=(Step(actions=(fault,)),),
+    )
+
+
+def _examples(fault: type[Fault]) -> Iterator[Fault]:
+    required = {item.attribute: _example(item) for item in all_fields_of(fault) if item.required}
+    found = [fault(**required)]
+    for item in fields_of(fault):
+        found += [fault(**{**required, item.attribute: choice}) for choice in item.choices]
+        if item.kind is kinds.LinkEndMarker and not item.required:
+            found.append(fault(**{**required, item.attribute: _ENDS}))
+        if item.kind is kinds.StruckClientMarker:
+            found.append(fault(**{**required, item.attribute: _APPLICATION}))
+    yield from (example for example in found if example.problem() is None)
+
+
+def _example(item: DeclaredField) -> Any:
+    if item.choices:
+        return item.choices[0]
+    value = by_kind(_EXAMPLES, item.kind)
+    if value is None:
+        raise KeyError(f"{item.attribute}: no example of {item.kind.__name__}")
+    return (value,) if item.many else value

@@ -1,0 +1,262 @@
+"""A cluster of the user's, under a campaign."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Final, Self
+
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.controller.assignment import topic_assignments
+from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.topology import ClusterSpec, TopicSpec
+from harrow.faults.links import link_ends
+from harrow.live_cluster.broker_logs.log_lines import RefusalLine
+from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.names import Names
+from harrow.live_cluster.processes.child_processes import ChildProcesses
+from harrow.live_cluster.processes.node_process import NodeProcess
+from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
+from harrow.live_cluster.target.control_plane import CannotBeDoneError, ControlPlaneAccess
+from harrow.live_cluster.target.real_cluster import Links, ReplicaLogs, Surroundings
+from harrow.live_cluster.users.cluster_file import TOPICS, ClusterFile, Notify
+from harrow.live_cluster.users.fetched_logs import FetchedLogs
+from harrow.live_cluster.users.healing import Healing, HealingError
+from harrow.live_cluster.users.journal import Journal
+from harrow.live_cluster.users.user_broker import Deeds, UserBroker, UserLinks
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.metadata import elect_preferred_leaders
+from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey
+from harrow.live_cluster.wire.topics import create_topic
+
+PREFIX: Final = "harrow-"
+"""How the names of all topics begin that harrow creates on a user's cluster."""
+_LOOK_TIMEOUT_S: Final = 2.0
+_ADMIN_TIMEOUT_S: Final = 60.0
+_PATIENCE_S: Final = 120.0
+_LOOK_S: Final = 0.1
+
+
+class NotReadyError(LiveError):
+    """The cluster is not as it has to be before a campaign; the message says what is missing."""
+
+
+def mapped_brokers(plan: Plan, present: Iterable[int]) -> dict[int, int] | None:
+    """Return which broker of the cluster each of a campaign's is: that of its id, or the first ones by their ids; None for too few."""
+    wanted, known = [broker.id for broker in plan.cluster.brokers], sorted(present)
+    if set(wanted) <= set(known):
+        return {broker: broker for broker in wanted}
+    return dict(zip(sorted(wanted), known, strict=False)) if len(wanted) <= len(known) else None
+
+
+OF_TOPICS: Final = frozenset(
+    {"min.insync.replicas", "unclean.leader.election.enable", "log.flush.interval.messages"}
+)
+"""What of the settings of brokers a topic can have of its own, some under another name."""
+
+
+def settings_of_topic(plan: Plan, topic: TopicSpec) -> dict[str, Value]:
+    """Return the settings that make a topic what the campaign says, whatever the brokers have: `OF_TOPICS`."""
+    config = topic_config(topic.settings, broker_config(plan.kafka, plan.cluster.settings))
+    return {
+        "min.insync.replicas": config.min_insync_replicas,
+        "unclean.leader.election.enable": config.unclean_leader_election,
+        "flush.messages": config.flush_messages,
+    }
+
+
+class _ControlPlane:
+    """What of the cluster's own control plane harrow gets at (`harrow.live_cluster.target.control_plane.ControlPlaneAccess`)."""
+
+    process_names: tuple[str, ...] = (link_ends.ZOOKEEPER,)
+
+    def __init__(
+        self, *, keeps_registrations: Callable[[], bool], elect: Callable[[Iterable[str]], None]
+    ) -> None:
+        self._keeps_registrations = keeps_registrations
+        self.controllers: Mapping[int, NodeProcess] = {}
+        self.elect_preferred_leaders = elect
+
+    @property
+    def keeps_registrations(self) -> bool:
+        return self._keeps_registrations()
+
+    def expire_session(self, broker: int) -> None:
+        raise CannotBeDoneError(f"the session of broker {broker} is not at hand")
+
+    def delete_controller(self) -> None:
+        raise CannotBeDoneError("/controller is not at hand")
+
+
+class UserCluster:
+    """Brokers that somebody else has started (`harrow.live_cluster.target.real_cluster.RealCluster`).
+
+    When this is closed all is healed, and the topics are deleted. *seen* is what the cluster looked like before, *permitted*
+    what may be done to it.
+    """
+
+    follows_logs = False
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        file: ClusterFile,
+        seen: Survey,
+        journal: Journal,
+        permitted: frozenset[str],
+        say: Notify,
+    ) -> None:
+        plan = surroundings.plan
+        self._say_wait = surroundings.wait
+        self._file = file
+        self._plan = plan
+        self._there: Mapping[int, BrokerNode] = {each.id: each for each in seen.brokers}
+        present = [broker for broker in self._there if broker in (file.brokers or self._there)]
+        brokers = mapped_brokers(plan, present)
+        if brokers is None:
+            raise NotReadyError(
+                f"the campaign has {len(plan.cluster.brokers)} brokers, the cluster {len(present)}"
+            )
+        run = secrets.token_hex(4)
+        self.names = Names(brokers, {each.name: f"{PREFIX}{run}-{each.name}" for each in plan.cluster.topics})
+        self.spec: ClusterSpec = plan.cluster
+        # Why something was elected is in logs that are not at hand.
+        self.seen = MetadataSeen(surroundings.report, has_znodes=seen.metadata == ZOOKEEPER)
+        self._assignments = topic_assignments(self.spec)
+        self.seen.assignments.begin(self._assignments)
+        self._journal = journal
+        self._permitted = permitted
+        log = surroundings.folder / "commands.log"
+        deeds = Deeds(file, self._there, journal, log, permitted)
+        self._healing = Healing(journal, file, log, say)
+        self.brokers: Mapping[int, NodeProcess] = {
+            broker: UserBroker(broker, called, deeds) for broker, called in brokers.items()
+        }
+        self.links: Links = UserLinks(deeds, self.names.broker)
+        self.servers: Mapping[int, tuple[str, int]] = {
+            broker: deeds.address(called) for broker, called in brokers.items()
+        }
+        self.security: Mapping[str, str] = file.security.settings
+        self.control: ControlPlaneAccess = _ControlPlane(
+            # Brokers alone tell who is registered. While none of them runs one is started, until it is let in.
+            keeps_registrations=lambda: seen.metadata == ZOOKEEPER and any(map(self._is_alive, brokers)),
+            elect=self._elect,
+        )
+        self._watch = MetadataWatch(
+            self.seen,
+            [topic.name for topic in self.spec.topics],
+            surroundings.activity,
+            self.names,
+            tells_controller=seen.metadata == ZOOKEEPER,
+        )
+        self._open = ExitStack()
+        with ExitStack() as opened:
+            self.children = opened.enter_context(ChildProcesses())
+            opened.callback(self._watch.close)
+            self.logs: Mapping[int, ReplicaLogs] = {
+                broker: FetchedLogs(
+                    opened.enter_context(self._connect(broker, _ADMIN_TIMEOUT_S)),
+                    surroundings.partitions_of(broker, self.replicas_of),
+                    self.names,
+                )
+                for broker in brokers
+            }
+            self._open = opened.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._healing.heal(self._open.close)
+        except HealingError as failure:
+            if error is None:
+                raise
+            error.add_note(str(failure))
+        finally:
+            self._open.close()
+
+    def start(self) -> None:
+        """Create the topics, and wait until all of their replicas are in sync.
+
+        Raises:
+            CannotBeDoneError: no topics may be created there.
+            NotReadyError: a broker is not there, or a replica does not come up.
+            TopicError: a topic is refused.
+
+        """
+        if TOPICS not in self._permitted:
+            raise CannotBeDoneError("topics are not allowed on this cluster")
+        for broker, (host, port) in self.servers.items():
+            with self.connect(broker) as connection:
+                if not connection.answers():
+                    raise NotReadyError(f"broker {self.names.broker(broker)} ({host}:{port}) does not answer")
+        self._watch.start({broker: self.connect(broker) for broker in self.brokers}, self._is_alive)
+        with self._controller() as connection:
+            for topic in self.spec.topics:
+                called = self.names.topic(topic.name)
+                self._journal.creates(called)
+                assignment = [
+                    [self.names.broker(broker) for broker in replicas]
+                    for replicas in self._assignments[topic.name]
+                ]
+                create_topic(connection, called, assignment, settings_of_topic(self._plan, topic))
+        until_s = time.monotonic() + _PATIENCE_S
+        while not self._is_in_sync():
+            if time.monotonic() > until_s:
+                raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
+            self._say_wait("all replicas to be in sync")
+            time.sleep(_LOOK_S)
+
+    def logged_epoch(self, broker: int, partition: str) -> int:
+        return -1
+
+    def refusals(self) -> tuple[tuple[int, RefusalLine], ...]:
+        return ()
+
+    def resignations(self) -> tuple[tuple[int, int], ...]:
+        return ()
+
+    def replicas_of(self, partition: str) -> tuple[int, ...]:
+        return self.seen.assignments.replicas_of(partition)
+
+    def connect(self, broker: int) -> BrokerConnection:
+        return self._connect(broker, _LOOK_TIMEOUT_S)
+
+    def _connect(self, broker: int, timeout_s: float) -> BrokerConnection:
+        return BrokerConnection(self.servers[broker], timeout_s=timeout_s, security=self._file.security)
+
+    def _controller(self) -> BrokerConnection:
+        """Return a connection to what takes orders: up to 3.9 the controller, with KRaft any broker."""
+        for broker in self.brokers:
+            try:
+                with self.connect(broker) as connection:
+                    controller = survey(connection).controller
+            except ConnectionLostError:
+                continue
+            if controller is not None and controller in self._there:
+                there = self._there[controller]
+                return BrokerConnection(
+                    (there.host, there.port), timeout_s=_ADMIN_TIMEOUT_S, security=self._file.security
+                )
+        raise NotReadyError("the cluster has no controller")
+
+    def _elect(self, partitions: Iterable[str]) -> None:
+        with self._controller() as connection:
+            elect_preferred_leaders(connection, map(self.names.partition, partitions))
+
+    def _is_alive(self, broker: int) -> bool:
+        process = self.brokers[broker]
+        return process.is_running and not process.is_paused
+
+    def _is_in_sync(self) -> bool:
+        for partition in self.spec.partition_names():
+            state = self.seen.partition_state(partition)
+            if state is None or len(state[2]) < len(self.replicas_of(partition)):
+                return False
+        return True

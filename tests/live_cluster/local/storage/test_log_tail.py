@@ -1,0 +1,202 @@
+"""What has happened to a log since somebody last looked at it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harrow.live_cluster.local.storage import log_tail
+from harrow.live_cluster.local.storage.log_tail import CutBack, LogTail
+from harrow.live_cluster.local.storage.segments import batches_from
+from tests.live_cluster.local.storage.test_segments import written
+
+Seen = list[tuple[int, tuple[str, ...]] | CutBack]
+
+
+class Log:
+    """A log on disk, and its tail."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.tail = LogTail(lambda: folder)
+        self._written_ns = 1
+
+    def write(self, *batches: bytes, segment: int = 0) -> None:
+        (self.folder / f"{segment:020}.log").write_bytes(b"".join(batches))
+
+    def touch(self) -> None:
+        """Make the segment one that was written later: those of a test are too young to tell apart."""
+        self._written_ns += 1
+        os.utime(self.folder / f"{0:020}.log", ns=(self._written_ns, self._written_ns))
+
+    def look(self) -> Seen:
+        return [
+            change if isinstance(change, CutBack) else (change.base_offset, change.values)
+            for change in self.tail.look()
+        ]
+
+    def values(self) -> list[tuple[str, ...]]:
+        return [batch.values for batch in self.tail.batches]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path / "t-0")
+
+
+A, B, C = written(0, "a"), written(1, "b", "c"), written(3, "d")
+
+
+def test_each_batch_is_told_once(log: Log) -> None:
+    log.write(A)
+    assert log.look() == [(0, ("a",))]
+    assert log.look() == []
+    log.write(A, B, C)
+    assert log.look() == [(1, ("b", "c")), (3, ("d",))]
+    assert log.look() == []
+    assert (log.values(), log.tail.leo) == ([("a",), ("b", "c"), ("d",)], 4)
+
+
+@pytest.mark.parametrize("torn", [1, 16, 60, -1])
+def test_a_torn_batch_is_told_when_it_is_whole(log: Log, torn: int) -> None:
+    log.write(A, B[:torn])
+    assert (log.look(), log.tail.leo) == ([(0, ("a",))], 1)
+    log.write(A, B)
+    assert (log.look(), log.tail.leo) == ([(1, ("b", "c"))], 3)
+
+
+def test_a_cut_says_where_the_log_ended_and_ends(log: Log) -> None:
+    log.write(A, B, C)
+    log.look()
+    log.write(A)
+    assert log.look() == [CutBack(from_offset=4, to_offset=1)]
+    assert (log.values(), log.tail.leo) == ([("a",)], 1)
+    log.write(b"")
+    assert log.look() == [CutBack(from_offset=1, to_offset=0)]
+    assert (log.values(), log.tail.leo) == ([], 0)
+
+
+def test_what_is_appended_after_a_cut_follows_it(log: Log) -> None:
+    log.write(A, B, C)
+    log.look()
+    log.write(A, B[:-7])
+    assert log.look() == [CutBack(4, 1)]
+    log.write(A, written(1, "e", epoch=1))
+    assert log.look() == [(1, ("e",))]
+    assert log.values() == [("a",), ("e",)]
+
+
+@pytest.mark.parametrize("size", [-20, 0, 300], ids=["shorter", "as long", "longer"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_log_that_was_cut_and_grew_again_tells_what_differs(log: Log, size: int, more: int) -> None:
+    b = written(1, "b" * 50)
+    log.write(A, b)
+    log.look()
+    log.write(A, written(1, "x" * (50 + size), epoch=1), *[written(2, "f", epoch=1)] * more)
+    log.touch()
+    told = [(1, ("x" * (50 + size),)), (2, ("f",))]
+    assert log.look() == [CutBack(2, 1), *told[: 1 + more]]
+    assert (log.values()[0], log.tail.leo) == (("a",), 2 + more)
+
+
+def test_what_was_deep_in_a_log_is_found_by_reading_it_anew(log: Log) -> None:
+    log.write(A, B, C)
+    log.look()
+    other = written(0, "z", epoch=1)
+    log.write(other, B, C)
+    log.touch()
+    assert log.look() == []
+    assert [change.values for change in log.tail.read_anew() if not isinstance(change, CutBack)] == [
+        ("z",),
+        ("b", "c"),
+        ("d",),
+    ]
+    assert log.tail.read_anew() == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [written(1, "z", "c"), written(1, "b", "c", epoch=1), written(1, "b", "c", id=7, producer_epoch=0, sequence=3)],
+    ids=["values", "leader epoch", "producer"],
+)  # fmt: skip
+def test_batches_differ_by_values_leader_epoch_and_producer(log: Log, other: bytes) -> None:
+    log.write(A, B, C)
+    log.look()
+    log.write(A, other)
+    told = log.look()
+    assert told[0] == CutBack(4, 1)
+    assert [change[0] for change in told[1:] if not isinstance(change, CutBack)] == [1]
+
+
+def test_nothing_is_read_where_nothing_is_new(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Path] = []
+
+    def counted(segment: Path, position: int) -> Any:
+        reads.append(segment)
+        return batches_from(segment, position)
+
+    monkeypatch.setattr(log_tail, "batches_from", counted)
+    log.write(A)
+    log.look()
+    assert reads
+    reads.clear()
+    log.look()
+    assert reads == []
+
+
+def test_of_what_is_known_no_more_than_the_last_batch_is_read_again(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.write(A, B)
+    log.look()
+    positions: list[int] = []
+
+    def noted(segment: Path, position: int) -> Any:
+        positions.append(position)
+        return batches_from(segment, position)
+
+    monkeypatch.setattr(log_tail, "batches_from", noted)
+    log.write(A, B, C)
+    assert log.look() == [(3, ("d",))]
+    assert min(positions) == len(A)
+
+
+def test_a_folder_that_is_not_there_is_an_empty_log(tmp_path: Path) -> None:
+    tail = LogTail(lambda: tmp_path / "t-0")
+    assert (list(tail.look()), tail.leo, tail.batches) == ([], 0, [])
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(A)
+    assert [batch.values for batch in tail.look() if not isinstance(batch, CutBack)] == [("a",)]
+
+
+def test_a_log_goes_on_in_a_new_segment(log: Log) -> None:
+    log.write(A)
+    log.look()
+    log.write(A, B)  # the last batch of the old segment comes with the new one
+    log.write(C, segment=3)
+    assert log.look() == [(1, ("b", "c")), (3, ("d",))]
+    log.write(C, written(4, "e"), segment=3)
+    assert log.look() == [(4, ("e",))]
+    assert (log.values(), log.tail.leo) == ([("a",), ("b", "c"), ("d",), ("e",)], 5)
+
+
+def test_a_cut_takes_whole_segments(log: Log) -> None:
+    log.write(A, B)
+    log.write(C, segment=3)
+    log.look()
+    (log.folder / f"{3:020}.log").unlink()
+    assert log.look() == [CutBack(4, 3)]
+    log.write(A)
+    assert log.look() == [CutBack(3, 1)]
+
+
+def test_a_new_segment_without_records_changes_nothing(log: Log) -> None:
+    log.write(A)
+    log.look()
+    log.write(b"", segment=1)
+    assert (log.look(), log.tail.leo) == ([], 1)
+    log.write(written(1, "b"), segment=1)
+    assert log.look() == [(1, ("b",))]

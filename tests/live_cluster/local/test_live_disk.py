@@ -1,0 +1,374 @@
+"""A broker's log folder: what its trace says of it, and what a power loss leaves."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model import events
+from harrow.cluster_model.trace import Clock, Trace
+from harrow.live_cluster.local.live_disk import LiveDisk
+from harrow.live_cluster.local.storage.checkpoint_file import HIGH_WATERMARKS, LEADER_EPOCHS, RECOVERY_POINTS
+from harrow.live_cluster.local.storage.segments import stored_log
+from tests.live_cluster.local.storage.test_segments import written
+
+NOBODY: frozenset[str] = frozenset()
+WRITEBACK_US = 1_000
+ABC = (written(0, "a"), written(1, "b"), written(2, "c"))
+
+
+class Folder:
+    """The log folder of broker 1, with two partitions that are watched."""
+
+    def __init__(self, root: Path, **options: Any) -> None:
+        self.root = root
+        clock = Clock()
+        clock.now_us = 0
+        self.trace = Trace(clock)
+        self.reasons: dict[tuple[str, int], str] = {}
+        given: dict[str, Any] = {
+            "writeback_us": None,
+            "flushed_at_once": NOBODY,
+            "truncation_reason": lambda *cut: self.reasons.get(cut, ""),
+            **options,
+        }
+        self.owned = ["t-0", "t-1"]
+        self.disk = LiveDisk(1, (root,), lambda: self.owned, emit=self.trace.emit, **given)
+
+    def write(self, *batches: bytes, partition: str = "t-0", segment: int = 0) -> None:
+        folder = self.root / partition
+        folder.mkdir(exist_ok=True)
+        (folder / f"{segment:020}.log").write_bytes(b"".join(batches))
+
+    def checkpoint(self, name: str, at: int = 1, **offsets: int) -> None:
+        """Write a checkpoint, at a time of its own: files of one test are too young to tell apart."""
+        lines = [f"{partition.replace('_', ' ')} {offset}" for partition, offset in offsets.items()]
+        file = self.root / name
+        file.write_text("\n".join(["0", str(len(lines)), *lines]) + "\n")
+        os.utime(file, ns=(at, at))
+
+    def told(self, *kinds: Any) -> list[tuple[Any, ...]]:
+        """Return the trace's events, without their times and the broker, and forget them."""
+        names = {kind.name for kind in kinds}
+        found = [event for event in self.trace.events if not kinds or event[1] in names]
+        assert all(event[2] == 1 for event in found)
+        return [(event[1], *event[3:]) for event in found]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Folder]:
+    return lambda **options: Folder(tmp_path, **options)
+
+
+def test_a_leader_appends_and_a_follower_replicates(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.write(written(0, "a", "b", epoch=3, id=7, producer_epoch=0, sequence=5))
+    folder.write(written(0, "x"), partition="t-1")
+    folder.disk.look(0, frozenset({"t-0"}))
+    assert folder.told() == [
+        ("append", "t-0", 0, 3, 7, 5, ("a", "b")),
+        ("replicate", "t-1", 0, 0, -1, -1, ("x",)),
+    ]
+    assert (folder.disk.leo("t-0"), folder.disk.leo("t-1")) == (2, 1)
+    assert [batch.values for batch in folder.disk.batches("t-0")] == [("a", "b")]
+
+
+def test_a_log_that_is_cut_back_is_truncated(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.reasons["t-0", 1] = "leader epoch"
+    folder.write(*ABC)
+    folder.disk.look(0, NOBODY)
+    folder.write(ABC[0])
+    folder.disk.look(0, NOBODY)
+    assert folder.told(events.LogTruncated) == [("truncate", "t-0", 3, 1, "leader epoch")]
+
+
+def test_what_is_old_enough_is_written_back(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(ABC[0])
+    folder.disk.look(0, NOBODY)
+    folder.write(*ABC[:2])
+    folder.disk.look(500, NOBODY)
+    folder.disk.look(WRITEBACK_US - 1, NOBODY)
+    assert (folder.told(events.LogFlushed), folder.disk.flushed("t-0")) == ([], 0)
+    folder.disk.look(WRITEBACK_US, NOBODY)
+    folder.disk.look(WRITEBACK_US + 1, NOBODY)
+    assert (folder.told(events.LogFlushed), folder.disk.flushed("t-0")) == ([("flush", "t-0", 1)], 1)
+    folder.disk.look(WRITEBACK_US + 500, NOBODY)
+    assert folder.told(events.LogFlushed)[1:] == [("flush", "t-0", 2)]
+
+
+def test_without_write_back_nothing_is_flushed_by_the_system(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.write(*ABC)
+    for now_us in (0, 10**12):
+        folder.disk.look(now_us, NOBODY)
+    assert (folder.told(events.LogFlushed), folder.disk.flushed("t-0")) == ([], 0)
+
+
+def test_of_a_lost_disk_only_the_ids_stay(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(*ABC)
+    folder.checkpoint(HIGH_WATERMARKS, t_0_0=3)
+    (folder.root / "meta.properties").write_text("broker.id=1")
+    (folder.root / "__cluster_metadata-0").mkdir()
+    folder.disk.look(0, NOBODY)
+    folder.disk.lose()
+    assert [found.name for found in folder.root.iterdir()] == ["meta.properties"]
+    assert folder.told(events.LogLost) == [("log_lost", "t-0", 0, 3)]
+    assert folder.disk.leo("t-0") == 0
+    folder.disk.look(2 * WRITEBACK_US, NOBODY)
+    assert folder.told(events.LogTruncated, events.LogFlushed) == []
+    folder.write(written(0, "x"))
+    folder.disk.look(3 * WRITEBACK_US, NOBODY)
+    assert [batch.values for batch in folder.disk.batches("t-0")] == [("x",)]
+
+
+def test_what_was_written_back_and_then_cut_off_is_not_flushed(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(*ABC)
+    folder.disk.look(0, NOBODY)
+    folder.disk.look(WRITEBACK_US, NOBODY)
+    folder.write(ABC[0])
+    folder.disk.look(WRITEBACK_US, NOBODY)
+    assert folder.disk.flushed("t-0") == 1
+    folder.write(ABC[0], written(1, "d", epoch=1))
+    folder.disk.look(WRITEBACK_US, NOBODY)
+    assert folder.disk.flushed("t-0") == 1
+
+
+def lost(folder: Folder) -> list[tuple[Any, ...]]:
+    return folder.told(events.UnflushedLost)
+
+
+def test_what_was_cut_off_and_written_again_is_as_old_as_that(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(*ABC)
+    folder.disk.look(0, NOBODY)
+    folder.write(ABC[0])
+    folder.disk.look(500, NOBODY)
+    folder.write(*ABC)
+    folder.disk.look(900, NOBODY)
+    folder.disk.look(WRITEBACK_US, NOBODY)
+    assert folder.disk.flushed("t-0") == 1
+    folder.disk.look(WRITEBACK_US + 900, NOBODY)
+    assert folder.disk.flushed("t-0") == 3
+
+
+def test_a_power_loss_takes_what_nobody_has_flushed(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.disk.lose_power(0)
+    assert lost(folder) == [("unflushed_lost", "t-0", 0, 3)]
+    assert (stored_log(folder.root / "t-0").leo, folder.disk.leo("t-0")) == (0, 0)
+    # It was no truncation by the broker.
+    assert folder.told(events.LogTruncated) == []
+    folder.disk.look(0, NOBODY)
+    assert folder.told(events.LogTruncated) == []
+
+
+def test_a_power_loss_leaves_what_is_below_the_recovery_point(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.checkpoint(RECOVERY_POINTS, t_0=2)
+    folder.disk.look(0, NOBODY)
+    assert folder.disk.flushed("t-0") == 2
+    folder.disk.lose_power(0)
+    assert lost(folder) == [("unflushed_lost", "t-0", 2, 3)]
+    assert (stored_log(folder.root / "t-0").leo, folder.disk.leo("t-0")) == (2, 2)
+
+
+def test_a_power_loss_leaves_what_was_written_back_by_then(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(ABC[0])
+    folder.checkpoint(RECOVERY_POINTS, t_0=0)
+    folder.disk.look(0, NOBODY)
+    folder.write(*ABC)
+    folder.disk.lose_power(WRITEBACK_US)
+    assert lost(folder) == [("unflushed_lost", "t-0", 1, 3)]
+    assert stored_log(folder.root / "t-0").leo == 1
+
+
+def test_a_power_loss_takes_nothing_of_what_is_flushed_at_once(made: Callable[..., Folder]) -> None:
+    folder = made(flushed_at_once=frozenset({"t"}))
+    folder.owned.append("u-0")
+    folder.write(*ABC)
+    folder.write(written(0, "x"), partition="u-0")
+    folder.disk.lose_power(0)
+    assert folder.disk.flushed("t-0") == 3
+    assert lost(folder) == [("unflushed_lost", "u-0", 0, 1)]
+    assert [stored_log(folder.root / partition).leo for partition in ("t-0", "u-0")] == [3, 0]
+
+
+def test_a_partition_that_a_topic_gets_later_is_followed_like_the_others(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made()
+    folder.disk.look(0, NOBODY)
+    assert not folder.disk.knows("t-2")
+    assert folder.disk.leo("t-2") == 0
+    folder.write(written(0, "a"), partition="t-2")
+    folder.owned.append("t-2")
+    folder.disk.look(0, frozenset({"t-2"}))
+    assert folder.told(events.BatchAppended) == [("append", "t-2", 0, 0, -1, -1, ("a",))]
+
+
+def test_a_replica_that_goes_to_another_broker_is_deleted_and_may_come_back(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.disk.look(0, NOBODY)
+    (folder.root / "t-0").rename(folder.root / "t-0.0123-delete")
+    folder.disk.look(0, NOBODY)
+    folder.disk.look(0, NOBODY)
+    assert folder.told(events.LogDeleted, events.LogTruncated) == [("log_deleted", "t-0", 3)]
+    assert (folder.disk.leo("t-0"), folder.disk.batches("t-0")) == (0, ())
+    folder.write(ABC[0])
+    folder.disk.look(0, NOBODY)
+    assert folder.disk.leo("t-0") == 1
+
+
+def test_what_a_power_loss_took_is_not_written_back_later(made: Callable[..., Folder]) -> None:
+    folder = made(writeback_us=WRITEBACK_US)
+    folder.write(*ABC)
+    folder.disk.lose_power(0)
+    folder.write(written(0, "d", epoch=1))
+    folder.disk.look(500, NOBODY)
+    folder.disk.look(WRITEBACK_US, NOBODY)
+    assert folder.disk.flushed("t-0") == 0
+    folder.disk.look(WRITEBACK_US + 500, NOBODY)
+    assert folder.disk.flushed("t-0") == 1
+
+
+def test_a_power_loss_leaves_of_other_partitions_what_is_below_their_recovery_points(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made(flushed_at_once=frozenset({"t"}))
+    folder.write(*ABC)
+    folder.write(*ABC, partition="known-7")
+    folder.write(*ABC, partition="unknown-0")
+    (folder.root / "empty-0").mkdir()
+    folder.checkpoint(RECOVERY_POINTS, known_7=1)
+    folder.disk.lose_power(0)
+    assert [stored_log(folder.root / name).leo for name in ("t-0", "known-7", "unknown-0")] == [3, 1, 0]
+    assert lost(folder) == []
+
+
+def test_a_damaged_checkpoint_of_recovery_points_says_nothing(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.write(*ABC)
+    (folder.root / RECOVERY_POINTS).write_text("0\n2\nt 0 3\n")
+    folder.disk.look(0, NOBODY)
+    assert folder.disk.flushed("t-0") == 0
+
+
+def test_a_checkpoint_tells_what_has_changed(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.disk.look(0, NOBODY)
+    assert folder.told() == []
+    folder.checkpoint(HIGH_WATERMARKS, 1, t_0=0, t_1=4, other_0=9)
+    folder.disk.look(0, NOBODY)
+    folder.disk.look(0, NOBODY)
+    folder.checkpoint(HIGH_WATERMARKS, 2, t_0=0, t_1=5, other_0=10)
+    folder.disk.look(0, NOBODY)
+    assert folder.told() == [
+        ("checkpoint", HIGH_WATERMARKS, (("t-0", 0), ("t-1", 4))),
+        ("checkpoint", HIGH_WATERMARKS, (("t-1", 5),)),
+    ]
+
+
+def test_a_checkpoint_that_is_being_written_is_looked_at_again(made: Callable[..., Folder]) -> None:
+    folder = made()
+    file = folder.root / HIGH_WATERMARKS
+    file.write_text("0\n2\nt 0 3\n")
+    os.utime(file, ns=(1, 1))
+    folder.disk.look(0, NOBODY)
+    assert folder.told() == []
+    folder.checkpoint(HIGH_WATERMARKS, 1, t_0=3, t_1=0)
+    folder.disk.look(0, NOBODY)
+    assert folder.told() == [("checkpoint", HIGH_WATERMARKS, (("t-0", 3), ("t-1", 0)))]
+
+
+def test_a_broker_opens_the_logs_that_it_has(made: Callable[..., Folder]) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.checkpoint(HIGH_WATERMARKS, t_0=2, t_1=8)
+    folder.disk.look(0, NOBODY)
+    folder.disk.open()
+    assert folder.told(events.LogOpened) == [("recover", "t-0", 3, 2)]
+
+
+@pytest.mark.parametrize("checkpoint", [None, "0\n2\nt 0 3\n"], ids=["none", "damaged"])
+def test_a_log_opens_with_high_watermark_0_where_none_is_known(
+    made: Callable[..., Folder], checkpoint: str | None
+) -> None:
+    folder = made()
+    folder.write(*ABC)
+    if checkpoint is not None:
+        (folder.root / HIGH_WATERMARKS).write_text(checkpoint)
+    folder.disk.look(0, NOBODY)
+    folder.disk.open()
+    assert folder.told(events.LogOpened) == [("recover", "t-0", 3, 0)]
+
+
+def test_leader_epochs_are_those_of_the_checkpoint(made: Callable[..., Folder]) -> None:
+    folder = made()
+    assert folder.disk.epochs("t-0") == ()
+    folder.write(*ABC)
+    checkpoint = folder.root / "t-0" / "leader-epoch-checkpoint"
+    checkpoint.write_text("0\n2\n0 0\n4 2\n")
+    assert folder.disk.epochs("t-0") == ((0, 0), (4, 2))
+    checkpoint.write_text("0\n3\n0 0\n")
+    assert folder.disk.epochs("t-0") == ()
+
+
+def test_a_broker_with_several_log_directories_has_each_log_in_one_of_them(tmp_path: Path) -> None:
+    roots = [tmp_path / "a", tmp_path / "b"]
+    for root in roots:
+        root.mkdir()
+    first, second = map(Folder, roots)
+    both = LiveDisk(
+        1,
+        (first.root, second.root),
+        lambda: ("t-0", "t-1"),
+        writeback_us=None,
+        flushed_at_once=NOBODY,
+        truncation_reason=lambda *_: "",
+        emit=first.trace.emit,
+    )
+    first.write(*ABC)
+    second.write(written(0, "x"), written(1, "y"), partition="t-1")
+    first.checkpoint(HIGH_WATERMARKS, t_0=3)
+    second.checkpoint(HIGH_WATERMARKS, t_1=2)
+    second.checkpoint(RECOVERY_POINTS, t_1=1)
+    both.look(0, NOBODY)
+    assert (both.leo("t-0"), both.leo("t-1"), both.flushed("t-1")) == (3, 2, 1)
+    assert first.told(events.CheckpointWritten) == [
+        ("checkpoint", HIGH_WATERMARKS, (("t-0", 3),)),
+        ("checkpoint", HIGH_WATERMARKS, (("t-1", 2),)),
+    ]
+    both.lose_power(0)
+    assert (both.leo("t-0"), both.leo("t-1")) == (0, 1)
+    both.lose()
+    assert list(first.root.iterdir()) == list(second.root.iterdir()) == []
+
+
+def test_a_checkpoint_that_is_removed_is_missing_and_the_trace_tells_what_it_said(
+    made: Callable[..., Folder],
+) -> None:
+    folder = made()
+    folder.write(*ABC)
+    folder.checkpoint(HIGH_WATERMARKS, t_0=3, t_1=0, other_0=4)
+    folder.checkpoint("t-0/leader-epoch-checkpoint", **{"0": 1, "2": 2})
+    folder.disk.look(0, NOBODY)
+    folder.disk.remove_checkpoint(HIGH_WATERMARKS)
+    folder.disk.remove_checkpoint(LEADER_EPOCHS)
+    assert folder.told(events.CheckpointReverted) == [
+        ("checkpoint_reverted", HIGH_WATERMARKS, (("t-0", 0),)),
+        ("checkpoint_reverted", LEADER_EPOCHS, (("t-0", 1),)),
+    ]
+    assert not (folder.root / HIGH_WATERMARKS).exists()
+    assert folder.disk.epochs("t-0") == ()

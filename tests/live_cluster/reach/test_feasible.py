@@ -1,0 +1,458 @@
+"""What real brokers cannot do or show of a campaign."""
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.topology import KAFKA_PYTHON
+from harrow.live_cluster.clients.client_settings import LIBRARIES
+from harrow.live_cluster.reach import feasible
+from harrow.live_cluster.reach.feasible import as_real, obstacles_within, started_reach, voters_of
+from harrow.live_cluster.releases.kafka_release import (
+    KRAFT,
+    ZOOKEEPER,
+    KafkaRelease,
+    pinned_releases,
+    release_of,
+)
+
+R241 = release_of("2.4.1")
+
+
+def plan(text: str) -> Plan:
+    return load_text(f"name: c\n{text}", "c.yaml").plans[0]
+
+
+def action(text: str) -> str:
+    return f"script: [{{do: {{{text}}}}}]\n"
+
+
+CLUSTER = "cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}\n"
+PLAIN = """
+kafka: "2.4"
+settings: {acks: all, min.insync.replicas: 2}
+cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1, 2], [1, 2, 0]]}], disk: {writeback: 30s}}
+workload: {duration: 10s, producers: [{rate: 10/s}], consumers: [{}]}
+script:
+  - at: 1s
+    do: [{send: m0}, {broker_crash: {broker: 1, kind: power_loss}}]
+  - when: {acked: m0, event: {election: {reason: offline}}, replicas: {t-0: {0: {leo: 1, flushed: 1}}}}
+    do: [{broker_restart: {broker: 1}}, {message: {action: hold, api: Fetch}}]
+faults: [{every: 3s, do: {broker_pause: {broker: any}}}]
+expect: {final: {controller: 0}}
+"""
+
+
+def test_a_plain_campaign_has_none() -> None:
+    assert list(obstacles_within(plan(PLAIN), started_reach(R241, ZOOKEEPER))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacle"),
+    [
+        (
+            "behaviours: {controller_epoch_fencing: false}",
+            "no setting of a broker makes controller_epoch_fencing false",
+        ),
+        (
+            'kafka: "2.4"\nbehaviours: {follower_truncation: high_watermark}',
+            "no setting of a broker makes follower_truncation high_watermark",
+        ),
+        ("script: [{when: {event: {isr_refused: {}}}}]", "the event isr_refused cannot be seen"),
+        ("expect: {final: {event: {isr_refused: {}}}}", "the event isr_refused cannot be seen"),
+        (
+            action("message: {action: hold, znode: /controller}"),
+            "messages about a znode cannot be told from others",
+        ),
+        (
+            action("message: {action: hold, api: ZooKeeper}"),
+            "ZooKeeper requests cannot be told from others",
+        ),
+        (
+            action("message: {action: duplicate, api: Produce}"),
+            "a client that gets an answer twice breaks its connection",
+        ),
+        (
+            action("message: {action: duplicate, kind: response}"),
+            "a client that gets an answer twice breaks its connection",
+        ),
+        (
+            "faults: [{every: 3s, do: {message: {action: duplicate}}}]\nworkload: {duration: 9s}",
+            "a client that gets an answer twice breaks its connection",
+        ),
+        (
+            action("send: {value: m0, key: k, tombstone: true}"),
+            "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+        ),
+        (
+            "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, tombstone_every: 2}]}",
+            "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+        ),
+        (
+            "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, record_bytes: 1000}]}",
+            "records with keys are as large as key and value: record_bytes says nothing of them",
+        ),
+        (
+            "cluster: {brokers: 1, topics: [{name: t, settings: {cleanup.policy: compact}}]}",
+            "what compaction removes cannot be seen",
+        ),
+        (
+            action("stale_checkpoint: {broker: 0, age: 5s}"),
+            "stale_checkpoint: older checkpoint files are not kept",
+        ),
+        (
+            "workload: {duration: 5s, consumers: [{name: c, library: kafka-python, settings: {group.id: g}}]}",
+            "c is a member of a group, and such are clients of confluent-kafka here",
+        ),
+        (
+            "workload: {duration: 5s, consumers: [{name: c, settings: {group.id: g, partition.assignment.strategy: sticky}}]}",
+            "confluent-kafka, which c is, has no assignor sticky",
+        ),
+        (
+            "settings: {log.flush.interval.messages: 5}\n"
+            + action("broker_crash: {broker: 0, kind: power_loss}"),
+            "how much of t is flushed cannot be seen",
+        ),
+        (
+            "cluster: {brokers: 1, topics: [{name: s, settings: {flush.messages: 1}}, {name: u, settings: {flush.messages: 2}}]}\n"
+            + action("broker_crash: {broker: 0, kind: power_loss}"),
+            "how much of u is flushed cannot be seen",
+        ),
+    ],
+)
+def test_each_obstacle_is_said_once(text: str, obstacle: str) -> None:
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
+
+
+REQUESTS = {
+    "DeleteRecords": "delete_records: {partition: t-0}",
+    "CreatePartitions": "add_partitions: {topic: t, partitions: 2}",
+    "AlterPartitionReassignments": "reassign_partition: {partition: t-0, replicas: [0, 1]}",
+}
+OLD = {"0.10.2.2": REQUESTS.keys(), "0.11.0.3": ["CreatePartitions", "AlterPartitionReassignments"]}
+OLD |= {"1.1.1": ["AlterPartitionReassignments"], "2.0.1": ["AlterPartitionReassignments"], "2.4.1": []}
+
+
+@pytest.mark.parametrize("api", REQUESTS)
+@pytest.mark.parametrize("release", OLD)
+def test_an_administrator_asks_for_what_brokers_of_the_release_understand(release: str, api: str) -> None:
+    text = CLUSTER + action(REQUESTS[api])
+    found = list(obstacles_within(plan(text), started_reach(release_of(release), ZOOKEEPER)))
+    assert bool(found) == (api in OLD[release])
+    assert all(reason.startswith(f"brokers of {release} have no {api}, ") for reason in found)
+
+
+@pytest.mark.parametrize(("api", "text"), REQUESTS.items())
+def test_an_administrators_requests_are_sent_to_brokers_alone_that_harrow_has_started(
+    api: str, text: str
+) -> None:
+    reach = replace(started_reach(R241, ZOOKEEPER), requests=frozenset())
+    obstacles = list(obstacles_within(plan(CLUSTER + action(text)), reach))
+    assert obstacles == [f"{api} is not sent to these brokers"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        action("message: {action: duplicate, kind: request}"),
+        action("message: {action: delay, api: OffsetsForLeaderEpoch}"),
+        "settings: {log.flush.interval.messages: 1}\n" + action("broker_crash: {broker: 0, kind: power_loss}"),
+        # What is flushed matters to a power loss alone.
+        "settings: {log.flush.interval.messages: 5}\n" + action("broker_crash: {broker: 0}"),
+        "cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1]]}, {name: u, assignment: [[0, 1, 2]]}]}",
+        "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3}]}",
+        action("send: {value: m0, key: k}"),
+        "cluster: {brokers: 1, disk: {log_dirs: 2}}",
+        action("stale_checkpoint: {broker: 0, file: leader-epoch-checkpoint}"),
+    ],
+    ids=[
+        *("request twice", "known api", "flush each", "no power loss", "topics differ"),
+        *("keys", "key", "log directories", "missing checkpoint"),
+    ],
+)  # fmt: skip
+def test_what_is_near_to_an_obstacle_is_none(text: str) -> None:
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+
+
+REPAIRED = 'kafka: "2.0"\nbehaviours: {epoch_entry_on_election: true, isr_expansion_checks_epoch_start: true}'
+
+
+@pytest.mark.parametrize("release", ["0.11.0.3", "2.0.1", "2.4.1"])
+def test_what_brokers_do_or_learned_later_is_no_obstacle(release: str) -> None:
+    assert list(obstacles_within(plan(REPAIRED), started_reach(release_of(release), ZOOKEEPER))) == []
+
+
+def test_what_brokers_have_learned_cannot_be_taken_from_them() -> None:
+    text = "behaviours: {maximal_isr: false, epoch_cache_cut_at_log_end: false}"
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+    assert list(obstacles_within(plan(text), started_reach(release_of("2.8.2"), ZOOKEEPER))) == [
+        "no setting of a broker makes epoch_cache_cut_at_log_end false",
+        "no setting of a broker makes maximal_isr false",
+    ]
+
+
+def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
+    given = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
+    real, without = as_real(given, R241)
+    assert [unset.switch for unset in without] == ["epoch_cache_cut_at_log_end", "maximal_isr"]
+    assert [str(unset) for unset in without] == [
+        "brokers are as they are: epoch_cache_cut_at_log_end is not set",
+        "brokers are as they are: maximal_isr is not set",
+    ]
+    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", given.cluster)
+    assert as_real(real, R241) == (real, ())
+
+
+APPLIED = """
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}, {name: u, replication_factor: 3}]}
+workload: {producers: [{name: p}], applications: [{name: app, from: t, to: u%s}]}
+script: [{do: {%s}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "application_crash: {client: app, step: send_offsets, restart_after: 1s}",
+        "application_pause: {client: app, step: commit, replaced: true}",
+        "slow_poll: {client: app}",
+        "rebalance_storm: {}",
+        "client_zombie: {client: app}",
+        # It is drawn among those of which a second process can run.
+        "client_zombie: {client: any}",
+    ],
+)
+def test_applications_have_processes_that_can_be_held_slowed_down_closed_and_left_behind(fault: str) -> None:
+    assert list(obstacles_within(plan(APPLIED % ("", fault)), started_reach(R241, ZOOKEEPER))) == []
+
+
+def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
+    reason = "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
+    for text in (
+        APPLIED % ("", "client_zombie: {client: p}"),
+        CLUSTER + "workload: {producers: [{name: p}]}\n" + action("client_zombie: {client: any}"),
+    ):
+        assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("about", "obstacle"),
+    [
+        (
+            "consumer: {partition.assignment.strategy: sticky}",
+            "confluent-kafka, which app is, has no assignor sticky",
+        ),
+        ("producer: {max.block.ms: 5000}", "confluent-kafka, which app is, has no setting max.block.ms"),
+        (
+            "consumer: {default.api.timeout.ms: 5000}",
+            "confluent-kafka, which app is, has no setting default.api.timeout.ms",
+        ),
+    ],
+)
+def test_what_the_library_of_applications_lacks_is_an_obstacle(about: str, obstacle: str) -> None:
+    text = APPLIED % (f", {about}", "send: m")
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
+
+
+def test_what_applications_do_can_be_waited_for() -> None:
+    text = (
+        APPLIED % ("", "send: m")
+        + "expect: {final: {event: [{application_step: {}}, {application_ended: {}}]}}"
+    )
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+
+
+def test_no_library_speaks_transactions_v2_for_applications_either() -> None:
+    given = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
+    assert as_real(given, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
+    without = plan("kafka: '4.3'\n" + APPLIED % (", delivery: at_least_once", "send: m"))
+    assert as_real(without, release_of("4.3.1"))[0].behaviours == {}
+
+
+def test_no_library_speaks_transactions_v2() -> None:
+    text = "kafka: '4.3'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s%s}]}"
+    with_transactions = plan(text % ", settings: {transactional.id: app}")
+    real, without = as_real(with_transactions, release_of("4.3.1"))
+    assert (real.behaviours, without) == ({"transactions_v2": False}, ())
+    assert as_real(plan(text % ""), release_of("4.3.1"))[0].behaviours == {}
+
+
+def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None:
+    given = plan("behaviours: {maximal_isr: true}")
+    real, without = as_real(given, release_of("2.8.2"))
+    assert without == ()
+    assert real.behaviours == {
+        "aborted_told_at_stable_offset": False,
+        "empty_log_begins_at_zero": False,
+        "empty_transactions_tracked": False,
+        "epoch_cache_cut_at_log_end": True,
+        "fetch_limited_to_quota": True,
+        "fetch_sessions_keep_epoch": True,
+        "heartbeats_while_syncing": True,
+        "high_watermark_answers_followers": "never",
+        "impossible_requests_answered": True,
+        "isr_altered_by_controller": True,
+        "later_epoch_cannot_end": True,
+        "maximal_isr": True,
+        "producer_bumps_epoch": True,
+        "read_replica_selected_by_leader": False,
+        "requests_wait_for_isr_write": False,
+        "producer_fenced_error": True,
+        "stable_offset_fetch": True,
+        "static_rejoin_rebalances": "with_other_protocol",
+        "syncs_expire": True,
+        "transactional_commits_fenced": True,
+        "truncation_on_fetch": True,
+        "unknown_producer_begins_anywhere": True,
+        "unknown_producer_begins_at_zero": False,
+    }
+
+
+NO_RELEASE_DOES: Final = "behaviours: {given_up_batch_unresolved: true, reverted_epochs_recovered: true}"
+
+
+@pytest.mark.parametrize("release", pinned_releases(), ids=lambda release: release.name)
+def test_a_campaign_that_mends_what_no_release_has_mended_runs_on_brokers(release: KafkaRelease) -> None:
+    given = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
+    assert list(obstacles_within(given, started_reach(release, release.modes[0]))) == []
+    real, without = as_real(given, release)
+    # Named, so that findings propose to mend it.
+    assert {name: real.behaviours[name] for name in given.behaviours} == dict.fromkeys(
+        given.behaviours, False
+    )
+    assert [unset.is_mended for unset in without] == [False, False]
+    assert str(without[0]) == (
+        "brokers are as they are: given_up_batch_unresolved is not set, which no release of Kafka does. A finding may come of that where a "
+        f"campaign says: {switch_docs()['given_up_batch_unresolved']['meaning']}"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["standard", "standard-eos", "swarm", "swarm-kraft", "swarm-eos", "swarm-disks"]
+)
+def test_no_switch_keeps_a_random_campaign_of_the_library_from_brokers(name: str) -> None:
+    (path,) = resolve(name)
+    for given in load_campaign(path).plans:
+        made = draw_for_seed(given, 0).plan
+        for release in pinned_releases():
+            if release.model_release == made.kafka:
+                reach = started_reach(release, made.metadata)
+                assert [
+                    text for text in obstacles_within(made, reach) if "no setting of a broker" in text
+                ] == []
+
+
+def test_what_came_and_went_again_is_no_repair() -> None:
+    text = "behaviours: {preferred_leader_elected_once_more: true}"
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [
+        "no setting of a broker makes preferred_leader_elected_once_more true"
+    ]
+
+
+def test_clients_without_processes_are_an_obstacle() -> None:
+    class Spec:
+        name = "heartbeat-0"
+
+    given = plan("")
+    object.__setattr__(given, "applications", (Spec(),))
+    assert list(obstacles_within(given, started_reach(R241, ZOOKEEPER))) == [
+        "heartbeat-0 is of a kind that has no processes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacle"),
+    [
+        (
+            action("session_expiry: {broker: 0}"),
+            "session_expiry ends a broker's session with ZooKeeper, and there is none",
+        ),
+        (
+            action("disk_loss: {broker: controller}"),
+            "disk_loss strikes a broker's disk, and the controller is none",
+        ),
+        ("expect: {final: {controller: 0}}", "the controller is no broker"),
+    ],
+)
+def test_what_needs_zookeeper_is_an_obstacle_without_it(text: str, obstacle: str) -> None:
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
+    assert list(obstacles_within(plan(text), started_reach(R241, KRAFT))) == [obstacle]
+
+
+@pytest.mark.parametrize("how", ["crash", "session_expiry", "delete_znode"])
+def test_a_controller_in_a_process_of_its_own_can_be_struck_where_harrow_has_started_it(how: str) -> None:
+    failover = plan(action(f"controller_failover: {{how: {how}}}"))
+    started = started_reach(R241, KRAFT)
+    assert list(obstacles_within(failover, started)) == []
+    assert list(obstacles_within(failover, replace(started, has_controllers=False))) == [
+        "controller_failover strikes a broker, and the controller is none"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "voters"),
+    [
+        ("cluster: {kraft: {voters: 5}}", 1),
+        (action("broker_crash: {broker: 0}"), 1),
+        (action("controller_failover: {}"), 3),
+        (action("broker_pause: {broker: controller}"), 3),
+        (action("partition: {between: controller, and: 0}"), 3),
+        (action("controller_failover: {how: delete_znode}") + "\ncluster: {kraft: {voters: 5}}", 5),
+        ("swarm: {}", 3),
+    ],
+)
+def test_where_no_controller_is_struck_one_is_enough(text: str, voters: int) -> None:
+    assert voters_of(plan(text)) == voters
+
+
+@pytest.mark.parametrize("release", ["0.10.2.2", "2.0.1", "2.4.1"])
+def test_leader_epochs_of_replicas_are_seen_in_requests_or_in_logs(release: str) -> None:
+    asked = plan(CLUSTER + "script: [{when: {replicas: {t-0: {0: {leader_epoch: 1}}}}}]")
+    assert list(obstacles_within(asked, started_reach(release_of(release), ZOOKEEPER))) == []
+
+
+def test_a_setting_that_a_clients_library_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_linger = replace(
+        LIBRARIES[KAFKA_PYTHON], own_name=lambda _, name: None if name == "linger.ms" else name
+    )
+    monkeypatch.setattr(feasible, "LIBRARIES", {**LIBRARIES, KAFKA_PYTHON: without_linger})
+    given = (
+        CLUSTER
+        + "workload: {duration: 1s, producers: [{name: p, rate: 1/s, library: kafka-python, settings: {linger.ms: 3}},"
+        " {name: q, rate: 1/s, settings: {linger.ms: 3}}, {name: r, rate: 1/s, library: kafka-python}]}\n"
+    )
+    assert list(obstacles_within(plan(given), started_reach(R241, ZOOKEEPER))) == [
+        "kafka-python, which p is, has no setting linger.ms"
+    ]
+
+
+ENSEMBLE = "cluster: {zookeeper: {servers: 3}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacles"),
+    [
+        (ENSEMBLE, ["it has 3 ZooKeeper servers, and brokers are started with one"]),
+        (
+            action("broker_crash: {broker: zookeeper-1}"),
+            ["broker_crash strikes a ZooKeeper server, and its process is not at hand"],
+        ),
+        (
+            action("broker_pause: {broker: leader of zookeeper}"),
+            ["broker_pause strikes a ZooKeeper server, and its process is not at hand"],
+        ),
+        (
+            action("partition: {between: [zookeeper-1], and: [0]}"),
+            ["partition strikes a ZooKeeper server, and its process is not at hand"],
+        ),
+        (action("partition: {between: [zookeeper], and: [0]}"), []),
+    ],
+)
+def test_a_zookeeper_server_cannot_be_struck_by_itself(text: str, obstacles: list[str]) -> None:
+    assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == obstacles

@@ -1,0 +1,109 @@
+"""Tests of swarms on real brokers: a seed draws what they can do."""
+
+import pytest
+
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.language.plan import Plan, Swarm
+from harrow.campaigns.record.campaign_copy import campaign_copy
+from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.live_cluster.reach.feasible import obstacles, started_reach
+from harrow.live_cluster.reach.narrowed_swarm import narrowed
+from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases, release_of
+
+SEEDS = range(20)
+TEXT = """
+name: c
+kafka: "2.4"
+workload: {duration: 5s, producers: [{name: p, rate: 1/s}]}
+swarm:
+  settings: {cleanup.policy: [delete, compact], acks: [1, all]}
+  tombstone_every: [0, 4]
+  keys: [3]
+  faults:
+    in_play: 2
+    rate: 6/m
+    any_of: [{broker_crash: {broker: any}}, {bit_rot: {broker: any, partition: t-0}}, {disk_slow: {broker: any, delay: 1s}}]
+  aims:
+    share: 0.5
+    any_of:
+      - {probe: log-compacted, settings: {cleanup.policy: [compact]}}
+      - {probe: isr-write-unheard, faults: {in_play: 1, rate: 6/m, any_of: [{broker_pause: {broker: any}}, {bit_rot: {broker: any, partition: t-0}}]}}
+"""
+LEFT_OUT = (
+    "bit_rot: a running broker serves a batch from memory, so damage on disk shows at no known time",
+    "disk_slow: log directories are folders of one disk, which is slow for all brokers or for none",
+    "what compaction removes cannot be seen",
+    "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+)
+
+
+def on_241(text: str) -> tuple[Plan, Swarm, tuple[str, ...]]:
+    reach = started_reach(release_of("2.4.1"), ZOOKEEPER)
+    plan, left_out = narrowed(load_text(text, "c.yaml").plans[0], lambda made: list(obstacles(made, reach)))
+    assert plan.swarm is not None
+    return plan, plan.swarm, left_out
+
+
+def test_what_brokers_cannot_do_is_drawn_by_no_seed_and_is_told_with_the_reason() -> None:
+    _, swarm, left_out = on_241(TEXT)
+    assert swarm.faults is not None
+    assert [fault.name for fault in swarm.faults.kinds] == ["broker_crash"]
+    assert dict(swarm.settings) == {"cleanup.policy": ("delete",), "acks": ("1", "all")}
+    assert dict(swarm.values) == {"tombstone_every": (0,), "keys": (3,)}
+    assert left_out == LEFT_OUT
+
+
+def test_an_aim_goes_when_brokers_cannot_have_what_it_is_about_and_loses_single_faults_otherwise() -> None:
+    _, swarm, _ = on_241(TEXT)
+    assert swarm.aims is not None
+    (aim,) = swarm.aims.kinds
+    assert aim.probe == "isr-write-unheard"
+    assert aim.instead.faults is not None
+    assert [fault.name for fault in aim.instead.faults.kinds] == ["broker_pause"]
+
+
+def test_a_choice_of_which_nothing_is_left_stays_so_that_the_run_is_skipped_for_it() -> None:
+    text = TEXT.replace("{broker_crash: {broker: any}}, ", "")
+    plan, swarm, _ = on_241(text)
+    assert swarm.faults is not None
+    assert [fault.name for fault in swarm.faults.kinds] == ["bit_rot", "disk_slow"]
+    reach = started_reach(release_of("2.4.1"), ZOOKEEPER)
+    drawn = [draw_for_seed(plan, seed) for seed in SEEDS]
+    assert all(list(obstacles(made.plan, reach)) for made in drawn if "aim" not in dict(made.values))
+
+
+def test_a_campaign_without_a_swarm_is_as_it_is() -> None:
+    plan = load_text(
+        'name: c\nkafka: "2.4"\nscript: [{do: {bit_rot: {broker: 0, partition: t-0}}}]\n', "c"
+    ).plans[0]
+    assert narrowed(plan, lambda _: ["anything"]) == (plan, ())
+
+
+@pytest.mark.parametrize("name", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
+def test_no_seed_of_a_swarm_of_the_library_is_skipped_on_the_releases_that_it_is_about(name: str) -> None:
+    (path,) = resolve(name)
+    for release in pinned_releases():
+        for mode in release.modes:
+            overrides = (f"kafka={release.model_release}", f"cluster.metadata={mode}")
+            if not (release.name.startswith(("2.4", "2.8", "3.9")) or mode == KRAFT):
+                continue
+            if name in {"swarm-kraft", "swarm-eos"} and mode != KRAFT:
+                continue
+            reach = started_reach(release, mode)
+            plan = load_campaign(path, overrides).plans[0]
+
+            def against(made: Plan) -> list[str]:
+                return list(obstacles(made, reach))  # noqa: B023 - it is called within the loop
+
+            possible, _ = narrowed(plan, against)
+            for seed in SEEDS:
+                assert against(draw_for_seed(possible, seed).plan) == [], (release.name, mode, seed)
+
+
+def test_the_campaign_that_is_kept_with_a_run_draws_what_the_run_has_drawn() -> None:
+    campaign = load_text(TEXT, "c.yaml")
+    plan, _, _ = on_241(TEXT)
+    (kept,) = load_text(campaign_copy(campaign, plan, 3), "campaign.yaml").plans
+    assert kept.digest() == plan.digest() != campaign.plans[0].digest()
+    assert draw_for_seed(kept, 3).plan.digest() == draw_for_seed(plan, 3).plan.digest()

@@ -1,0 +1,49 @@
+"""Segments of less than 1 MiB on brokers that refuse them."""
+
+import pytest
+
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
+from harrow.live_cluster.reach.small_segments import (
+    accepted_of_broker,
+    accepted_of_topic,
+    refuses_small_segments,
+    small_segments_of_one_broker,
+)
+
+BROKERS = (BrokerSpec(id=0), BrokerSpec(id=1))
+
+
+@pytest.mark.parametrize(("release", "refuses"), [("3.9", False), ("4.0", True), ("4.3", True)])
+def test_brokers_refuse_them_from_4_0_on(release: str, refuses: bool) -> None:
+    assert refuses_small_segments(release) == refuses
+
+
+@pytest.mark.parametrize(
+    ("of_brokers", "of_topic", "accepted"),
+    [
+        ({}, {"segment.bytes": 200, "flush.ms": 1}, {"flush.ms": 1, "internal.segment.bytes": 200}),
+        ({"log.segment.bytes": 300}, {}, {"internal.segment.bytes": 300}),
+        ({"log.segment.bytes": 300}, {"segment.bytes": 14}, {"internal.segment.bytes": 14}),
+        ({"log.segment.bytes": 300}, {"segment.bytes": 1 << 20}, {"segment.bytes": 1 << 20}),
+        ({}, {}, {}),
+    ],
+)
+def test_a_topic_gets_them_in_words_that_brokers_take(
+    of_brokers: dict[str, Value], of_topic: dict[str, Value], accepted: dict[str, Value]
+) -> None:
+    cluster = ClusterSpec(topics=(), brokers=BROKERS, settings=of_brokers)
+    assert accepted_of_topic(cluster, TopicSpec(name="t", settings=of_topic)) == accepted
+
+
+def test_a_broker_starts_without_them() -> None:
+    assert accepted_of_broker({"log.segment.bytes": 300, "num.io.threads": 2}) == {"num.io.threads": 2}
+    assert accepted_of_broker({"log.segment.bytes": 1 << 20}) == {"log.segment.bytes": 1 << 20}
+
+
+def test_one_broker_alone_cannot_have_them() -> None:
+    own = BrokerSpec(id=2, settings={"log.segment.bytes": 300})
+    assert small_segments_of_one_broker(ClusterSpec(topics=(), brokers=(*BROKERS, own)))
+    assert not small_segments_of_one_broker(
+        ClusterSpec(topics=(), brokers=BROKERS, settings={"log.segment.bytes": 300})
+    )

@@ -1,0 +1,40 @@
+"""The Java that is found, or asked for in one line."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from harrow.live_cluster.releases.java import JavaError, find_java
+
+
+def java(folder: Path, says: str) -> Path:
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+@pytest.mark.parametrize("says", ['openjdk version "17.0.15" 2025-04-15', 'java version "21"'])
+def test_that_of_java_home_comes_first(tmp_path: Path, says: str) -> None:
+    first, second = java(tmp_path / "home", says), java(tmp_path / "other", says)
+    path = str(second.parent)
+    assert find_java({"JAVA_HOME": str(first.parents[1]), "PATH": path}) == first
+    assert find_java({"PATH": path}) == second
+
+
+@pytest.mark.parametrize(
+    ("says", "message"), [('java version "1.8.0_442"', "is Java 8"), ("nothing", "does not say its version")]
+)
+def test_one_that_is_too_old_is_refused(tmp_path: Path, says: str, message: str) -> None:
+    program = java(tmp_path, says)
+    with pytest.raises(JavaError, match=message):
+        find_java({"PATH": str(program.parent)})
+
+
+def test_where_there_is_none_it_is_asked_for() -> None:
+    with pytest.raises(JavaError, match="brokers need Java 17, and there is none on the path: install it"):
+        find_java({"PATH": ""})
+    with pytest.raises(JavaError, match=r"none in JAVA_HOME \(/nowhere\)"):
+        find_java({"JAVA_HOME": "/nowhere"})

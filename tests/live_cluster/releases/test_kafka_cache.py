@@ -1,0 +1,193 @@
+"""Releases come into the cache whole and as they should be, or not at all."""
+
+import hashlib
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from harrow.live_cluster.releases import kafka_release
+from harrow.live_cluster.releases.kafka_cache import CacheError, KafkaCache, default_cache
+from harrow.live_cluster.releases.kafka_release import KafkaRelease, release_of
+from harrow.live_cluster.releases.maven import MavenError
+from harrow.live_cluster.releases.repository import DownloadError, repository_path
+
+JARS = {"org.example:broker:1.0": b"broker", "org.example.more:client:2.0": b"client"}
+DIGESTS = {artifact: hashlib.sha256(data).hexdigest() for artifact, data in JARS.items()}
+RELEASE = release_of("9.9.9")
+
+
+@pytest.fixture
+def pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_release, "_PINNED", ("9.9.9",))
+    monkeypatch.setattr(KafkaRelease, "jars", lambda _: dict(DIGESTS))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    for artifact, data in JARS.items():
+        file = folder / repository_path(artifact)
+        file.parent.mkdir(parents=True)
+        file.write_bytes(data)
+    return folder
+
+
+@pytest.fixture
+def maven(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return what Maven was last asked for; it gives what the repository has."""
+    program = tmp_path / "bin" / "mvn"
+    program.parent.mkdir()
+    asked = tmp_path / "asked"
+    program.write_text(
+        f'#!/bin/sh\nset -e\ncp pom.xml "{asked}"\necho "$@" >>"{asked}"\ncp -r "{repository}" repository\n'
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return asked
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> KafkaCache:
+    return KafkaCache(tmp_path / "cache")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock")
+
+
+@pytest.mark.usefixtures("pinned")
+def test_a_release_comes_by_maven_with_the_jars_that_are_known_and_no_others(
+    cache: KafkaCache, maven: Path
+) -> None:
+    assert not cache.has(RELEASE)
+    folder = cache.get(RELEASE)
+    assert names(folder) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
+    assert (folder / "broker-1.0.jar").read_bytes() == b"broker"
+    asked = maven.read_text()
+    assert "<groupId>org.example.more</groupId><artifactId>client</artifactId><version>2.0</version>" in asked
+    assert "-DexcludeTransitive=true" in asked
+    maven.unlink()
+    assert cache.get(RELEASE) == folder
+    assert not maven.exists()
+    assert [release.name for release in cache.releases()] == ["9.9.9"]
+    assert names(folder.parent) == ["9.9.9"]
+
+
+def test_a_release_that_is_not_known_comes_with_its_dependencies_and_is_held_to_them_later(
+    cache: KafkaCache, maven: Path
+) -> None:
+    folder = cache.get(RELEASE)
+    asked = maven.read_text()
+    assert "<artifactId>kafka_2.13</artifactId><version>9.9.9</version>" in asked
+    assert "-DexcludeTransitive=false" in asked
+    (folder / "client-2.0.jar").write_bytes(b"other")
+    with pytest.raises(CacheError, match=r"client-2\.0\.jar is not the one that Kafka 9\.9\.9 has"):
+        cache.get(RELEASE)
+
+
+@pytest.mark.usefixtures("pinned")
+def test_a_release_comes_by_plain_downloads(cache: KafkaCache, repository: Path) -> None:
+    folder = cache.get(RELEASE, repository.as_uri() + "/")
+    assert names(folder) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
+
+
+def test_a_release_that_is_not_known_needs_maven(cache: KafkaCache, repository: Path) -> None:
+    with pytest.raises(CacheError, match="get it with Maven"):
+        cache.get(RELEASE, repository.as_uri())
+
+
+@pytest.mark.usefixtures("pinned")
+def test_a_jar_that_is_another_is_refused_and_nothing_is_kept(cache: KafkaCache, repository: Path) -> None:
+    (repository / repository_path("org.example:broker:1.0")).write_bytes(b"evil")
+    with pytest.raises(
+        CacheError,
+        match=r"broker-1\.0\.jar is not the one .* and should be " + DIGESTS["org.example:broker:1.0"],
+    ):
+        cache.get(RELEASE, repository.as_uri())
+    assert names(cache.folder_of(RELEASE).parent) == []
+
+
+@pytest.mark.usefixtures("pinned", "maven")
+def test_a_jar_that_does_not_come_is_missed(cache: KafkaCache, repository: Path) -> None:
+    (repository / repository_path("org.example:broker:1.0")).unlink()
+    with pytest.raises(CacheError, match=r"of Kafka 9\.9\.9 org\.example:broker:1\.0 did not come"):
+        cache.get(RELEASE)
+    with pytest.raises(DownloadError, match=r"cannot get file://.*broker-1\.0\.jar"):
+        cache.get(RELEASE, repository.as_uri())
+    assert not cache.has(RELEASE)
+
+
+@pytest.mark.usefixtures("pinned", "maven")
+def test_what_is_spoilt_in_the_cache_is_noticed(cache: KafkaCache) -> None:
+    folder = cache.get(RELEASE)
+    jar, listed = folder / "client-2.0.jar", folder / "jars.txt"
+    one = f"{DIGESTS['org.example:broker:1.0']}  org.example:broker:1.0\n"
+    for spoilt, text, message in [
+        (jar, None, "is missing: harrow kafka remove"),
+        (listed, "nonsense\n", "is damaged: harrow kafka remove"),
+        (listed, one, "did not come"),
+    ]:
+        before = spoilt.read_bytes()
+        if text is None:
+            spoilt.unlink()
+        else:
+            spoilt.write_text(text)
+        with pytest.raises(CacheError, match=message):
+            cache.get(RELEASE)
+        spoilt.write_bytes(before)
+    assert cache.get(RELEASE) == folder
+    cache.remove(RELEASE)
+    assert not cache.has(RELEASE)
+
+
+@pytest.mark.usefixtures("pinned", "maven")
+def test_what_broke_off_is_made_anew(cache: KafkaCache) -> None:
+    cache.folder_of(RELEASE).mkdir(parents=True)
+    (cache.folder_of(RELEASE) / "half-1.0.jar").write_bytes(b"half")
+    assert names(cache.get(RELEASE)) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
+
+
+def test_maven_has_the_last_word(cache: KafkaCache, maven: Path, repository: Path) -> None:
+    for path in repository.iterdir():
+        path.rename(repository.parent / path.name)
+    repository.rmdir()
+    with pytest.raises(MavenError, match="Maven could not get Kafka"):
+        cache.get(RELEASE)
+
+
+@pytest.mark.usefixtures("maven")
+def test_of_what_maven_says_the_first_error_is_told_and_not_its_help(
+    cache: KafkaCache, tmp_path: Path
+) -> None:
+    said = "\x1b[0m[ERROR] There is no such thing in central -> [Help 1]\n[ERROR] \n[ERROR] Re-run Maven using -X\n"
+    (tmp_path / "said").write_text(said)
+    (tmp_path / "bin" / "mvn").write_text(f'#!/bin/sh\ncat "{tmp_path}/said"\nexit 1\n')
+    with pytest.raises(MavenError) as error:
+        cache.get(RELEASE)
+    assert str(error.value) == "Maven could not get Kafka: There is no such thing in central"
+
+
+def test_without_maven_there_is_a_hint(cache: KafkaCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MavenError, match="there is no Maven"):
+        cache.get(RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"HARROW_CACHE": "/c"}, "/c/kafka/9.9.9"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/harrow/kafka/9.9.9"),
+        ({}, str(Path.home() / ".cache/harrow/kafka/9.9.9")),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep caches elsewhere")
+def test_where_the_cache_is(environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HARROW_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert str(default_cache().folder_of(RELEASE)) == folder

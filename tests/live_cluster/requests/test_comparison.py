@@ -1,0 +1,265 @@
+"""Sequences of single requests: two brokers of the model in the place of one of the model and a real one."""
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harrow.cluster_model.release import behaviours_in
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.requests.answers import errors_in
+from harrow.live_cluster.requests.comparison import (
+    ComparedSequence,
+    compared_sequence,
+    kind_of,
+    shortest,
+    where,
+)
+from harrow.live_cluster.requests.measure import SETTINGS, model_broker
+from harrow.live_cluster.requests.model_broker import ModelBroker
+from harrow.live_cluster.requests.sequences import seed_sequences, sequences, weighted
+from harrow.live_cluster.requests.steps import (
+    CLOSING,
+    EndStep,
+    EpochEndStep,
+    FetchedPlace,
+    FetchStep,
+    FollowerStep,
+    MetadataStep,
+    ProducerIdStep,
+    ProduceStep,
+    RetryStep,
+    Step,
+)
+
+CAUGHT_UP = (
+    FollowerStep(does="comes"),
+    FetchStep(places=(FetchedPlace(partition=0), FetchedPlace(partition=1)), follower=True),
+)
+
+
+def broker(release: str = "2.4.1", **switches: Any) -> ModelBroker:
+    behaviours = replace(behaviours_in(release), **switches)
+    return ModelBroker(KafkaRelease(release).model_release, behaviours, SETTINGS)
+
+
+def answers(steps: Sequence[Step], release: str = "2.4.1") -> list[object]:
+    """Return what a broker of the model answers to each step."""
+    compared = compared_sequence(steps, broker(release), broker(release))
+    assert compared.difference is None
+    return [exchange.modelled for exchange in compared.exchanges]
+
+
+def states(first: list[object], second: list[object]) -> dict[str, object]:
+    return {"states": {"t-0": first, "t-1": second}}
+
+
+@pytest.mark.parametrize("release", ["0.11.0.3", "2.0.1", "2.4.1", "3.9.2"])
+def test_a_broker_of_the_model_answers_like_another_one(release: str) -> None:
+    @settings(max_examples=15, suppress_health_check=list(HealthCheck), derandomize=True)
+    @given(sequences(followed=True))
+    def agrees(steps: tuple[Step, ...]) -> None:
+        made = KafkaRelease(release)
+        compared = compared_sequence(steps, model_broker(made), model_broker(made))
+        assert compared.difference is None
+        assert compared.steps == steps
+        assert compared.requests == sum(not isinstance(step, FollowerStep) for step in steps)
+
+    agrees()
+
+
+def test_elections_move_the_leader_and_its_epoch() -> None:
+    elected = FollowerStep(does="leads"), FollowerStep(does="goes"), FollowerStep(does="goes")
+    assert [
+        answer for answer in answers((*CAUGHT_UP, *elected)) if isinstance(answer, dict) and len(answer) == 1
+    ] == [
+        states([0, 0, [0]], [0, 0, [0]]),
+        states([1, 1, [0, 1]], [1, 1, [0, 1]]),
+        states([0, 2, [0]], [0, 2, [0]]),
+        states([0, 2, [0]], [0, 2, [0]]),
+    ]
+
+
+def test_values_of_steps_are_relative_to_what_the_broker_has() -> None:
+    steps = (
+        ProduceStep(records=3, producer=0),
+        ProduceStep(records=2, producer=0),
+        RetryStep(back=1),
+        ProduceStep(producer=0, sequence=1),
+        EndStep(),
+        FetchStep(places=(FetchedPlace(place="end", plus=-1),)),
+        EpochEndStep(requested=1),
+        MetadataStep(),
+        ProducerIdStep(),
+        ProducerIdStep(),
+    )
+    told = answers(steps)
+    assert told[:5] == [
+        {"partitions": {"t-0": said}}
+        for said in (["NONE", 0], ["NONE", 3], ["NONE", 0], ["OUT_OF_ORDER_SEQUENCE_NUMBER", -1], ["NONE", 5])
+    ]
+    batch = [3, 0, 1000, 0, 3, ["m3", "m4"]]
+    assert told[5] == {
+        "error": "NONE",
+        "session": 0,
+        "partitions": {"t-0": {"error": "NONE", "hw": 5, "log_start": 0, "batches": [batch]}},
+    }
+    assert told[6:] == [
+        {"partitions": {"t-0": ["NONE", -1, -1]}},
+        {"brokers": [0], "partitions": {"t-0": [0, 0], "t-1": [0, 0]}},
+        {"error": "NONE", "producer_id": 0, "producer_epoch": 0},
+        {"error": "NONE", "producer_id": 1, "producer_epoch": 0},
+    ]
+
+
+def test_sessions_are_known_by_the_order_in_which_they_were_opened() -> None:
+    opened, other = FetchStep(session="new"), FetchStep(places=(FetchedPlace(partition=1),), session="new")
+    steps = (opened, other, *(FetchStep(places=(), session=which) for which in ("first", "last", "unknown")))
+    told = [
+        (answer["error"], answer["session"], list(answer["partitions"]))
+        for answer in answers(steps)
+        if isinstance(answer, dict)
+    ]
+    assert told == [
+        ("NONE", 1, ["t-0"]),
+        ("NONE", 2, ["t-1"]),
+        ("NONE", 1, []),
+        ("NONE", 2, []),
+        ("FETCH_SESSION_ID_NOT_FOUND", 0, []),
+    ]
+
+
+def test_before_there_were_epochs_in_requests_none_is_asked_about() -> None:
+    behind = EndStep(epoch=-1), MetadataStep()
+    assert answers((*CAUGHT_UP, FollowerStep(does="goes"), *behind), "2.0.1")[-2:] == [
+        {"partitions": {"t-0": ["NONE", 0]}},
+        {"brokers": [0], "partitions": {"t-0": [0], "t-1": [0]}},
+    ]
+    assert answers((*CAUGHT_UP, FollowerStep(does="goes"), *behind))[-2] == {
+        "partitions": {"t-0": ["FENCED_LEADER_EPOCH", -1]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("switches", "kind", "needed"),
+    [
+        (
+            {"producer_batches_retained": 1},
+            "partitions.t-n[n] is n in the model, -n on the broker",
+            (ProduceStep(producer=0), ProduceStep(producer=0), RetryStep(back=1)),
+        ),
+        (
+            {"hw_counts_whole_isr": False},
+            "partitions.t-n.hw is n in the model, n on the broker",
+            (
+                FetchStep(places=(FetchedPlace(partition=0),), follower=True),
+                ProduceStep(),
+                FetchStep(places=(FetchedPlace(place="start"),)),
+            ),
+        ),
+    ],
+)
+def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
+    switches: dict[str, Any], kind: str, needed: tuple[Step, ...]
+) -> None:
+    def compare(steps: Sequence[Step]) -> ComparedSequence:
+        return compared_sequence(steps, broker(), broker(**switches))
+
+    idle = EndStep(partition=1), ProducerIdStep(), MetadataStep()
+    steps = tuple(part for step in needed for part in (*idle, step))
+    found = compare((*steps, *CLOSING))
+    assert found.difference is not None
+    assert len(found.steps) == len(steps)
+    least = shortest(found, compare)
+    assert least.steps == needed
+    assert least.difference is not None
+    assert least.difference.differs
+    assert kind in kind_of(least.difference)
+    assert where(least.difference) != kind
+
+
+def test_sequences_depend_on_the_seed_alone() -> None:
+    """Somebody else who draws numbers changes nothing, and is no reason to warn."""
+    first = seed_sequences(7, sequences(followed=True))
+    random.seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert seed_sequences(7, sequences(followed=True)) == first
+    assert seed_sequences(8, sequences(followed=True)) != first
+    assert all(steps[-len(CLOSING) :] == CLOSING for steps in first)
+    alone = [step for steps in seed_sequences(7, sequences(followed=False)) for step in steps]
+    assert not any(isinstance(step, FollowerStep) or getattr(step, "follower", False) for step in alone)
+
+
+OF_LEADERS = {"NONE", "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_FOR_PARTITION"}
+FENCED = {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"}
+SESSIONS = {"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"}
+PRODUCED = {"REQUEST_TIMED_OUT", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"}
+
+
+@pytest.mark.parametrize(
+    ("release", "fenced", "sessions", "produced"),
+    [
+        ("0.11.0.3", set(), set(), PRODUCED),
+        ("2.4.1", FENCED, SESSIONS, {*PRODUCED, "UNKNOWN_PRODUCER_ID"}),
+        ("4.3.1", FENCED, SESSIONS, PRODUCED),
+    ],
+)
+def test_sequences_come_to_every_answer_of_a_broker_and_most_often_to_those_of_logs(
+    release: str, fenced: set[str], sessions: set[str], produced: set[str]
+) -> None:
+    """They count as drawn of weights: a strategy that is given four times comes four times as often."""
+    found: Counter[tuple[str, str]] = Counter()
+    for number in range(6):
+        for steps in seed_sequences(number, sequences(followed=True)):
+            found += compared_sequence(steps, broker(release), broker(release)).answered()
+    reached = {
+        "Produce": {*OF_LEADERS, *produced},
+        "Fetch": {*OF_LEADERS, *fenced, *sessions, "OFFSET_OUT_OF_RANGE"},
+        "ListOffsets": {*OF_LEADERS, *fenced},
+        "OffsetsForLeaderEpoch": {*OF_LEADERS, *fenced},
+        "InitProducerId": {"NONE"},
+        "Metadata": {"NONE"},
+    }
+    assert set(found) == {(api, error) for api, told in reached.items() for error in told}
+    asked = {
+        apis: sum(count for (api, _), count in found.items() if api in apis)
+        for apis in (("Produce",), ("Fetch",), ("InitProducerId", "Metadata"))
+    }
+    assert min(asked["Produce",], asked["Fetch",]) > 4 * asked["InitProducerId", "Metadata"]
+
+
+def test_what_was_answered_is_counted_by_api_and_error() -> None:
+    steps = (
+        ProduceStep(acks=1),
+        FetchStep(places=(FetchedPlace(partition=0), FetchedPlace(partition=7)), follower=False),
+        MetadataStep(),
+        FollowerStep(does="comes"),
+    )
+    compared = compared_sequence(steps, broker(), broker())
+    assert compared.answered() == {
+        ("Produce", "NONE"): 1,
+        ("Fetch", "NONE"): 1,
+        ("Fetch", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
+        ("Metadata", "NONE"): 1,
+    }
+    assert errors_in({"error": "no answer"}) == ("no answer",)
+    assert errors_in({"error": "NONE", "partitions": ["t-0"]}) == ("NONE",)
+
+
+def test_weights_say_how_often_each_strategy_is_drawn_from() -> None:
+    drawn: list[str] = []
+
+    @settings(max_examples=200, derandomize=True, database=None)
+    @given(weighted((9, st.just("often")), (1, st.just("seldom"))))
+    def draw(one: str) -> None:
+        drawn.append(one)
+
+    draw()
+    assert 3 * drawn.count("seldom") < drawn.count("often")

@@ -1,0 +1,52 @@
+"""What brokers ask of controllers is counted as it passes: an ISR is written once the leader that has asked for it has been answered."""
+
+import pytest
+
+from harrow.live_cluster.links.frame import RequestHeader
+from harrow.live_cluster.links.proxy import ProxiedLink
+from harrow.live_cluster.requests.control_requests import ControlRequests
+
+ALTER_PARTITION, FETCH, HEARTBEAT = 56, 1, 63
+LINK = ProxiedLink(1, "broker-0", "broker-0")
+
+
+@pytest.fixture
+def requests() -> ControlRequests:
+    requests = ControlRequests()
+    requests.request_passed(LINK, header(ALTER_PARTITION, 7), b"")
+    return requests
+
+
+def header(api_key: int, correlation_id: int) -> RequestHeader:
+    return RequestHeader(api_key, 0, correlation_id, "0", 9)
+
+
+def test_a_leader_waits_until_it_is_answered(requests: ControlRequests) -> None:
+    assert requests.are_under_way()
+    requests.answer_passed(LINK, header(ALTER_PARTITION, 6), b"")
+    assert requests.are_under_way()
+    requests.answer_passed(LINK, header(ALTER_PARTITION, 7), b"")
+    assert not requests.are_under_way()
+
+
+def test_nobody_waits_on_a_connection_that_is_over(requests: ControlRequests) -> None:
+    requests.link_ended(LINK._replace(number=2))
+    assert requests.are_under_way()
+    requests.link_ended(LINK)
+    assert not requests.are_under_way()
+
+
+def test_other_requests_write_no_isr() -> None:
+    requests = ControlRequests()
+    requests.request_passed(LINK, header(FETCH, 7), b"")
+    assert not requests.are_under_way()
+
+
+def test_the_last_heartbeat_that_was_answered_is_known_by_its_number() -> None:
+    requests = ControlRequests()
+    requests.request_passed(LINK, header(HEARTBEAT, 1), b"")
+    requests.request_passed(LINK, header(HEARTBEAT, 2), b"")
+    assert (requests.heartbeats_sent, requests.heartbeat_answered) == (2, 0)
+    requests.answer_passed(LINK, header(HEARTBEAT, 2), b"")
+    requests.answer_passed(LINK, header(HEARTBEAT, 1), b"")
+    assert requests.heartbeat_answered == 2

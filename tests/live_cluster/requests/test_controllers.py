@@ -1,0 +1,230 @@
+"""Sequences of single requests to controllers: two of the model in the place of one of the model and a real one."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.release import behaviours_in
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of
+from harrow.live_cluster.requests.controllers.comparison import compared_controllers
+from harrow.live_cluster.requests.controllers.model_controller import ModelController
+from harrow.live_cluster.requests.controllers.real_controller import (
+    SETTINGS as CONTROLLER_SETTINGS,
+)
+from harrow.live_cluster.requests.controllers.sequences import controller_sequences
+from harrow.live_cluster.requests.controllers.steps import (
+    AlterPartitionStep,
+    ControllerStep,
+    HeartbeatStep,
+    PreferredStep,
+    RegisterStep,
+)
+from harrow.live_cluster.requests.measure import SETTINGS
+from harrow.live_cluster.requests.recording import RecordedController, recording, steps_of
+from harrow.live_cluster.requests.sequences import seed_sequences
+
+FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
+STOPS = HeartbeatStep(broker=1, want_shut_down=True)
+IS_BACK = (RegisterStep(broker=1), HeartbeatStep(broker=1))
+
+
+def controller(release: str = "4.3.1", **switches: Any) -> ModelController:
+    behaviours = replace(behaviours_in(release), **switches)
+    settings = {**SETTINGS, **CONTROLLER_SETTINGS, "min.insync.replicas": 2}
+    return ModelController(KafkaRelease(release).model_release, behaviours, settings)
+
+
+def compared(steps: Sequence[ControllerStep], release: str = "4.3.1", **switches: Any) -> ComparedSequence:
+    return compared_controllers(steps, controller(release), controller(release, **switches))
+
+
+def answers(*steps: ControllerStep) -> list[Any]:
+    """Return what a controller of the model answers to each step, without what becomes of partitions."""
+    exchanges = compared(steps).exchanges
+    assert not any(exchange.differs for exchange in exchanges)
+    return [
+        {key: value for key, value in exchange.modelled.items() if key != "partitions_seen"}
+        for exchange in exchanges
+    ]
+
+
+def partition(number: int, *steps: ControllerStep) -> Any:
+    return compared(steps).exchanges[-1].modelled["partitions_seen"][f"t-{number}"]
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
+    for steps in seed_sequences(0, controller_sequences()):
+        found = compared(steps, release)
+        assert found.difference is None
+        assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
+
+
+REACHED = {
+    "AlterPartition": {
+        "NONE",
+        "FENCED_LEADER_EPOCH",
+        "INELIGIBLE_REPLICA",
+        "INVALID_REQUEST",
+        "INVALID_UPDATE_VERSION",
+        "NOT_CONTROLLER",
+        "STALE_BROKER_EPOCH",
+    },
+    "BrokerHeartbeat": {"NONE", "STALE_BROKER_EPOCH"},
+    "BrokerRegistration": {"NONE", "DUPLICATE_BROKER_REGISTRATION"},
+}
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_sequences_come_to_every_answer_of_a_controller_and_most_often_to_what_decides(release: str) -> None:
+    found: Counter[tuple[str, str]] = Counter()
+    for number in range(3):
+        for steps in seed_sequences(number, controller_sequences()):
+            found += compared(steps, release).answered()
+    assert set(found) == {(api, error) for api, told in REACHED.items() for error in told}
+    heartbeats, registrations = (
+        sum(count for (api, _), count in found.items() if api == asked)
+        for asked in ("BrokerHeartbeat", "BrokerRegistration")
+    )
+    assert heartbeats > 2 * registrations
+
+
+@pytest.mark.parametrize(
+    ("switch", "steps", "kind"),
+    [
+        (
+            "replica_epoch_checked",
+            (*IS_BACK, AlterPartitionStep(partition=1, isr=(1, 2, 3), members="stale")),
+            "AlterPartition",
+        ),
+        ("eligible_leader_replicas", FENCED, "BrokerHeartbeat"),
+    ],
+)
+def test_a_switch_that_is_off_shows(switch: str, steps: tuple[ControllerStep, ...], kind: str) -> None:
+    difference = compared(steps, "4.3.1", **{switch: False}).difference
+    assert difference is not None
+    assert kind_of(difference).startswith(kind)
+
+
+def test_epochs_are_relative_to_what_the_controller_has() -> None:
+    wants = AlterPartitionStep(isr=(1, 2))
+    assert answers(
+        wants,
+        replace(wants, leader_epoch=-1),
+        replace(wants, leader_epoch=1),
+        replace(wants, isr=(1,), partition_epoch=-1),
+        replace(wants, stale=True),
+        replace(wants, broker=3),
+    ) == [
+        {"error": "NONE", "partitions": {"t-0": ["NONE", 1]}},
+        {"error": "NONE", "partitions": {"t-0": ["FENCED_LEADER_EPOCH"]}},
+        {"error": "NONE", "partitions": {"t-0": ["NOT_CONTROLLER"]}},
+        {"error": "NONE", "partitions": {"t-0": ["INVALID_UPDATE_VERSION"]}},
+        {"error": "STALE_BROKER_EPOCH", "partitions": {}},
+        {"error": "NONE", "partitions": {"t-0": ["INVALID_REQUEST"]}},
+    ]
+
+
+def test_a_broker_stops_once_everybody_has_heard_that_it_leads_nothing() -> None:
+    alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
+    first, again, _, _, last = answers(STOPS, STOPS, *alive, STOPS)
+    # The others have sent none since they were unfenced.
+    assert [told["should_shut_down"] for told in (first, again, last)] == [False, False, True]
+    assert partition(0, STOPS) == [2, 1, [2, 3], []]
+
+
+def test_one_that_stops_is_not_taken_back_and_asks_no_more() -> None:
+    alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
+    wants_fence, goes = HeartbeatStep(broker=1, want_fence=True), HeartbeatStep(broker=1)
+    first, second, *_, last = answers(STOPS, wants_fence, *alive, goes)
+    assert (first["is_fenced"], second["is_fenced"], last["should_shut_down"]) == (False, False, True)
+
+
+def test_one_that_wants_to_be_fenced_and_to_stop_may_at_once() -> None:
+    (answer,) = answers(replace(STOPS, want_fence=True))
+    assert (answer["is_fenced"], answer["should_shut_down"]) == (True, True)
+
+
+def test_one_that_registers_again_is_not_known_to_have_heard_anything() -> None:
+    alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
+    amends = RegisterStep(broker=3, again=True)
+    *_, early, _, late = answers(*alive, amends, STOPS, STOPS, HeartbeatStep(broker=3), STOPS)
+    assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
+
+
+def test_one_that_registers_again_is_not_known_to_stop() -> None:
+    """By its next heartbeat it leads nothing any more, so that it need not wait for others (`ClusterControlManager.replay`)."""
+    _, _, again = answers(STOPS, RegisterStep(broker=1, again=True), STOPS)
+    assert (again["is_fenced"], again["should_shut_down"]) == (True, True)
+    *_, goes_on = answers(STOPS, RegisterStep(broker=1, again=True), HeartbeatStep(broker=1))
+    assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
+
+
+def test_up_to_3_7_0_one_that_registers_once_more_is_another_one_to_the_controller() -> None:
+    """It is fenced, and leads and is in ISRs as before (KAFKA-16757)."""
+    again = RegisterStep(broker=2, again=True)
+    fenced, back = HeartbeatStep(broker=2, want_fence=True), HeartbeatStep(broker=2)
+    for release, changed in (("3.6.2", [2, 0, [1, 2, 3], []]), ("3.9.2", [3, 1, [1, 3], []])):
+        _, told, goes_on = (each.modelled for each in compared((again, fenced, back), release).exchanges)
+        assert told["is_fenced"]
+        assert told["partitions_seen"]["t-1"] == changed
+        assert not goes_on["is_fenced"]
+
+
+def test_up_to_3_7_0_one_that_registered_once_more_leaves_the_isrs_when_it_stops() -> None:
+    """It is fenced by then, so that it may stop at once; it is as if it were fenced only now (`handleBrokerFenced`)."""
+    again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
+    _, told = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
+    assert told["should_shut_down"]
+    assert told["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
+
+
+def test_up_to_3_6_the_heartbeat_that_unfences_a_broker_counts_for_another_one_that_stops() -> None:
+    for release, let_go in (("3.6.2", True), ("3.9.2", False)):
+        *_, told = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
+        assert (told["is_fenced"], told["should_shut_down"]) == (let_go, let_go)
+
+
+def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_anew() -> None:
+    """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
+    let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
+    joins = AlterPartitionStep(isr=(1, 2, 3))
+    unfenced = HeartbeatStep(broker=1)
+    *_, back, refused = answers(*let_go, unfenced, joins)
+    assert not back["is_fenced"]
+    assert refused["partitions"] == {"t-0": ["INELIGIBLE_REPLICA"]}
+    # From 4.0 on that has to wait until the session is over.
+    anew: tuple[ControllerStep, ...] = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
+    assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
+
+
+def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
+    joins = AlterPartitionStep(isr=(1, 2, 3))
+    assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
+        1,
+        2,
+        [1, 2, 3],
+        [],
+    ]
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_what_a_controller_answered_is_answered_again(release: str) -> None:
+    for steps in seed_sequences(7, controller_sequences()):
+        recorded = json.loads(json.dumps(recording(compared(steps, release))))
+        assert steps_of(recorded) == steps
+        again = compared_controllers(steps, controller(release), RecordedController(recorded))
+        assert again.difference is None
+        assert json.loads(json.dumps(recording(again))) == recorded
+
+
+def test_a_recording_of_another_controller_shows() -> None:
+    steps = (*FENCED, HeartbeatStep(broker=1))
+    recorded = recording(compared(steps))
+    without = controller(eligible_leader_replicas=False)
+    assert compared_controllers(steps, without, RecordedController(recorded)).difference is not None

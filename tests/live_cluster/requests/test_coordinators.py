@@ -1,0 +1,396 @@
+"""Sequences for coordinators: brokers of the model in the place of one of the model and a real one."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.release import behaviours_in, value_in
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of
+from harrow.live_cluster.requests.coordinators.comparison import compared_coordinators
+from harrow.live_cluster.requests.coordinators.driver import (
+    Answers,
+    CoordinatorRequest,
+    TransactionStates,
+)
+from harrow.live_cluster.requests.coordinators.model_coordinator import ModelCoordinator
+from harrow.live_cluster.requests.coordinators.sequences import CLOSING, coordinator_sequences
+from harrow.live_cluster.requests.coordinators.steps import (
+    AddPartitionsStep,
+    CommitStep,
+    CommittedStep,
+    ConsumerCommitStep,
+    ConsumerCommittedStep,
+    ConsumerHeartbeatStep,
+    Coordinated,
+    CoordinatorStep,
+    EndTxnStep,
+    GroupHeartbeatStep,
+    InitStep,
+    JoinStep,
+    LeaveStep,
+    ReadStep,
+    RepeatStep,
+    SyncStep,
+    TxnCommitStep,
+    TxnProduceStep,
+)
+from harrow.live_cluster.requests.measure import (
+    COORDINATOR_SETTINGS,
+    coordinator_settings,
+    model_coordinator,
+)
+from harrow.live_cluster.requests.sequences import seed_sequences
+
+RELEASES = ("2.4.1", "3.9.2", "4.3.1", "4.4.0")
+
+
+def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
+    behaviours = replace(behaviours_in(release), **switches)
+    made = KafkaRelease(release)
+    return ModelCoordinator(made.model_release, behaviours, coordinator_settings(made))
+
+
+def taken(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedSequence:
+    compared = compared_coordinators(steps, broker(release), broker(release))
+    assert compared.difference is None
+    assert compared.steps == tuple(steps)
+    return compared
+
+
+def answers(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> list[dict[str, Any]]:
+    return [exchange.modelled["answers"] for exchange in taken(steps, release).exchanges]
+
+
+CLASSIC_GROUPS = {
+    "JoinGroup": {
+        "NONE",
+        "MEMBER_ID_REQUIRED",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "INVALID_SESSION_TIMEOUT",
+    },
+    "SyncGroup": {
+        "NONE",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+    },
+    "Heartbeat": {
+        "NONE",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+    },
+    "LeaveGroup": {"NONE", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"},
+    "OffsetCommit": {
+        "NONE",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+    },
+    "OffsetFetch": {"NONE"},
+    "FindCoordinator": {"NONE"},
+}
+CONSUMER_GROUPS = {
+    "ConsumerGroupHeartbeat": {
+        "NONE",
+        "INVALID_REQUEST",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_MEMBER_EPOCH",
+        "FENCED_INSTANCE_ID",
+        "UNRELEASED_INSTANCE_ID",
+        "UNSUPPORTED_ASSIGNOR",
+        "GROUP_ID_NOT_FOUND",
+        "GROUP_MAX_SIZE_REACHED",
+    },
+    "OffsetCommit": {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"},
+    "OffsetFetch": {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"},
+}
+TRANSACTIONS = {
+    "InitProducerId": {"NONE", "CONCURRENT_TRANSACTIONS", "INVALID_TRANSACTION_TIMEOUT"},
+    "AddPartitionsToTxn": {
+        "NONE",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "OPERATION_NOT_ATTEMPTED",
+    },
+    "EndTxn": {"NONE", "INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE"},
+    "Produce": {"NONE", "INVALID_PRODUCER_EPOCH", "OUT_OF_ORDER_SEQUENCE_NUMBER"},
+    "TxnOffsetCommit": {"NONE", "INVALID_PRODUCER_EPOCH"},
+    "Fetch": {"NONE"},
+    "ListOffsets": {"NONE"},
+    "OffsetFetch": {"NONE"},
+    "FindCoordinator": {"NONE"},
+}
+ZOMBIES_2_4 = {
+    "AddPartitionsToTxn": {"INVALID_PRODUCER_EPOCH"},
+    "AddOffsetsToTxn": {"INVALID_PRODUCER_EPOCH"},
+    "EndTxn": {"INVALID_PRODUCER_EPOCH"},
+}
+ZOMBIES = {
+    "InitProducerId": {"PRODUCER_FENCED"},
+    "AddPartitionsToTxn": {"PRODUCER_FENCED"},
+    "EndTxn": {"PRODUCER_FENCED"},
+}
+UNVERIFIED = {"AddPartitionsToTxn": {"TRANSACTION_ABORTABLE"}, "Produce": {"TRANSACTION_ABORTABLE"}}
+
+
+@pytest.mark.parametrize(
+    ("release", "coordinated", "reached"),
+    [
+        ("2.4.1", "groups", [CLASSIC_GROUPS]),
+        ("4.3.1", "groups", [CLASSIC_GROUPS, CONSUMER_GROUPS]),
+        ("2.4.1", "transactions", [TRANSACTIONS, ZOMBIES_2_4, {"AddOffsetsToTxn": {"NONE"}}]),
+        ("3.9.2", "transactions", [TRANSACTIONS, ZOMBIES, UNVERIFIED, {"AddOffsetsToTxn": {"NONE"}}]),
+        ("4.3.1", "transactions", [TRANSACTIONS, ZOMBIES, {"OffsetFetch": {"UNSTABLE_OFFSET_COMMIT"}}]),
+        (
+            "4.4.0",
+            "transactions",
+            [TRANSACTIONS, ZOMBIES, {"TxnOffsetCommit": {"GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH"}}],
+        ),
+    ],
+)
+def test_sequences_come_to_every_answer_that_they_are_about(
+    release: str, coordinated: Coordinated, reached: list[dict[str, set[str]]]
+) -> None:
+    made = KafkaRelease(release)
+    found: set[tuple[str, str]] = set()
+    for number in range(5):
+        for steps in seed_sequences(number, coordinator_sequences(release, coordinated)):
+            compared = compared_coordinators(steps, model_coordinator(made), model_coordinator(made))
+            found |= set(compared.answered())
+    expected = {(api, error) for about in reached for api, told in about.items() for error in told}
+    assert expected - found == set()
+
+
+@pytest.mark.parametrize(
+    ("coordinated", "switch"),
+    [
+        ("groups", "assignor_change_assigns"),
+        ("groups", "former_instance_released"),
+        ("groups", "static_member_rejoins_full_group"),
+        ("transactions", "transactional_commit_errors_named"),
+    ],
+)
+def test_sequences_show_what_4_4_changed(coordinated: Coordinated, switch: str) -> None:
+    made = KafkaRelease("4.4.0")
+    assert any(
+        compared_coordinators(steps, model_coordinator(made), broker("4.4.0", **{switch: False})).difference
+        for number in range(5)
+        for steps in seed_sequences(number, coordinator_sequences("4.4.0", coordinated))
+    )
+
+
+@pytest.mark.parametrize("coordinated", ["groups", "transactions"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_coordinator_of_the_model_answers_like_another_one(release: str, coordinated: Coordinated) -> None:
+    made = KafkaRelease(release)
+    for steps in seed_sequences(0, coordinator_sequences(release, coordinated))[:8]:
+        compared = compared_coordinators(steps, model_coordinator(made), model_coordinator(made))
+        assert compared.difference is None
+        assert compared.requests == len(steps)
+
+
+class Shifted(ModelCoordinator):
+    """A broker whose producer ids are as far on as those of one that has run for a while, and whose members are called otherwise."""
+
+    sequence = 7
+    shift = 40
+
+    def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
+        if 0 <= getattr(request, "producer_id", -1) < 10**9:
+            given: Any = request
+            request = replace(given, producer_id=given.producer_id - self.shift)
+        told = super().ask(number, request, expected)
+        return {
+            each: {**answer, "producer_id": answer["producer_id"] + self.shift}
+            if answer.get("producer_id", -1) >= 0
+            else answer
+            for each, answer in told.items()
+        }
+
+    def transactions(self, expected: TransactionStates | None) -> TransactionStates:
+        return {
+            name: [state, producer + self.shift, epoch]  # type: ignore[operator]
+            for name, (state, producer, epoch) in super().transactions(expected).items()
+        }
+
+
+def test_ids_that_brokers_make_up_are_compared_by_the_order_in_which_they_were_given() -> None:
+    real = Shifted("4.3", behaviours_in("4.3.1"), COORDINATOR_SETTINGS)
+    steps = (
+        InitStep(),
+        InitStep(instance=2),
+        TxnCommitStep(),
+        EndTxnStep(),
+        EndTxnStep(instance=2, producer="unknown"),
+        InitStep(again=True),
+        JoinStep(),
+        JoinStep(),
+    )
+    compared = compared_coordinators(steps, broker("4.3.1"), real)
+    assert compared.difference is None
+    told = [exchange.real["answers"] for exchange in compared.exchanges]
+    assert told[1]["2"] == {"error": "NONE", "producer_id": 1, "producer_epoch": 0}
+    assert told[6]["7"] == {"error": "MEMBER_ID_REQUIRED", "member": "m0"}
+    assert told[7]["8"]["leader"] == "m0"
+
+
+def test_who_joins_is_answered_when_the_others_have_joined() -> None:
+    joins = [JoinStep(member=member) for member in (0, 0, 1, 1, 0)]
+    told = answers((*joins, SyncStep(member=1), SyncStep(member=0), GroupHeartbeatStep(member=1)))
+    assert [sorted(each) for each in told] == [["1"], ["2"], ["3"], [], ["4", "5"], [], ["6", "7"], ["8"]]
+    assert (told[4]["5"]["generation"], told[4]["5"]["leader"], told[4]["4"]["members"]) == (2, "m0", [])
+    # The leader brings what both are to read, each a partition of its own.
+    assert {told[6][each]["partitions"][0] for each in ("6", "7")} == {"t-0", "t-1"}
+
+
+def test_what_a_step_asks_for_strays_from_what_its_slot_was_told() -> None:
+    steps = (
+        JoinStep(),
+        JoinStep(),
+        SyncStep(),
+        CommitStep(generation=-1),
+        CommitStep(who="ghost"),
+        CommitStep(who="none", generation=None),
+        CommitStep(partitions=(0, 1)),
+        CommittedStep(),
+        LeaveStep(),
+        CommitStep(who="none", generation=None, partitions=(1,)),
+    )
+    told = [next(iter(each.values()))["partitions"] for each in answers(steps)[3:8]]
+    assert told[:4] == [
+        {"t-0": "ILLEGAL_GENERATION"},
+        {"t-0": "UNKNOWN_MEMBER_ID"},
+        {"t-0": "UNKNOWN_MEMBER_ID"},
+        {"t-0": "NONE", "t-1": "NONE"},
+    ]
+    assert told[4] == {"t-0": ["NONE", 4], "t-1": ["NONE", 4]}
+
+
+def test_members_of_a_group_whose_coordinator_assigns_go_by_what_they_were_told() -> None:
+    def joins(member: int, **fields: Any) -> ConsumerHeartbeatStep:
+        return ConsumerHeartbeatStep(
+            member=member, does="joins", subscription=0, owned="nothing", has_timeout=True, **fields
+        )
+
+    def lives(member: int, **fields: Any) -> ConsumerHeartbeatStep:
+        return ConsumerHeartbeatStep(member=member, **fields)
+
+    steps = (
+        joins(0),
+        joins(1),
+        lives(0),
+        ConsumerCommitStep(member=0),
+        lives(0, owned="told"),
+        lives(1, owned="told"),
+        ConsumerCommitStep(member=0, epoch=-1, partitions=(0,)),
+        ConsumerCommittedStep(member=1, epoch=1),
+        lives(1, epoch=1),
+        joins(2),
+        joins(3),
+        ConsumerHeartbeatStep(member=2, does="leaves-for-a-while"),
+        ConsumerHeartbeatStep(member=3, does="restarts", subscription=0, owned="nothing", has_timeout=True),
+        ConsumerHeartbeatStep(member=0, does="leaves"),
+        # Who has left joins with its next heartbeat.
+        lives(0),
+        lives(1, does="strays"),
+    )
+    # A group of three is full: before 4.4 that comes first, also for the instance of one who is in it.
+    before = [next(iter(answer.values())) for answer in answers(steps, "4.3.1")]
+    assert [before[number]["error"] for number in (10, 12)] == ["GROUP_MAX_SIZE_REACHED"] * 2
+    told = [next(iter(answer.values())) for answer in answers(steps, "4.4.0")]
+    assert before[:10] == told[:10]
+    heard = [(each["epoch"], each["assignment"]) for each in told if each.get("consumer")]
+    assert heard[:5] == [(2, ["t-0", "t-1"]), (3, []), (2, ["t-0"]), (3, None), (3, ["t-1"])]
+    assert told[3] == {"partitions": {"t-0": "NONE"}}
+    assert told[6] == {"partitions": {"t-0": "NONE"}}
+    assert (told[7]["error"], told[8]["error"]) == ("STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH")
+    assert (told[9]["epoch"], told[10]["error"]) == (4, "UNRELEASED_INSTANCE_ID")
+    assert (told[11]["epoch"], told[12]["error"], told[12]["consumer"]) == (-2, "NONE", "consumer-3-1")
+    assert (told[13]["epoch"], told[14]["assignment"] is None, told[15]["error"]) == (
+        -1,
+        False,
+        "INVALID_REQUEST",
+    )
+
+
+def test_a_request_that_comes_once_more_ends_the_next_transaction_up_to_3_9() -> None:
+    begun = (AddPartitionsStep(), TxnProduceStep())
+    steps = (InitStep(), *begun, EndTxnStep(), *begun, RepeatStep(back=2), ReadStep())
+    last = answers(steps)[-1]["8"]["fetched"]["t-0"]
+    assert [batch[6] for batch in last["batches"]] == [None, "commit", None, "commit"]
+    later = answers(steps, "4.3.1")
+    assert later[-2]["7"]["error"] == "PRODUCER_FENCED"
+    assert later[-1]["8"]["fetched"]["t-0"]["lso"] == 2
+
+
+def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
+    for release in RELEASES:
+        drawn = seed_sequences(1, coordinator_sequences(release, "transactions"))
+        kinds = {step.kind for steps in drawn for step in steps}
+        assert ("add-offsets" in kinds) != value_in(release, "transactions_v2")
+        assert all(steps[-len(CLOSING) :] == CLOSING for steps in drawn)
+
+
+@pytest.mark.parametrize(
+    ("switches", "steps", "kind"),
+    [
+        (
+            {"heartbeats_while_syncing": False},
+            (JoinStep(member=2), GroupHeartbeatStep(member=2)),
+            "Heartbeat: answers.n.error is 'NONE' in the model, 'REBALANCE_IN_PROGRESS' on the broker",
+        ),
+        (
+            {"transactional_epoch_checked": False},
+            (InitStep(), InitStep(instance=1), EndTxnStep()),
+            "EndTxn: answers.n.error is 'PRODUCER_FENCED' in the model, 'INVALID_TXN_STATE' on the broker",
+        ),
+        (
+            {"lso_below_open_transactions": False},
+            (InitStep(), AddPartitionsStep(), TxnProduceStep(), ReadStep()),
+            "Fetch: answers.n.fetched.t-n.lso is n in the model, n on the broker",
+        ),
+        (
+            {"markers_to_all_partitions": False},
+            (InitStep(), AddPartitionsStep(partitions=(0, 1)), EndTxnStep(), ReadStep(partition=1)),
+            "Fetch: answers.n.fetched.t-n.hw is n in the model, n on the broker",
+        ),
+    ],
+)
+def test_a_broker_that_does_otherwise_is_noticed(
+    switches: dict[str, Any], steps: tuple[CoordinatorStep, ...], kind: str
+) -> None:
+    compared = compared_coordinators(steps, broker(), broker(**switches))
+    assert compared.difference is not None
+    assert kind in kind_of(compared.difference)
+
+
+class OtherLeader(ModelCoordinator):
+    """Has the member lead that came last, where its leader has gone."""
+
+    def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
+        group = self._cluster.brokers[0].groups._groups.get("g")
+        if group is not None and request.api == "LeaveGroup":
+            group.members = dict(reversed(group.members.items()))
+        return super().ask(number, request, expected)
+
+
+@pytest.mark.parametrize(("who_leaves", "is_compared"), [(0, False), (2, True)])
+def test_a_leader_that_another_broker_has_chosen_is_no_difference(who_leaves: int, is_compared: bool) -> None:
+    """Of those that stay any may lead, once the leader has left; a leader that stays leads."""
+    first = [JoinStep(member=member) for member in (0, 0, 1, 1, 0, 2, 0, 1)]
+    stay = [member for member in (0, 1) if member != who_leaves]
+    rejoin = [JoinStep(member=member) for member in (*stay, *([2] if who_leaves != 2 else []))]
+    steps: tuple[CoordinatorStep, ...] = (*first, LeaveStep(member=who_leaves), *rejoin)
+    other = OtherLeader("3.9", behaviours_in("3.9.2"), COORDINATOR_SETTINGS)
+    compared = compared_coordinators(steps, broker(), other)
+    assert compared.difference is None
+    assert (len(compared.steps) == len(steps)) == is_compared

@@ -1,0 +1,34 @@
+"""How a real controller is asked: each release in a version that it speaks."""
+
+from typing import Any
+
+import pytest
+
+from harrow.cluster_model.kraft.protocol import BrokerRegistrationRequest
+from harrow.live_cluster.requests.controllers.real_controller import RealController
+from harrow.live_cluster.wire.controller_requests import REGISTRATION, RESPONSES
+
+RESPONSE = next(kind for kind in RESPONSES if kind.API_KEY == REGISTRATION.API_KEY)
+
+
+class Controller:
+    """Registers whoever asks in its *newest* version."""
+
+    def __init__(self, newest: int) -> None:
+        self._newest = newest
+
+    def version_of(self, request: Any, *known: int) -> int:
+        return max(version for version in known if request is REGISTRATION and version <= self._newest)
+
+    def ask(self, request: Any) -> Any:
+        assert self._newest == request.API_VERSION
+        assert request.encode()
+        return RESPONSE[self._newest](error_code=0, broker_epoch=7)
+
+
+@pytest.mark.parametrize("newest", [1, 2, 4])
+def test_a_broker_registers_in_a_version_that_the_controller_speaks(newest: int) -> None:
+    """3.6.2 hangs up on a registration with the directories of logs (KIP-858), which 3.9.2 wants."""
+    connection: Any = Controller(newest)
+    controller = RealController(connection, connection, connection, number=1, cluster_id="c")
+    assert controller.ask(BrokerRegistrationRequest(1, 0, -1)) == {"error": "NONE", "broker_epoch": 7}

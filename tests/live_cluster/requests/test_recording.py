@@ -1,0 +1,72 @@
+"""Sequences in which the model once differed from a real broker, with what that answered: the model answers the same today."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pydantic import ValidationError
+
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.requests.comparison import compared_sequence, where
+from harrow.live_cluster.requests.controllers.comparison import compared_controllers
+from harrow.live_cluster.requests.coordinators.comparison import compared_coordinators
+from harrow.live_cluster.requests.measure import model_broker, model_controller, model_coordinator
+from harrow.live_cluster.requests.recording import (
+    RecordedBroker,
+    RecordedController,
+    RecordedCoordinator,
+    recording,
+    steps_of,
+)
+from harrow.live_cluster.requests.sequences import sequences
+from harrow.live_cluster.requests.steps import Step
+
+ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed").glob("*.json"))
+CONTROLLERS_ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed" / "controllers").glob("*.json"))
+COORDINATORS_ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed" / "coordinators").glob("*.json"))
+RELEASE = KafkaRelease("2.4.1")
+
+
+@pytest.mark.parametrize("file", ONCE_DIFFERED, ids=lambda file: file.stem)
+def test_the_model_answers_as_a_real_broker_did(file: Path) -> None:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    model = model_broker(KafkaRelease(kept["release"]))
+    compared = compared_sequence(steps_of(kept["sequence"]), model, RecordedBroker(kept["sequence"]))
+    assert compared.difference is None, where(compared.difference)
+    assert len(compared.exchanges) == len(kept["sequence"])
+
+
+@pytest.mark.parametrize("file", CONTROLLERS_ONCE_DIFFERED, ids=lambda file: file.stem)
+def test_the_model_answers_as_a_real_controller_did(file: Path) -> None:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    model = model_controller(KafkaRelease(kept["release"]))
+    real = RecordedController(kept["sequence"])
+    compared = compared_controllers(steps_of(kept["sequence"]), model, real)
+    assert compared.difference is None, where(compared.difference)
+    assert len(compared.exchanges) == len(kept["sequence"])
+
+
+@pytest.mark.parametrize("file", COORDINATORS_ONCE_DIFFERED, ids=lambda file: file.stem)
+def test_the_model_answers_as_a_real_coordinator_did(file: Path) -> None:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    model = model_coordinator(KafkaRelease(kept["release"]))
+    real = RecordedCoordinator(kept["sequence"])
+    compared = compared_coordinators(steps_of(kept["sequence"]), model, real)
+    assert compared.difference is None, where(compared.difference)
+    assert len(compared.exchanges) == len(kept["sequence"])
+
+
+@settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(sequences(followed=True))
+def test_what_is_recorded_is_answered_again(steps: tuple[Step, ...]) -> None:
+    compared = compared_sequence(steps, model_broker(RELEASE), model_broker(RELEASE))
+    recorded = json.loads(json.dumps(recording(compared)))
+    assert steps_of(recorded) == steps
+    again = compared_sequence(steps, model_broker(RELEASE), RecordedBroker(recorded))
+    assert json.loads(json.dumps(recording(again))) == recorded
+
+
+def test_what_is_no_step_is_refused() -> None:
+    with pytest.raises(ValidationError, match="kind"):
+        steps_of([{"step": {"kind": "dance"}, "answer": {}}])

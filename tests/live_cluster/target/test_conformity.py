@@ -1,0 +1,164 @@
+"""Real runs are compared with what the model comes to. Here the model plays the real cluster too."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.checks.finding import HELD, PERMITTED, SKIPPED, VIOLATED, Verdict
+from harrow.live_cluster.target import conformity
+from harrow.live_cluster.target.conformity import (
+    AGREED,
+    DIFFERS,
+    NOT_COMPARED,
+    Comparison,
+    compared_part,
+    outcome_of,
+)
+
+LOST = """
+name: lost
+kafka: "2.4"
+settings: {acks: 1}
+cluster: {brokers: 2, topics: [{name: t, assignment: [[0, 1]]}]}
+script:
+  - do: {message: {action: hold, api: Fetch, kind: request, from: 1, to: 0, id: held}}
+  - when: {event: {message_rule: {rule: held}}}
+    do: {send: m0}
+  - when: {acked: m0}
+    do: {broker_crash: {broker: 0}}
+  - when: {leader: {t-0: 1}}
+"""
+KEPT = LOST.replace("do: {send: m0}", "do: [{release: {id: held}}, {send: m0}]").replace(
+    "acks: 1", "acks: all"
+)
+GENERATED = """
+name: generated
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {duration: 2s, producers: [{rate: 20/s}]}
+"""
+
+
+def runs(text: str, seeds: range) -> list[RunResult]:
+    (plan,) = load_text(text, "test.yaml").plans
+    return [run_plan(plan, seed) for seed in seeds]
+
+
+def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
+    return conformity.compared(plan, real, map(compared_part, model))
+
+
+def test_it_is_counted_how_often_the_model_came_to_the_same() -> None:
+    (real,) = runs(LOST, range(1))
+    comparison = compared(real.plan, [real], [*runs(LOST, range(3)), *runs(KEPT, range(2))])
+    assert comparison.alike(real) == 3
+
+
+def test_what_the_model_comes_to_agrees() -> None:
+    model = runs(LOST, range(3))
+    comparison = compared(model[0].plan, runs(LOST, range(7, 8)), model)
+    assert (comparison.status, comparison.reasons) == (AGREED, ())
+    assert [count for _, count in comparison.modelled] == [3]
+    assert outcome_of(model[0]).lost == ("m0",)
+
+
+def test_a_record_that_only_the_brokers_kept_differs_in_words() -> None:
+    model = runs(LOST, range(2))
+    kept = runs(KEPT, range(1))
+    comparison = compared(model[0].plan, kept, model)
+    assert comparison.status == DIFFERS
+    assert "lost: nothing, and m0" in comparison.reasons
+    assert "lost-write: held, and permitted" in comparison.reasons
+    assert "t-0 on broker 0: ['m0'], and []" in comparison.reasons
+
+
+def test_an_isr_that_is_another_at_the_end_differs() -> None:
+    model = runs(LOST, range(1))
+    evidence = model[0].evidence
+    logs = {broker: replace(log, in_sync=broker == 1) for broker, log in evidence.replicas["t-0"].items()}
+    real = replace(model[0], evidence=replace(evidence, replicas={"t-0": logs}))
+    assert compared(real.plan, [real], model).reasons == ("ISR of t-0: [1], and [0, 1]",)
+
+
+def test_of_generated_records_only_the_verdicts_are_compared() -> None:
+    model = runs(GENERATED, range(2))
+    assert outcome_of(model[0]).logs == ()
+    assert outcome_of(model[0]) == outcome_of(model[1])
+
+
+def test_one_of_several_runs_that_differs_is_enough() -> None:
+    model = runs(LOST, range(2))
+    kept = runs(KEPT, range(1))
+    assert compared(model[0].plan, [*model, *kept], model).status == DIFFERS
+
+
+def test_a_run_that_was_skipped_is_not_compared() -> None:
+    (run,) = runs(LOST, range(1))
+    skipped = replace(run, verdict=Verdict(status=SKIPPED, rules={}, reasons=("it cannot be seen",)))
+    for model in ([run], []):
+        comparison = compared(run.plan, [skipped], model)
+        assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
+        assert comparison.alike(skipped) == 0
+    comparison = compared(run.plan, [run], [])
+    assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model comes to no verdict",))
+
+
+def test_service_is_told_of_workloads_and_differs_in_nothing() -> None:
+    real, *model = runs(GENERATED, range(4))
+    comparison = compared(real.plan, [real], model)
+    assert (comparison.status, len(comparison.modelled_service)) == (AGREED, 3)
+    (service,) = comparison.service
+    assert service.sent == service.acked == real.service.total.sent > 0
+    assert 0 < service.ack_p50_us <= service.ack_p99_us <= service.without_ack_us
+
+
+def test_a_script_says_nothing_of_service() -> None:
+    (real,) = runs(LOST, range(1))
+    comparison = compared(real.plan, [real], runs(LOST, range(1)))
+    assert (comparison.service, comparison.modelled_service) == ((), ())
+
+
+REORDERED = """
+name: reordered
+kafka: "2.4"
+settings: {{acks: all, retries: 100}}
+cluster: {{brokers: 3, topics: [{{name: t, replication_factor: 3}}]}}
+workload: {{duration: 8s, producers: [{{rate: 50/s, settings: {{max.in.flight.requests.per.connection: {in_flight}}}}}]}}
+faults: [{{at: 2s, do: {{broker_crash: {{broker: leader of t-0, restart_after: 2s}}}}}}]
+"""
+
+
+def test_in_which_order_a_client_sends_again_is_the_clients_where_it_may_choose() -> None:
+    (java,), (kept,) = (runs(REORDERED.format(in_flight=number), range(1)) for number in (5, 1))
+    assert [run.verdict.rules["nonmonotonic-send"].status for run in (java, kept)] == [PERMITTED, HELD]
+    assert compared(java.plan, [kept], [java]).status == AGREED
+    broken = replace(kept.verdict.rules["nonmonotonic-send"], status=VIOLATED)
+    verdict = replace(kept.verdict, rules={**kept.verdict.rules, "nonmonotonic-send": broken})
+    assert compared(java.plan, [replace(kept, verdict=verdict)], [java]).status == DIFFERS
+
+
+WORKERS = """
+name: workers
+kafka: "3.9"
+settings: {auto.offset.reset: earliest}
+cluster: {brokers: 3, topics: [{name: jobs}, {name: results}]}
+workload:
+  producers: [{}]
+  applications: [{name: app, from: jobs, to: results, delivery: DELIVERY, workers: 4, work: 100ms}]
+script: [{at: 5s, do: {send: {value: job, count: 20, partition: jobs-0}}}, {after: 5s}]
+"""
+
+
+@pytest.mark.parametrize("delivery", ["watermark", "highest_finished"])
+def test_in_which_order_workers_in_parallel_finish_is_not_compared(delivery: str) -> None:
+    one, *others = runs(WORKERS.replace("DELIVERY", delivery), range(3))
+    logs = [list(next(iter(run.evidence.replicas["results-0"].values())).values()) for run in (one, *others)]
+    assert len({tuple(log) for log in logs}) == len(logs)
+    compared_with = compared(one.plan, [one], others)
+    assert (compared_with.status, compared_with.reasons) == (AGREED, ())
+    # What they read is.
+    assert {partition for partition, _, _ in outcome_of(one).logs} == {"jobs-0"}

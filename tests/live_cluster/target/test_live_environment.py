@@ -1,0 +1,313 @@
+"""Brokers that stop by themselves, and controllers, as the environment of real brokers deals with them: their processes are made up."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harrow.checks.evidence import PartitionSettings
+from harrow.cluster_model.events import KILLED, POWER_LOSS, SHUT_DOWN
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.topology import process_name
+from harrow.cluster_model.trace import Clock, Trace
+from harrow.live_cluster.broker_logs.log_lines import RefusalLine
+from harrow.live_cluster.target.live_environment import LiveEnvironment
+
+
+class FakeBroker:
+    """A broker's process."""
+
+    def __init__(self) -> None:
+        self.is_running = True
+        self.is_paused = False
+        self.starts = 0
+
+    def look_after(self) -> None:
+        pass
+
+    def start(self) -> None:
+        self.is_running = True
+        self.starts += 1
+
+    def kill(self) -> None:
+        self.is_running = False
+
+    def stop(self) -> None:
+        """Take the time that it takes."""
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+
+
+class Cluster:
+    """Broker 0 alone, without any registration that outlives it, and controllers in processes of their own, if any."""
+
+    def __init__(
+        self,
+        *,
+        hangs: bool = False,
+        keeps_registrations: bool = False,
+        controllers: tuple[int, ...] = (),
+        settings: Mapping[str, PartitionSettings] | None = None,
+    ) -> None:
+        clock = Clock()
+        clock.now_us = 0
+        self.trace = Trace(clock)
+        self.broker = FakeBroker()
+        self.stopping: set[int] = set()
+        self.controllers = {controller: FakeBroker() for controller in controllers}
+        self.expired: list[int] = []
+        self.cuts: list[tuple[int | str, int | str]] = []
+        self.rules: list[MessageRule] = []
+        self.outside: list[int] = []
+        self.is_registered = True
+        self.seen: Any = None
+        self.power_losses = 0
+        disk = SimpleNamespace(
+            look=lambda *_: None, open=lambda: None, leo=lambda _: 5, lose_power=lambda _: self._lose_power()
+        )
+        observer: Any = SimpleNamespace(
+            controller=lambda: None,
+            led_by=lambda _: frozenset(),
+            partition_state=lambda _: (4, 1, (4,)),
+            replicas_of=lambda _: (0, 1),
+            replica=lambda *_: self.seen,
+            electable=lambda _: (0, 1),
+            is_registered=lambda _: self.is_registered,
+        )
+        cluster: Any = SimpleNamespace(
+            brokers={0: self.broker},
+            control=SimpleNamespace(
+                keeps_registrations=keeps_registrations,
+                controllers=self.controllers,
+                process_names=tuple(map(process_name, controllers)) or ("zookeeper",),
+                expire_session=self.expired.append,
+            ),
+            seen=SimpleNamespace(stopping=self.stopping),
+            links=SimpleNamespace(
+                restore_all=self.cuts.clear,
+                restore_all_but=lambda outside: setattr(self, "outside", outside),
+                forget=lambda _: None,
+                cut=lambda *link: self.cuts.append(link),
+                restore=lambda *link: self.cuts.remove(link),
+                is_cut=lambda *link: link in self.cuts,
+                add=self.rules.append,
+            ),
+            logs={0: disk, 1: disk},
+        )
+        self.environment = LiveEnvironment(
+            cluster,
+            cast("Any", SimpleNamespace(names=())),
+            observer,
+            self.trace,
+            {0: cast("Any", SimpleNamespace(forget=lambda: None))},
+            lambda: 0,
+            lambda: None,
+            lambda: settings or {},
+            survivable=settings is not None,
+            hangs=hangs,
+        )
+        self.environment.started()
+
+    def _lose_power(self) -> None:
+        self.power_losses += 1
+
+    def events(self, name: str) -> list[tuple[Any, ...]]:
+        return [event[2:] for event in self.trace.events if event[1] == name]
+
+
+@pytest.mark.parametrize(("leader", "shown"), [(1, 1), (None, 4)])
+def test_a_broker_that_refuses_to_truncate_is_stopping(leader: int | None, shown: int) -> None:
+    cluster = Cluster(hangs=False)
+    cluster.environment.truncation_refused(0, RefusalLine("t-0", leader, 1, 2))
+    assert cluster.events("truncation_refused") == [(0, "t-0", shown, 1, 2)]
+    assert cluster.events("broker_stopping") == [(0,)]
+    assert cluster.environment.is_stopping(0)
+    cluster.broker.is_running = False
+    cluster.environment.look()
+    assert cluster.events("broker_stopped") == [(0, SHUT_DOWN)]
+
+
+def test_one_that_hangs_is_killed_and_started_again_when_all_is_healed() -> None:
+    cluster = Cluster(hangs=True)
+    cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
+    cluster.environment.look()
+    assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (True, 0)
+    cluster.environment.heal()
+    assert cluster.events("broker_stopped") == [(0, KILLED)]
+    assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
+
+
+def test_with_a_core_the_others_stay_as_they_are() -> None:
+    cluster = Cluster(controllers=(3_000,))
+    environment = cluster.environment
+    environment.pause_broker(0)
+    environment.crash_broker(3_000, power_loss=False)
+    environment.heal_core([])
+    assert (cluster.outside, environment.is_paused(0), cluster.controllers[3_000].starts) == ([0], True, 1)
+    environment.heal_core([0])
+    assert (cluster.outside, environment.is_paused(0)) == ([], False)
+
+
+def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> None:
+    cluster = Cluster(keeps_registrations=True)
+    cluster.environment.crash_broker(0, power_loss=False)
+    cluster.environment.start_broker(0)
+    cluster.environment.heal_core([])
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert cluster.broker.starts == 0
+    cluster.environment.heal()
+    assert cluster.broker.starts == 1
+
+
+def waiting() -> Cluster:
+    """Return a cluster whose broker is to be started as soon as its former registration is gone."""
+    cluster = Cluster(keeps_registrations=True)
+    cluster.environment.crash_broker(0, power_loss=False)
+    cluster.environment.start_broker(0)
+    assert (cluster.environment.is_running(0), cluster.broker.starts) == (True, 0)
+    return cluster
+
+
+def test_a_broker_that_is_stopped_before_it_could_start_stays_down_and_is_not_stopping() -> None:
+    cluster = waiting()
+    cluster.environment.stop_broker(0)
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert (cluster.environment.is_running(0), cluster.broker.starts) == (False, 0)
+    cluster.environment.start_broker(0)
+    assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
+
+
+def test_a_crash_kills_a_broker_that_is_stopping_to_be_started_again() -> None:
+    cluster = Cluster()
+    environment = cluster.environment
+    environment.stop_broker(0)
+    environment.start_broker(0)
+    assert (environment.is_stopping(0), cluster.broker.starts) == (True, 0)
+    environment.crash_broker(0, power_loss=True)
+    assert cluster.events("broker_stopped") == [(0, POWER_LOSS)]
+    environment.look()
+    assert (environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
+
+
+def test_the_machine_of_a_broker_that_waits_for_its_start_may_lose_its_power() -> None:
+    cluster = waiting()
+    cluster.environment.crash_broker(0, power_loss=True)
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert (cluster.environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
+
+
+def test_a_broker_that_is_paused_before_it_could_start_starts_when_it_is_resumed() -> None:
+    cluster = waiting()
+    cluster.environment.pause_broker(0)
+    cluster.is_registered = False
+    cluster.environment.look()
+    assert (cluster.environment.is_paused(0), cluster.broker.starts) == (True, 0)
+    cluster.environment.resume_broker(0)
+    cluster.environment.look()
+    assert (cluster.environment.is_paused(0), cluster.broker.starts) == (False, 1)
+
+
+def test_it_refuses_more_than_one_truncation_and_stops_once() -> None:
+    cluster = Cluster(hangs=False)
+    for partition in ("t-0", "t-1"):
+        cluster.environment.truncation_refused(0, RefusalLine(partition, 1, 1, 2))
+    assert len(cluster.events("truncation_refused")) == 2
+    assert cluster.events("broker_stopping") == [(0,)]
+
+
+def test_one_that_is_killed_while_it_stops_closes_no_session() -> None:
+    cluster = Cluster(hangs=True)
+    cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
+    assert cluster.stopping == {0}
+    cluster.environment.crash_broker(0, power_loss=False)
+    assert cluster.stopping == set()
+
+
+def test_one_that_shuts_down_is_waited_for_when_all_is_healed() -> None:
+    cluster = Cluster(hangs=False)
+    cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
+    cluster.environment.heal()
+    assert (cluster.events("broker_stopped"), cluster.broker.starts) == ([], 0)
+    cluster.broker.is_running = False
+    cluster.environment.look()
+    assert (cluster.events("broker_stopped"), cluster.broker.starts) == ([(0, SHUT_DOWN)], 1)
+
+
+def test_a_controller_that_is_no_broker_dies_and_starts_again_as_a_broker_does() -> None:
+    cluster = Cluster(controllers=(3000,))
+    environment, controller = cluster.environment, cluster.controllers[3000]
+    assert cluster.events("broker_started") == [(0,), (3000,)]
+    # Nothing that looks for any broker finds it.
+    assert environment.broker_ids() == (0,)
+    environment.crash_broker(3000, power_loss=False)
+    assert (environment.is_running(3000), cluster.events("broker_stopped")) == (False, [(3000, KILLED)])
+    environment.start_broker(3000)
+    assert (environment.is_running(3000), controller.starts) == (True, 1)
+    assert cluster.events("broker_started")[2:] == [(3000,)]
+
+
+def test_a_controller_that_ends_by_itself_is_noticed_and_started_again_when_all_is_healed() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.controllers[3000].is_running = False
+    cluster.environment.look()
+    assert cluster.events("broker_stopped") == [(3000, KILLED)]
+    cluster.environment.heal()
+    assert cluster.controllers[3000].starts == 1
+
+
+def test_a_paused_controller_goes_on_when_all_is_healed() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.environment.pause_broker(3000)
+    assert cluster.environment.is_paused(3000)
+    cluster.environment.heal()
+    assert not cluster.environment.is_paused(3000)
+
+
+def test_a_power_loss_takes_nothing_from_a_controller_which_has_no_logs_of_partitions() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.environment.crash_broker(3000, power_loss=True)
+    assert cluster.events("broker_stopped") == [(3000, POWER_LOSS)]
+
+
+def test_a_survivable_run_has_no_power_loss_before_a_replica_has_told_what_is_committed() -> None:
+    settings = PartitionSettings(
+        replicas=(0, 1),
+        min_insync_replicas=1,
+        unclean_leader_election=False,
+        flush_messages=1,
+        on_broker={0: cast("Any", SimpleNamespace(min_insync_replicas=1))},
+    )
+    cluster = Cluster(settings={"t-0": settings})
+    assert not cluster.environment.may_lose_power(0)
+    cluster.seen = SimpleNamespace(hw=5)
+    assert cluster.environment.may_lose_power(0)
+
+
+def test_what_a_controller_has_for_a_session_is_for_the_control_plane_to_end() -> None:
+    cluster = Cluster(controllers=(3000,))
+    cluster.environment.expire_session(3000)
+    assert cluster.expired == [3000]
+
+
+def test_the_end_of_a_link_where_brokers_find_their_metadata_is_whoever_keeps_it() -> None:
+    cluster = Cluster(controllers=(3000, 3001))
+    environment = cluster.environment
+    environment.cut_link(0, "zookeeper")
+    assert cluster.cuts == [(0, "controller-3000"), (0, "controller-3001")]
+    assert environment.is_link_cut(0, "zookeeper")
+    environment.restore_link(0, "controller-3001")
+    assert not environment.is_link_cut(0, "zookeeper")
+    environment.restore_link(0, "controller-3000")
+    environment.add_message_rule(MessageRule(name="r", action="drop", senders=frozenset({"zookeeper"})))
+    assert cluster.rules[0].senders == frozenset({"controller-3000", "controller-3001"})
+    with_zookeeper = Cluster()
+    with_zookeeper.environment.cut_link("zookeeper", 0)
+    assert with_zookeeper.cuts == [("zookeeper", 0)]

@@ -1,0 +1,39 @@
+"""Tests of what is seen of real brokers."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.trace import Clock, Trace
+from harrow.live_cluster.target.live_observer import LiveObserver
+from harrow.live_cluster.wire.replicas import ReplicaOffsets
+
+
+def test_a_partition_without_a_leader_has_no_leading_replica_to_look_at() -> None:
+    seen: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
+    cluster: Any = SimpleNamespace(links=None, logs={}, seen=seen, replicas_of=None)
+    about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
+    watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(3, 2, leads=True)})
+    observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 0)
+    assert observer.replica("t-0", -1) is None
+    found = observer.replica("t-0", 0)
+    assert found is not None
+    assert found.hw == 2
+
+
+def test_a_log_is_seen_from_where_it_begins_on() -> None:
+    def batch(offset: int, *values: str) -> RecordBatch:
+        return RecordBatch(base_offset=offset, leader_epoch=0, values=values)
+
+    batches = (batch(0, "a"), batch(1, "b", "c"), batch(3, "d"))
+    seen: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
+    logs: Any = {0: SimpleNamespace(batches=lambda _: batches)}
+    cluster: Any = SimpleNamespace(links=None, logs=logs, seen=seen, replicas_of=None)
+    about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
+    watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(4, 4, leads=True)})
+    observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 2)
+    found = observer.replica("t-0", 0)
+    assert found is not None
+    # As on the model: of a batch that is deleted in part the records are still there, and no one reads them.
+    assert found.log == ("b", "c", "d")
+    assert list(found.records) == [(2, "c"), (3, "d")]

@@ -1,0 +1,81 @@
+"""A run on real brokers whose threads fail: it ends, and says by what."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Self, cast
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.run.run_result import RealTarget
+from harrow.checks.finding import INCONCLUSIVE
+from harrow.live_cluster.names import SAME
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.target.live_run import live_run
+from harrow.live_cluster.target.real_cluster import Surroundings
+from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.repeated_look import RepeatedLook
+
+
+class Cluster(SimpleNamespace):
+    """A cluster without brokers, whose watch fails when it starts; *after* is what starting does then."""
+
+    def __init__(self, given: Surroundings, after: Callable[[Surroundings], None]) -> None:
+        nothing: dict[int, Any] = {}
+        super().__init__(
+            **dict.fromkeys(("brokers", "servers", "logs", "security"), nothing),
+            **dict.fromkeys(("children", "connect", "links"), SimpleNamespace()),
+            control=SimpleNamespace(controllers={}, process_names=()),
+            spec=given.plan.cluster,
+            names=SAME,
+            follows_logs=False,
+            seen=MetadataSeen(given.report),
+            replicas_of=lambda _: (0,),
+            refusals=lambda: (),
+            resignations=lambda: (),
+            logged_epoch=lambda *_: -1,
+        )
+        self._given = given
+        self._after = after
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def start(self) -> None:
+        leaders: dict[str, int] = {}
+
+        def look() -> None:
+            leaders["t-0"] += 1
+
+        watch = RepeatedLook("metadata", look, self._given.activity)
+        watch.start()
+        watch.close()
+        self._after(self._given)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [lambda given: given.wait("all replicas"), lambda _: None],
+    ids=["while it waits", "once it has begun"],
+)
+def test_a_run_whose_thread_fails_is_inconclusive_and_prints_nothing(
+    after: Callable[[Surroundings], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = live_run(
+        load_text("name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\n", "calm.yaml").plans[0],
+        0,
+        None,
+        lambda: None,
+        lambda _: None,
+        RealTarget(kind="live", release="3.9.2", metadata="kraft", began=""),
+        KafkaRelease("3.9.2"),
+        obstacles_of=lambda _: (),
+        make=lambda given: cast("Any", Cluster(given, after)),
+    )
+    assert result.verdict.status == INCONCLUSIVE
+    (reason,) = result.verdict.reasons
+    assert reason.startswith("the thread `metadata` failed: KeyError: 't-0' (test_live_run.py:")
+    assert capfd.readouterr() == ("", "")

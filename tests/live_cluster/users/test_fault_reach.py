@@ -1,0 +1,75 @@
+"""Which target can do which fault follows from what the targets say."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.cluster_model.fields import described
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.fault import Environment, Fault
+from harrow.live_cluster.reach.feasible import obstacles_within, started_reach
+from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, release_of
+from harrow.live_cluster.users.fault_reach import targets_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oddity(Fault):
+    """A fault that nobody has thought of."""
+
+    name: ClassVar[str] = "oddity"
+
+    how: Literal["pause", "expire"] = described("What it does.", default="pause")
+
+    def inject(self, environment: Environment) -> None:
+        if self.how == "pause":
+            environment.pause_broker(0)
+        else:
+            environment.expire_session(0)
+
+
+def words(fault: type[Fault]) -> list[str]:
+    return [str(reach) for reach in targets_of(fault).values()]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_of_every_fault_it_is_known_what_each_target_can_do(name: str) -> None:
+    model, *others = words(FAULTS[name])
+    assert model == "yes"
+    assert set(others) <= {"yes", "in part", "no"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("broker_crash", ["yes", "yes", "yes", "in part"]),  # no command cuts the power
+        ("partition", ["yes", "yes", "yes", "in part"]),  # none cuts off a client
+        ("link_slow", ["yes", "yes", "yes", "no"]),
+        ("session_expiry", ["yes", "yes", "no", "no"]),
+        ("controller_failover", ["yes", "yes", "yes", "in part"]),
+        ("broker_pause", ["yes", "yes", "yes", "yes"]),
+        ("application_pause", ["yes", "yes", "yes", "yes"]),
+        ("client_zombie", ["yes", "in part", "in part", "in part"]),  # applications alone
+    ],
+)
+def test_a_fault_can_be_done_as_far_as_each_word_of_it_can(name: str, expected: list[str]) -> None:
+    assert words(FAULTS[name]) == expected
+
+
+def test_a_new_fault_is_known_by_what_it_does() -> None:
+    found = targets_of(Oddity)
+    assert words(Oddity) == ["yes", "yes", "in part", "in part"]
+    assert found["yours"].obstacles == ("oddity: ZooKeeper is not at hand",)
+
+
+@pytest.mark.parametrize(
+    "text", ["partition: {between: controller}", "broker_pause: {broker: [1, controller]}"]
+)
+def test_the_controller_of_a_quorum_is_no_broker_whatever_looks_for_it(text: str) -> None:
+    plan = load_text(f"name: c\nscript: [{{do: {{{text}}}}}]\n", "c.yaml").plans[0]
+    started = started_reach(release_of("4.3.1"), KRAFT)
+    kraft = list(obstacles_within(plan, replace(started, has_controllers=False)))
+    assert any("the controller is none" in obstacle for obstacle in kraft)
+    assert not list(obstacles_within(plan, started))
+    assert not list(obstacles_within(plan, started_reach(release_of("2.4.1"), ZOOKEEPER)))

@@ -1,0 +1,447 @@
+"""The journal of a user's cluster, and healing by it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harrow.live_cluster.processes.ports import LOOPBACK
+from harrow.live_cluster.reach.rehearsal import Deed
+from harrow.live_cluster.target.control_plane import CannotBeDoneError
+from harrow.live_cluster.users import healing, user_broker
+from harrow.live_cluster.users.cluster_file import ALLOWED, load_cluster_file
+from harrow.live_cluster.users.command import CommandError, FilledCommand
+from harrow.live_cluster.users.healing import Healing, HealingError
+from harrow.live_cluster.users.journal import Journal, JournalError, JournalledFault, journals
+from harrow.live_cluster.users.user_broker import Deeds, UserBroker, UserLinks
+from harrow.live_cluster.wire.survey import BrokerNode
+from tests.live_cluster.users.user_cluster_files import TEXT, notes, written
+from tests.plain_environment import PYTHONPATH, plain_environment
+
+BROKERS = {broker: BrokerNode(id=broker, host=LOOPBACK, port=1, rack=None) for broker in (1, 2)}
+EVERYTHING = frozenset(map(str, ALLOWED))
+
+
+def journal_in(folder: Path) -> Journal:
+    return Journal.of(folder / "state", "some cluster", folder / "cluster.yaml")
+
+
+def deeds_in(
+    folder: Path, journal: Journal, text: str = TEXT, permitted: frozenset[str] = EVERYTHING
+) -> Deeds:
+    file = load_cluster_file(written(folder, text))
+    return Deeds(file, BROKERS, journal, folder / "log", permitted)
+
+
+def heal(folder: Path, journal: Journal) -> None:
+    file = load_cluster_file(folder / "cluster.yaml")
+    Healing(journal, file, folder / "log", lambda _: None).heal()
+
+
+def test_what_is_done_is_struck_out_when_it_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker.pause()
+        assert (broker.is_paused, [str(fault) for fault in journal.in_force()]) == (
+            True,
+            ["pause of broker 1"],
+        )
+        broker.resume()
+        assert (broker.is_paused, journal.in_force()) == (False, [])
+        broker.kill()
+        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (False, [Deed.KILL])
+        broker.start()
+        # It has not come up yet: whoever heals starts it again.
+        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (True, [Deed.KILL])
+        monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+        broker.look_after()
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["pause 1", "resume 1", "kill 1", "start 1"]
+    assert list(journals(tmp_path / "state")) == []
+
+
+def test_who_is_killed_while_paused_is_down_and_nothing_else(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker.pause()
+        broker.kill()
+        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        broker.start()
+    assert notes(tmp_path) == ["pause 1", "kill 1", "start 1"]
+
+
+def test_one_that_is_told_to_stop_runs_until_its_command_is_back(tmp_path: Path) -> None:
+    text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker.stop()
+        states = [broker.is_running]
+        (tmp_path / "go").touch()
+        while states[-1]:
+            time.sleep(0.01)
+            broker.look_after()
+            states.append(broker.is_running)
+        assert states[0]
+        broker.start()
+    assert notes(tmp_path) == ["start 1"]
+
+
+def test_a_link_is_cut_once_and_restored_with_the_last_cut(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        links = UserLinks(deeds_in(tmp_path, journal), lambda broker: broker + 1)
+        links.cut(0, 1)
+        links.cut(0, 1)
+        links.cut(1, 0)
+        links.restore(0, 1)
+        assert notes(tmp_path) == ["cut 1 2", "cut 2 1"]
+        links.restore(0, 1)
+        links.restore_all()
+        links.restore_all()
+    assert notes(tmp_path) == ["cut 1 2", "cut 2 1", "restore 1 2", "restore 2 1"]
+
+
+def test_what_is_not_allowed_is_not_done(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, permitted=frozenset({"pause"})))
+        broker.pause()
+        with pytest.raises(CannotBeDoneError, match="kill is not allowed on this cluster"):
+            broker.kill()
+        broker.resume()
+    assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
+def test_a_fault_is_on_disk_before_its_command_runs(tmp_path: Path) -> None:
+    text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: cat state/*.journal >seen")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker.pause()
+        assert '"deed": "pause"' in (tmp_path / "seen").read_text()
+        broker.resume()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("echo no such thing; exit 3", r"failed with 3: no such thing"),
+        ("{run: sleep 600, timeout: 50ms}", r"sleep 600 took longer than 0.05 s"),
+        ("[/nonexistent/program]", r"/nonexistent/program failed with 127: .*not found"),
+    ],
+)
+def test_a_command_that_fails_is_told_and_may_be_in_force(tmp_path: Path, command: str, message: str) -> None:
+    text = TEXT.replace("pause: echo pause {broker} >>notes", f"pause: {command}")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        with pytest.raises(CommandError, match=message):
+            broker.pause()
+        heal(tmp_path, journal)
+    assert notes(tmp_path) == ["resume 1"]
+
+
+def test_two_at_once_are_refused(tmp_path: Path) -> None:
+    with journal_in(tmp_path), pytest.raises(JournalError, match="another harrow is at work"):
+        journal_in(tmp_path)
+    with journal_in(tmp_path):
+        pass
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.live_cluster.users.test_journal import deeds_in, journal_in
+from harrow.live_cluster.users.user_broker import UserBroker, UserLinks
+folder = Path(sys.argv[1])
+journal = journal_in(folder)
+deeds = deeds_in(folder, journal)
+UserLinks(deeds, lambda broker: broker).cut(1, 2)
+UserBroker(1, 1, deeds).pause()
+journal.creates("harrow-x-t")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_has_left_is_healed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    path = os.pathsep.join((PYTHONPATH, str(root)))
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path],
+        cwd=root,
+        env={**os.environ, **plain_environment(), "PYTHONPATH": path},
+        check=False,
+    )
+    assert ended.returncode == -9
+    (path_of_journal,) = journals(tmp_path / "state")
+    with Journal(path_of_journal, Path(), Path()) as journal:
+        assert journal.cluster_file == tmp_path / "cluster.yaml"
+        assert [str(fault) for fault in journal.in_force()] == [
+            "pause of broker 1",
+            "cut of what broker 1 sends to broker 2",
+        ]
+        assert journal.topics() == ["harrow-x-t"]
+        journal.has_deleted("harrow-x-t")
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2", "resume 1"]
+    assert not path_of_journal.exists()
+
+
+def test_a_line_that_was_torn_when_harrow_died_counts_for_nothing(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        journal.strikes(Deed.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        path = journal.path
+    with path.open("a") as file:
+        file.write('{"in_force": {"number": 2, "deed": "ki')
+    with Journal(path, Path(), Path()) as journal:
+        assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
+        # What follows does not go on in it.
+        journal.creates("harrow-x-t")
+    with Journal(path, Path(), Path()) as journal:
+        assert (len(journal.in_force()), journal.topics()) == (1, ["harrow-x-t"])
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '{"over": 7}', '{"in_force": {}}', '"\\ud800', "\x00"])
+def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Path, line: str) -> None:
+    with journal_in(tmp_path) as journal:
+        journal.strikes(Deed.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        path = journal.path
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"journal:3: this is not what harrow writes"):
+        Journal(path, Path(), Path())
+    assert path.read_bytes() == before
+
+
+def test_the_process_of_a_command_is_known_to_whoever_heals_in_the_same_life(tmp_path: Path) -> None:
+    """On Ctrl-C in the middle of a kill: one that still answers then is not one that was not killed."""
+    with journal_in(tmp_path) as journal:
+        fault = journal.strikes(Deed.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.is_done_by(fault, 4711)
+        assert [each.pid for each in journal.in_force()] == [4711]
+        journal.is_over(fault)
+
+
+def test_a_command_does_nothing_unless_the_journal_has_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_fault: JournalledFault, _pid: int) -> None:
+        raise KeyboardInterrupt
+
+    with journal_in(tmp_path) as journal:
+        monkeypatch.setattr(journal, "is_done_by", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            UserBroker(1, 1, deeds_in(tmp_path, journal)).pause()
+        assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
+    assert not (tmp_path / "notes").exists()
+
+
+def test_a_command_of_the_same_life_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        running = deeds_in(tmp_path, journal).begin(Deed.PAUSE, 1)
+        # As after an interrupt: nobody asks it how it has ended.
+        _until(lambda: notes(tmp_path) == ["pause 1"])
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+        running.end()
+    assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
+def test_whoever_started_a_command_learns_its_exit_code_although_healing_has_waited_for_it(
+    tmp_path: Path,
+) -> None:
+    text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: echo pause {broker} >>notes; exit 3")
+    with journal_in(tmp_path) as journal:
+        running = deeds_in(tmp_path, journal, text).begin(Deed.PAUSE, 1)
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+        with pytest.raises(CommandError, match="failed with 3"):
+            running.has_ended()
+
+
+def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Healing, "_delete_topics", lambda _: done.append("topics"))
+    with journal_in(tmp_path) as journal:
+        Healing(journal, None, tmp_path / "log", lambda _: None).heal(lambda: done.append("clients"))
+    assert done == ["clients", "topics"]
+
+
+def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
+    with journal_in(tmp_path) as journal:
+        deeds = deeds_in(tmp_path, journal, text)
+        UserLinks(deeds, lambda broker: broker).cut(1, 2)
+        UserBroker(1, 1, deeds).pause()
+        with pytest.raises(HealingError, match=r"pause of broker 1 is in force still: exit 7 failed with 7"):
+            heal(tmp_path, journal)
+        assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
+        path = journal.path
+    # A broker that is not resumed and does not answer may be dead.
+    assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2", *["start 1"] * 4]
+    assert path.exists()
+
+
+def test_a_broker_that_was_killed_is_started_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    with journal_in(tmp_path) as journal:
+        UserBroker(1, 1, deeds_in(tmp_path, journal)).kill()
+        with pytest.raises(HealingError, match="came back, and the broker does not answer"):
+            heal(tmp_path, journal)
+        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+    assert notes(tmp_path) == ["kill 1", *["start 1"] * 4]
+
+
+def test_a_paused_broker_is_resumed_before_its_stop_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
+    text = text.replace("resume: echo", "resume: touch go; echo")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(1, 1, deeds_in(tmp_path, journal, text))
+        broker.pause()
+        broker.stop()
+        # Nobody asks for the exit code of the command before: an interrupt ends whoever would have.
+        with pytest.raises(HealingError, match="the broker does not answer"):
+            heal(tmp_path, journal)
+        broker.look_after()
+        assert not broker.is_running
+    assert notes(tmp_path) == ["pause 1", "resume 1", *["start 1"] * 4]
+
+
+def _dies_paused(text: str = TEXT) -> str:
+    return text.replace("resume: echo resume {broker} >>notes", "resume: echo no such process; exit 1")
+
+
+def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
+        broker.pause()
+        broker.resume()
+        assert (broker.is_running, broker.is_paused) == (False, False)
+        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        broker.start()
+    assert notes(tmp_path) == ["pause 1", "start 1"]
+
+
+def test_a_resume_that_fails_on_a_live_broker_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
+        broker.pause()
+        with pytest.raises(CommandError, match=r"^resume of broker 1: .* failed with 1: no such process$"):
+            broker.resume()
+        assert [fault.deed for fault in journal.in_force()] == [Deed.PAUSE]
+
+
+def test_a_command_that_fails_on_a_dead_broker_says_that_it_does_not_answer(tmp_path: Path) -> None:
+    text = TEXT.replace("kill: echo kill {broker} >>notes", "kill: exit 3")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        said = "^kill of broker 1: exit 3 failed with 3; broker 1 does not answer$"
+        with pytest.raises(CommandError, match=said):
+            broker.kill()
+
+
+def test_a_broker_that_died_while_it_was_paused_is_healed_by_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with journal_in(tmp_path) as journal:
+        UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused())).pause()
+    # By another process, which has nothing but the journal.
+    answers = iter([False, False])
+    monkeypatch.setattr(Healing, "_answers", lambda *_: next(answers, True))
+    with journal_in(tmp_path) as journal:
+        heal(tmp_path, journal)
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["pause 1", "start 1"]
+
+
+def test_without_a_command_that_starts_it_a_dead_broker_is_left_to_the_user(tmp_path: Path) -> None:
+    lines = [line for line in _dies_paused().splitlines() if not line.startswith(("  kill", "  st"))]
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, "\n".join(lines)))
+        broker.pause()
+        with pytest.raises(CommandError, match="broker 1 does not answer"):
+            broker.resume()
+        with pytest.raises(
+            HealingError, match=r"broker 1 does not answer at 127.0.0.1:1: start it, and heal"
+        ):
+            heal(tmp_path, journal)
+        assert [fault.deed for fault in journal.in_force()] == [Deed.PAUSE]
+
+
+def test_a_broker_that_does_not_come_up_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_broker, "_LOOK_S", 0.0)
+    monkeypatch.setattr(user_broker, "_COMES_UP_S", 0.0)
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker.kill()
+        broker.start()
+        broker.look_after()
+        broker.look_after()
+        monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+        broker.look_after()
+        broker.look_after()
+        assert journal.in_force() == []
+    assert notes(tmp_path) == ["kill 1", *["start 1"] * 3]
+
+
+def test_a_stop_that_fails_is_an_error_of_the_run_and_of_no_thread_that_looks(tmp_path: Path) -> None:
+    text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: exit 1")
+    with journal_in(tmp_path) as journal:
+        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker.stop()
+        assert broker.is_running
+        with pytest.raises(CommandError, match="exit 1 failed with 1"):
+            _look_for_ever(broker)
+
+
+def test_a_link_that_is_not_cut_needs_no_restoring_and_can_be_cut_later(tmp_path: Path) -> None:
+    with journal_in(tmp_path) as journal:
+        links = UserLinks(deeds_in(tmp_path, journal), lambda broker: broker + 1)
+        links.restore(0, 1)
+        links.cut(0, 1)
+        links.restore_all()
+    assert notes(tmp_path) == ["cut 1 2", "restore 1 2"]
+
+
+def test_a_journal_says_where_the_cluster_file_is_without_the_folder_that_the_run_began_in(
+    tmp_path: Path,
+) -> None:
+    began_in = tmp_path / "gone"
+    began_in.mkdir()
+    written(tmp_path)
+    with Journal.of(tmp_path / "state", "some cluster", began_in / ".." / "cluster.yaml") as journal:
+        UserBroker(0, 1, deeds_in(tmp_path, journal)).pause()
+    began_in.rmdir()
+    with Journal(journal.path, Path(), Path()) as again:
+        assert (again.cluster_file, again.folder) == (tmp_path / "cluster.yaml", tmp_path)
+        heal(tmp_path, again)
+    assert notes(tmp_path) == ["pause 1", "resume 1"]
+
+
+def _look_for_ever(broker: UserBroker) -> None:
+    while True:
+        broker.look_after()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.01)

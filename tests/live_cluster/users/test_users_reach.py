@@ -1,0 +1,185 @@
+"""What a user's cluster cannot do or show of a campaign, and what asks for consent."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from harrow.live_cluster.users.cluster_file import load_cluster_file
+from harrow.live_cluster.users.journal import Journal
+from harrow.live_cluster.users.user_cluster import mapped_brokers, settings_of_topic
+from harrow.live_cluster.users.users_brokers import UserBrokers
+from harrow.live_cluster.users.users_campaign import users_campaign
+from harrow.live_cluster.users.users_reach import deeds_of, obstacles_on
+from harrow.live_cluster.wire.survey import BrokerNode, Survey
+from tests.live_cluster.users.user_cluster_files import TEXT, written
+from tests.scenarios.library_plans import each_plan, library_plans
+
+PLANS = library_plans()
+SETTINGS = {"replica.lag.time.max.ms": "10000", "auto.leader.rebalance.enable": "true"}
+
+
+def plan(text: str) -> Plan:
+    return load_text(f'name: c\nkafka: "2.4"\n{text}', "c.yaml").plans[0]
+
+
+def seen(release: str = "2.4.1", metadata: str = ZOOKEEPER, brokers: int = 3) -> Survey:
+    return Survey(
+        cluster_id="x",
+        release=KafkaRelease(release),
+        metadata=metadata,
+        brokers=tuple(
+            BrokerNode(id=broker, host=f"h{broker}", port=9092, rack="abc"[broker % 3])
+            for broker in range(1, brokers + 1)
+        ),
+        controller=1,
+        assignments={"orders": ((1, 2, 3), (2, 3, 1)), "harrow-old-t": ((1,),)},
+    )
+
+
+def obstacles(folder: Path, text: str, survey: Survey, file: str = TEXT) -> list[str]:
+    settings = {broker.id: SETTINGS for broker in survey.brokers}
+    return list(obstacles_on(plan(text), load_cluster_file(written(folder, file)), survey, settings))
+
+
+PLAIN = """
+settings: {min.insync.replicas: 2, replica.lag.time.max.ms: 10s}
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+workload: {duration: 5s, producers: [{rate: 1/s}]}
+script: [{when: {replicas: {t-0: {0: {leo: 1, hw: 1, role: leader, leader_epoch: 0}}}}, do: {partition: {between: 0, and: 1}}}]
+faults: [{every: 1s, do: {broker_crash: {broker: leader of t-0}}}, {every: 2s, do: {rolling_restart: {}}}]
+"""
+
+
+def test_a_plain_campaign_has_no_obstacles_and_says_what_it_does(tmp_path: Path) -> None:
+    assert obstacles(tmp_path, PLAIN, seen()) == []
+    assert deeds_of(plan(PLAIN)) == {"topics", "kill", "stop", "cut"}
+    assert deeds_of(plan("")) == {"topics"}
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacle"),
+    [
+        (
+            "script: [{when: {replicas: {t-0: {0: {flushed: 1}}}}}]",
+            "flushed of a replica cannot be seen",
+        ),
+        ("script: [{when: {event: {append: {}}}}]", "the event append cannot be seen"),
+        (
+            "script: [{do: {network_ack_loss: {}}}]",
+            "network_ack_loss: messages do not pass harrow on a cluster that it has not started",
+        ),
+        (
+            "script: [{do: {broker_crash: {broker: 0, kind: power_loss}}}]",
+            "broker_crash: no command cuts the power, and what is on disk is not seen",
+        ),
+        (
+            "script: [{do: {broker_isolation: {broker: 0, from: zookeeper}}}]",
+            "broker_isolation: no command cuts a link with zookeeper",
+        ),
+        ("script: [{do: {session_expiry: {broker: 0}}}]", "session_expiry: ZooKeeper is not at hand"),
+        ("cluster: {brokers: 4}", "it has 4 brokers, and the cluster 3"),
+        ("cluster: {brokers: 3, controller: 1}", "which broker is the controller cannot be chosen"),
+    ],
+)
+def test_each_obstacle_is_said(tmp_path: Path, text: str, obstacle: str) -> None:
+    assert obstacles(tmp_path, text, seen()) == [obstacle]
+
+
+def test_settings_of_brokers_are_compared_and_those_of_topics_are_set(tmp_path: Path) -> None:
+    text = "settings: {replica.lag.time.max.ms: 5s, min.insync.replicas: 2}"
+    assert obstacles(tmp_path, text, seen()) == ["replica.lag.time.max.ms is 10000, the campaign has 5000"]
+    assert settings_of_topic(plan(text), plan(text).cluster.topics[0]) == {
+        "min.insync.replicas": 2,
+        "unclean.leader.election.enable": False,
+        "flush.messages": 2**63 - 1,
+    }
+
+
+def test_without_its_command_a_fault_cannot_be_done(tmp_path: Path) -> None:
+    text = "script: [{do: {broker_pause: {broker: any}}}]"
+    assert obstacles(tmp_path, text, seen(), 'bootstrap: "a:1"') == [
+        "broker_pause: there is no command that does pause",
+        "broker_pause: there is no command that does resume",
+    ]
+
+
+def test_a_library_that_cannot_be_told_how_to_be_let_in_is_an_obstacle(tmp_path: Path) -> None:
+    text = "workload: {{duration: 1s, producers: [{{rate: 1/s, name: p{}}}], consumers: [{{name: c}}]}}"
+    secured = f"{TEXT}security: {{security.protocol: SSL, enable.ssl.certificate.verification: 'false'}}\n"
+    assert obstacles(tmp_path, text.format(""), seen(), secured) == []
+    assert obstacles(tmp_path, text.format(", library: kafka-python"), seen(), secured) == [
+        "kafka-python, which p is, cannot be told enable.ssl.certificate.verification"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "about", "modelled"), [("2.4.1", "2.4", {}), ("2.8.2", "2.4", {"maximal_isr": True})]
+)
+def test_the_model_does_what_brokers_of_the_clusters_release_do(
+    tmp_path: Path, release: str, about: str, modelled: dict[str, bool]
+) -> None:
+    brokers = UserBrokers(
+        file=load_cluster_file(written(tmp_path)),
+        seen=seen(release),
+        settings={},
+        permitted=frozenset(),
+        journal=cast("Journal", None),
+        say=print,
+    )
+    found = brokers.as_modelled(plan("behaviours: {isr_expansion_checks_epoch_start: true}"))
+    assert found.kafka == about
+    assert modelled.items() <= found.behaviours.items()
+
+
+def test_releases_that_tell_no_epochs_are_too_old(tmp_path: Path) -> None:
+    assert obstacles(tmp_path, PLAIN, seen("2.0.1")) == [
+        "brokers of 2.0.1 do not tell leader epochs: it takes 2.1 or newer"
+    ]
+
+
+def test_brokers_are_those_of_the_same_ids_or_the_first_ones() -> None:
+    three = plan("cluster: {brokers: 3}")
+    assert mapped_brokers(three, [0, 1, 2, 7]) == {0: 0, 1: 1, 2: 2}
+    assert mapped_brokers(three, [9, 4, 7, 5]) == {0: 4, 1: 5, 2: 7}
+    assert mapped_brokers(three, [1, 2]) is None
+
+
+@pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
+def test_a_campaign_about_a_cluster_has_its_brokers_topics_and_settings(metadata: str) -> None:
+    settings = {
+        broker: {**SETTINGS, "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "9000", "x": "y"}
+        for broker in (1, 2, 3)
+    }
+    topics = {"orders": {"unclean.leader.election.enable": "true", "retention.ms": "5"}}
+    text = users_campaign("ours", seen(metadata=metadata), settings, topics)
+    found = load_text(text, "ours.yaml").plans[0]
+    assert [(broker.id, broker.rack) for broker in found.cluster.brokers] == [(1, "b"), (2, "c"), (3, "a")]
+    (topic,) = found.cluster.topics
+    assert (topic.name, topic.assignment) == ("orders", ((1, 2, 3), (2, 3, 1)))
+    assert topic.settings == {"unclean.leader.election.enable": True, "retention.ms": 5}
+    of_zookeeper = {"zookeeper.session.timeout.ms": 9000} if metadata == ZOOKEEPER else {}
+    assert found.cluster.settings == {"min.insync.replicas": 2, **of_zookeeper}
+
+
+@pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
+@each_plan()
+def test_every_campaign_of_the_library_can_be_looked_at(tmp_path: Path, name: str, metadata: str) -> None:
+    """Those strike what a cluster of a user's has no commands for, too: servers of ZooKeeper, for one."""
+    given = PLANS[name]
+    survey = seen(f"{given.kafka}.1", metadata, brokers=max(3, len(given.cluster.brokers)))
+    settings = {broker.id: SETTINGS for broker in survey.brokers}
+    file = load_cluster_file(written(tmp_path, TEXT))
+    assert all(obstacles_on(given, file, survey, settings))
+    assert "topics" in deeds_of(given)
+
+
+def test_a_server_of_zookeeper_is_not_at_hand(tmp_path: Path) -> None:
+    text = "script: [{do: {broker_crash: {broker: zookeeper-1}}}]"
+    assert obstacles(tmp_path, text, seen()) == [
+        "broker_crash strikes a ZooKeeper server, and its process is not at hand",
+        "broker_crash: there are no commands for servers of the control plane",
+    ]
