@@ -6,16 +6,18 @@ each costs several times as much. `Event` classes are how code speaks of them: a
 and `harrow.cluster_model.trace.select` makes objects of those that somebody looks at. mypy holds all three to
 the declaration.
 
-A new kind of event is a class here, or anywhere, below ``@event(NAME)``.
+A new kind of event is a class here, or anywhere, below ``@event(NAME)``. Its declaration also says who sees such
+events (`Sight`) and which part of Kafka they are ``of``: whatever needs to know reads it from there.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from enum import Enum, unique
+from enum import Enum, IntEnum, unique
 from typing import Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.registry import Registry, derived
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
 
 
 @unique
@@ -39,6 +41,29 @@ class FieldKind(Enum):
     OBJECT = "object"
 
 
+@unique
+class FieldTrait(Enum):
+    """What else readers must know of a field, beside its kind."""
+
+    NAMES_CONTROLLER = "names a controller: a broker with ZooKeeper, a voter of the quorum in KRaft"
+    MAY_BE_EMPTY = "is empty on real brokers where neither their logs nor their coordinators tell"
+
+
+@unique
+class Sight(IntEnum):
+    """In which runs the trace has events of a kind; each place sees whatever those after it see."""
+
+    MODEL = 0
+    """The model alone: nothing that watches real brokers reports such events."""
+    STARTED_BROKERS = 1
+    """Also brokers that harrow has started, with their disks, their logs and a proxy in front of each."""
+    ANY_BROKERS = 2
+    """Also a cluster of the user's: metadata, offsets, clients and what harrow itself does show them."""
+
+
+STARTED_BROKERS: Final = Sight.STARTED_BROKERS
+ANY_BROKERS: Final = Sight.ANY_BROKERS
+
 NO_CONTROLLER: Final = -1
 
 KILLED: Final = "process"
@@ -48,6 +73,7 @@ SHUT_DOWN: Final = "shutdown"
 
 BrokerId = Annotated[int, FieldKind.BROKER]
 """A broker's id, -1 for none."""
+ControllerId = Annotated[int, FieldKind.BROKER, FieldTrait.NAMES_CONTROLLER]
 Brokers = Annotated[tuple[int, ...], FieldKind.BROKERS]
 ClientName = Annotated[str, FieldKind.CLIENT]
 ProcessName = Annotated[str, FieldKind.PROCESS]
@@ -66,6 +92,7 @@ Values = Annotated[tuple[str, ...], FieldKind.VALUES]
 Records = Annotated[tuple[tuple[int, str], ...], FieldKind.RECORDS]
 """Records as (offset, value)."""
 Text = Annotated[str, FieldKind.TEXT]
+UnsureText = Annotated[str, FieldKind.TEXT, FieldTrait.MAY_BE_EMPTY]
 Texts = Annotated[tuple[str, ...], FieldKind.TEXTS]
 Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 """Names with their values."""
@@ -75,11 +102,16 @@ Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 class Event:  # noqa: PLW1641 - like any dataclass that can change it has no hash
     """Something that happened. ``at_us`` is virtual time.
 
+    ``seen_by`` says in which runs a trace has such events. Some happen only with one control plane, or in a cluster whose
+    clients use one internal topic: ``of`` names it, and is None for all others.
+
     What tests and debuggers ask of an event stands here once. A dataclass has its methods compiled for each class,
     whenever it is imported, and there are dozens of kinds.
     """
 
     name: ClassVar[str]
+    seen_by: ClassVar[Sight]
+    of: ClassVar[str | None]
     at_us: int
 
     def __eq__(self, other: object) -> bool:
@@ -103,27 +135,29 @@ HISTORY_EVENTS: Final[dict[str, type[Event]]] = {}
 
 
 @dataclass_transform()
-def event(name: str) -> Callable[[type[E]], type[E]]:
+def event(name: str, *, seen_by: Sight = Sight.MODEL, of: str | None = None) -> Callable[[type[E]], type[E]]:
     """Declare a kind of event that a trace may have."""
-    return _declare(name, EVENTS)
+    return _declare(name, EVENTS, seen_by, of)
 
 
 @dataclass_transform()
 def history_event(name: str) -> Callable[[type[E]], type[E]]:
     """Declare a kind of event that no trace has: it is made of a history."""
-    return _declare(name, HISTORY_EVENTS)
+    return _declare(name, HISTORY_EVENTS, Sight.ANY_BROKERS)
 
 
 @dataclass_transform()
-def notice(name: str) -> Callable[[type[E]], type[E]]:
-    """Declare what subscribers are told, and no trace keeps."""
-    return _declare(name, {})
+def notice(name: str, *, of: str | None = None) -> Callable[[type[E]], type[E]]:
+    """Declare what the model tells its subscribers, and no trace keeps."""
+    return _declare(name, {}, Sight.MODEL, of)
 
 
-def _declare(name: str, catalogue: dict[str, type[Event]]) -> Callable[[type[E]], type[E]]:
+def _declare(
+    name: str, catalogue: dict[str, type[Event]], seen_by: Sight, of: str | None = None
+) -> Callable[[type[E]], type[E]]:
     def declare(kind: type[E]) -> type[E]:
         declared = dataclass(slots=True, eq=False, repr=False)(kind)
-        declared.name = name
+        declared.name, declared.seen_by, declared.of = name, seen_by, of
         catalogue[name] = declared
         return declared
 
@@ -133,14 +167,14 @@ def _declare(name: str, catalogue: dict[str, type[Event]]) -> Callable[[type[E]]
 # Processes and sessions
 
 
-@event("broker_started")
+@event("broker_started", seen_by=ANY_BROKERS)
 class BrokerStarted(Event):
     """A broker's process has begun."""
 
     broker: BrokerId
 
 
-@event("broker_stopped")
+@event("broker_stopped", seen_by=ANY_BROKERS)
 class BrokerStopped(Event):
     """A broker's process has ended; ``cause`` is ``process``, ``power_loss``, or ``shutdown`` where it ended by itself."""
 
@@ -148,7 +182,7 @@ class BrokerStopped(Event):
     cause: Text
 
 
-@event("broker_stopping")
+@event("broker_stopping", seen_by=ANY_BROKERS)
 class BrokerStopping(Event):
     """A broker's process has been told to stop (SIGTERM), or stops by itself."""
 
@@ -159,11 +193,11 @@ class BrokerStopping(Event):
 class ControlledShutdownBegun(Event):
     """A controller begins to take a broker out of service that is about to stop."""
 
-    controller: BrokerId
+    controller: ControllerId
     broker: BrokerId
 
 
-@event("controlled_shutdown_answered")
+@event("controlled_shutdown_answered", of=ZOOKEEPER)
 class ControlledShutdownAnswered(Event):
     """A broker that stops has the outcome of an attempt to have its leaderships moved.
 
@@ -178,7 +212,7 @@ class ControlledShutdownAnswered(Event):
     remaining: Texts
 
 
-@event("controlled_shutdown_given_up")
+@event("controlled_shutdown_given_up", of=ZOOKEEPER)
 class ControlledShutdownGivenUp(Event):
     """A broker stops without a controller that has moved all leaderships away."""
 
@@ -186,21 +220,21 @@ class ControlledShutdownGivenUp(Event):
     attempts: Number
 
 
-@event("broker_paused")
+@event("broker_paused", seen_by=ANY_BROKERS)
 class BrokerPaused(Event):
     """A broker's process stands still."""
 
     broker: BrokerId
 
 
-@event("broker_resumed")
+@event("broker_resumed", seen_by=ANY_BROKERS)
 class BrokerResumed(Event):
     """A paused broker goes on."""
 
     broker: BrokerId
 
 
-@event("broker_registered")
+@event("broker_registered", seen_by=ANY_BROKERS)
 class BrokerRegistered(Event):
     """The control plane has a broker's registration, whether the broker knows yet or not."""
 
@@ -208,7 +242,7 @@ class BrokerRegistered(Event):
     broker_epoch: Epoch
 
 
-@event("client_stopped")
+@event("client_stopped", seen_by=ANY_BROKERS)
 class ClientStopped(Event):
     """A client's application has died."""
 
@@ -224,7 +258,7 @@ def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
     return REGISTRATION in ephemerals or f"/brokers/ids/{broker}" in ephemerals
 
 
-@event("session_expired")
+@event("session_expired", seen_by=ANY_BROKERS)
 class SessionExpired(Event):
     """ZooKeeper has ended a session, or the controller of KRaft has fenced a broker that it has not heard of for too long.
 
@@ -236,7 +270,7 @@ class SessionExpired(Event):
     ephemerals: Texts
 
 
-@event("session_closed")
+@event("session_closed", seen_by=ANY_BROKERS)
 class SessionClosed(Event):
     """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once, in KRaft ``registration``."""
 
@@ -244,7 +278,7 @@ class SessionClosed(Event):
     ephemerals: Texts
 
 
-@event("ensemble_leader_elected")
+@event("ensemble_leader_elected", of=ZOOKEEPER)
 class EnsembleLeaderElected(Event):
     """A server of a ZooKeeper ensemble leads a majority of it: from now on it decides, and sessions have their timeouts anew."""
 
@@ -252,7 +286,7 @@ class EnsembleLeaderElected(Event):
     epoch: Epoch
 
 
-@event("ensemble_server_suspended")
+@event("ensemble_server_suspended", of=ZOOKEEPER)
 class EnsembleServerSuspended(Event):
     """A server of a ZooKeeper ensemble has lost its leader, or its followers: it closes its clients' connections and serves no client."""
 
@@ -262,7 +296,7 @@ class EnsembleServerSuspended(Event):
 # Faults and single messages
 
 
-@event("fault")
+@event("fault", seen_by=ANY_BROKERS)
 class FaultStruck(Event):
     """A fault has struck.
 
@@ -276,7 +310,7 @@ class FaultStruck(Event):
     strike: Number
 
 
-@event("fault_ended")
+@event("fault_ended", seen_by=ANY_BROKERS)
 class FaultEnded(Event):
     """A fault that lasts is over."""
 
@@ -285,12 +319,12 @@ class FaultEnded(Event):
     strike: Number
 
 
-@event("healed")
+@event("healed", seen_by=ANY_BROKERS)
 class Healed(Event):
     """Every fault has been ended, and what was down started."""
 
 
-@event("message")
+@event("message", seen_by=STARTED_BROKERS)
 class MessageDelivered(Event):
     """A message has arrived; only where a campaign waits for messages."""
 
@@ -300,7 +334,7 @@ class MessageDelivered(Event):
     receiver: ProcessName
 
 
-@event("message_rule")
+@event("message_rule", seen_by=STARTED_BROKERS)
 class MessageRuleApplied(Event):
     """A rule for single messages has met one."""
 
@@ -322,7 +356,7 @@ class ClockStepped(Event):
     skew_us: Number
 
 
-@event("core_healed")
+@event("core_healed", seen_by=ANY_BROKERS)
 class CoreHealed(Event):
     """A sufficient core of the brokers has been healed, the others not."""
 
@@ -332,7 +366,7 @@ class CoreHealed(Event):
 # Controller
 
 
-@event("metadata_snapshot_taken")
+@event("metadata_snapshot_taken", of=KRAFT)
 class MetadataSnapshotTaken(Event):
     """A node has written a snapshot of what the metadata log says below an offset; ``epoch`` is that of the last record in it."""
 
@@ -341,7 +375,7 @@ class MetadataSnapshotTaken(Event):
     epoch: Epoch
 
 
-@event("metadata_snapshot_fetched")
+@event("metadata_snapshot_fetched", of=KRAFT)
 class MetadataSnapshotFetched(Event):
     """A node whose log ended at an offset where the leader's had not begun, or parted from it before that, begins anew with a snapshot."""
 
@@ -352,7 +386,7 @@ class MetadataSnapshotFetched(Event):
     epoch: Epoch
 
 
-@event("metadata_log_start")
+@event("metadata_log_start", of=KRAFT)
 class MetadataLogStarted(Event):
     """A node has deleted old snapshots, and what its metadata log had below the oldest that is left."""
 
@@ -361,62 +395,62 @@ class MetadataLogStarted(Event):
     leo: Offset
 
 
-@event("controller_elected")
+@event("controller_elected", seen_by=ANY_BROKERS)
 class ControllerElected(Event):
     """A broker has learned that it is controller."""
 
-    broker: BrokerId
+    broker: ControllerId
     controller_epoch: Epoch
 
 
-@event("controller_resigned")
+@event("controller_resigned", seen_by=STARTED_BROKERS)
 class ControllerResigned(Event):
     """A broker no longer takes itself for the controller."""
 
-    broker: BrokerId
+    broker: ControllerId
     controller_epoch: Epoch
 
 
-@event("controller_changed")
+@event("controller_changed", seen_by=ANY_BROKERS)
 class ControllerChanged(Event):
     """The control plane has another controller, or none (-1); brokers may not know it yet."""
 
-    controller: BrokerId
+    controller: ControllerId
     controller_epoch: Epoch
 
 
-@event("controller_znode_deleted")
+@event("controller_znode_deleted", seen_by=STARTED_BROKERS)
 class ControllerZnodeDeleted(Event):
     """Somebody has deleted ``/controller``; the broker that stood there does not know it yet."""
 
     broker: BrokerId
 
 
-@event("election")
+@event("election", seen_by=ANY_BROKERS)
 class LeaderElected(Event):
     """A partition has got a leader, or none (-1): the control plane has it, and brokers may not know it yet."""
 
-    controller: BrokerId
+    controller: ControllerId
     partition: PartitionName
     leader: BrokerId
     leader_epoch: Epoch
     isr: Brokers
     unclean: Flag
-    reason: Text
+    reason: UnsureText
 
 
-@event("isr_reduced")
+@event("isr_reduced", seen_by=ANY_BROKERS)
 class IsrReduced(Event):
     """A controller has taken a replica out of an ISR."""
 
-    controller: BrokerId
+    controller: ControllerId
     partition: PartitionName
     leader: BrokerId
     leader_epoch: Epoch
     isr: Brokers
 
 
-@event("assignment")
+@event("assignment", seen_by=STARTED_BROKERS)
 class ReplicasAssigned(Event):
     """The control plane has other replicas for a partition; ``adding`` are those that are to join, ``removing`` those that are to go.
 
@@ -432,7 +466,7 @@ class ReplicasAssigned(Event):
 # Replicas
 
 
-@event("leader")
+@event("leader", seen_by=ANY_BROKERS)
 class BecameLeader(Event):
     """A replica leads in this epoch from now on; ``start_offset`` is its LEO."""
 
@@ -443,7 +477,7 @@ class BecameLeader(Event):
     isr: Brokers
 
 
-@event("follower")
+@event("follower", seen_by=ANY_BROKERS)
 class BecameFollower(Event):
     """A replica follows a leader."""
 
@@ -453,7 +487,7 @@ class BecameFollower(Event):
     leader: BrokerId
 
 
-@event("append")
+@event("append", seen_by=STARTED_BROKERS)
 class BatchAppended(Event):
     """A leader has appended a producer's batch."""
 
@@ -466,7 +500,7 @@ class BatchAppended(Event):
     values: Values
 
 
-@event("replicate")
+@event("replicate", seen_by=STARTED_BROKERS)
 class BatchReplicated(Event):
     """A follower has appended a batch that it fetched."""
 
@@ -479,7 +513,7 @@ class BatchReplicated(Event):
     values: Values
 
 
-@event("transaction_begun")
+@event("transaction_begun", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionBegun(Event):
     """A log has got the first batch of a transaction: those of the same producer that follow are parts of it, until its marker.
 
@@ -493,7 +527,7 @@ class TransactionBegun(Event):
     first_offset: Offset
 
 
-@event("transaction_marker")
+@event("transaction_marker", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionMarkerWritten(Event):
     """A log has got the marker that ends a producer's transaction: a coordinator has had it appended, or a follower has copied it.
 
@@ -510,7 +544,7 @@ class TransactionMarkerWritten(Event):
     coordinator_epoch: Epoch
 
 
-@event("transaction_state")
+@event("transaction_state", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionStateChanged(Event):
     """A coordinator has written what becomes of a transactional id: its producer, the state and the partitions of its transaction."""
 
@@ -522,7 +556,7 @@ class TransactionStateChanged(Event):
     partitions: Texts
 
 
-@event("duplicate_batch")
+@event("duplicate_batch", seen_by=STARTED_BROKERS)
 class BatchDeduplicated(Event):
     """A leader has recognised a batch that it has already."""
 
@@ -533,7 +567,7 @@ class BatchDeduplicated(Event):
     base_offset: Offset
 
 
-@event("hw")
+@event("hw", seen_by=ANY_BROKERS)
 class HighWatermarkSet(Event):
     """A replica's high watermark has changed."""
 
@@ -542,7 +576,7 @@ class HighWatermarkSet(Event):
     hw: Offset
 
 
-@event("isr")
+@event("isr", seen_by=ANY_BROKERS)
 class IsrChanged(Event):
     """A leader has learned that an ISR of its making is written; ``change`` is ``expand`` or ``shrink``."""
 
@@ -553,7 +587,7 @@ class IsrChanged(Event):
     change: Text
 
 
-@event("isr_written")
+@event("isr_written", seen_by=ANY_BROKERS)
 class IsrWritten(Event):
     """The control plane has a leader's ISR, whether the leader hears of it or not."""
 
@@ -594,7 +628,7 @@ class IsrRefused(Event):
     change: Text
 
 
-@event("truncate")
+@event("truncate", seen_by=STARTED_BROKERS)
 class LogTruncated(Event):
     """A replica has cut its log; ``reason`` is what it went by (high watermark, leader epoch, out of range)."""
 
@@ -602,10 +636,10 @@ class LogTruncated(Event):
     partition: PartitionName
     from_offset: Offset
     to_offset: Offset
-    reason: Text
+    reason: UnsureText
 
 
-@event("truncation_refused")
+@event("truncation_refused", seen_by=STARTED_BROKERS)
 class TruncationRefused(Event):
     """A follower that is ahead of its leader does not truncate, for unclean elections are off: its broker stops itself.
 
@@ -644,7 +678,7 @@ class FetcherFailed(Event):
     leo: Offset
 
 
-@event("recover")
+@event("recover", seen_by=STARTED_BROKERS)
 class LogOpened(Event):
     """A broker that has started has opened a log, with the high watermark of its checkpoint."""
 
@@ -654,7 +688,7 @@ class LogOpened(Event):
     hw: Offset
 
 
-@event("log_start")
+@event("log_start", seen_by=STARTED_BROKERS)
 class LogStartRaised(Event):
     """A replica has deleted what is below an offset, or lets no one read it any more.
 
@@ -704,7 +738,7 @@ class KeyedRecordSent(Event):
     tombstone: Flag
 
 
-@event("producer_initialized")
+@event("producer_initialized", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class ProducerInitialized(Event):
     """A coordinator has given a producer with a transactional id an epoch: no former session of that id can write any more."""
 
@@ -713,7 +747,7 @@ class ProducerInitialized(Event):
     producer_epoch: Number
 
 
-@event("transaction_opened")
+@event("transaction_opened", of=TRANSACTION_STATE)
 class TransactionOpened(Event):
     """An application has begun a transaction, which no broker knows of yet."""
 
@@ -722,7 +756,7 @@ class TransactionOpened(Event):
     producer_epoch: Number
 
 
-@event("transaction_ending")
+@event("transaction_ending", of=TRANSACTION_STATE)
 class TransactionEnding(Event):
     """An application commits its transaction, or aborts it: its producer sends what is left, and then asks the coordinator to."""
 
@@ -730,7 +764,7 @@ class TransactionEnding(Event):
     committed: Flag
 
 
-@event("transaction_reported")
+@event("transaction_reported", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionReported(Event):
     """An application has been told that its transaction is committed, or aborted."""
 
@@ -738,7 +772,7 @@ class TransactionReported(Event):
     committed: Flag
 
 
-@event("transaction_error")
+@event("transaction_error", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionError(Event):
     """A producer can do no more than abort its transaction, or with a ``fatal`` error nothing any more."""
 
@@ -757,7 +791,7 @@ class LogStartedAnew(Event):
     offset: Offset
 
 
-@event("delete_records_obeyed")
+@event("delete_records_obeyed", seen_by=STARTED_BROKERS)
 class DeleteRecordsObeyed(Event):
     """A leader deletes records at an administrator's request: no client gets records below an offset any more (DeleteRecords, KIP-107)."""
 
@@ -766,7 +800,7 @@ class DeleteRecordsObeyed(Event):
     offset: Offset
 
 
-@event("delete_records_answered")
+@event("delete_records_answered", seen_by=STARTED_BROKERS)
 class DeleteRecordsAnswered(Event):
     """An administrator hears what became of a DeleteRecords: all live replicas have deleted what is below an offset, or an error."""
 
@@ -776,7 +810,7 @@ class DeleteRecordsAnswered(Event):
     error: Text
 
 
-@event("log_start_reverted")
+@event("log_start_reverted", seen_by=STARTED_BROKERS)
 class LogStartReverted(Event):
     """A broker that has started begins a log earlier than before: nothing of the later start was in a checkpoint yet."""
 
@@ -797,7 +831,7 @@ class OffsetReset(Event):
     policy: Text
 
 
-@event("unflushed_lost")
+@event("unflushed_lost", seen_by=STARTED_BROKERS)
 class UnflushedLost(Event):
     """Power loss has taken the end of a log."""
 
@@ -807,7 +841,7 @@ class UnflushedLost(Event):
     to_offset: Offset
 
 
-@event("log_lost")
+@event("log_lost", seen_by=STARTED_BROKERS)
 class LogLost(Event):
     """A disk is gone, and a replica's log with it, from the one offset to the other."""
 
@@ -817,7 +851,7 @@ class LogLost(Event):
     to_offset: Offset
 
 
-@event("metadata_log_lost")
+@event("metadata_log_lost", of=KRAFT)
 class MetadataLogLost(Event):
     """A disk is gone, and with it what a controller of KRaft had of the metadata log, up to an offset, and its vote.
 
@@ -829,7 +863,7 @@ class MetadataLogLost(Event):
     is_kept: Flag
 
 
-@event("log_deleted")
+@event("log_deleted", seen_by=STARTED_BROKERS)
 class LogDeleted(Event):
     """A broker has deleted the log of a replica that is no longer assigned to it; ``leo`` is where it ended."""
 
@@ -864,7 +898,7 @@ class LogDirFailed(Event):
     partitions: Texts
 
 
-@event("checkpoint_reverted")
+@event("checkpoint_reverted", seen_by=STARTED_BROKERS)
 class CheckpointReverted(Event):
     """A checkpoint file is as it was some time ago, or missing; ``offsets`` by partition, of those that have another than before.
 
@@ -899,7 +933,7 @@ class CorruptBatchFetched(Event):
     offset: Offset
 
 
-@event("flush")
+@event("flush", seen_by=STARTED_BROKERS)
 class LogFlushed(Event):
     """Below this offset a log is safe from power loss."""
 
@@ -908,7 +942,7 @@ class LogFlushed(Event):
     offset: Offset
 
 
-@event("checkpoint")
+@event("checkpoint", seen_by=STARTED_BROKERS)
 class CheckpointWritten(Event):
     """A broker has written a checkpoint file; ``offsets`` by partition, of those that have another than before."""
 
@@ -929,7 +963,7 @@ class InvariantBroken(Event):
     details: Text
 
 
-@event("epoch_asked")
+@event("epoch_asked", seen_by=STARTED_BROKERS)
 class EpochEndAnswered(Event):
     """A leader has said where a leader epoch ends: to OffsetsForLeaderEpoch, or to a fetch that has parted from its log (KIP-595)."""
 
@@ -977,7 +1011,7 @@ class SentAgain(Event):
     values: Values
 
 
-@event("fetch")
+@event("fetch", seen_by=STARTED_BROKERS)
 class FollowerFetched(Event):
     """A leader has taken note of a fetch of a partition that has news; while its follower has everything, nothing is said."""
 
@@ -1044,7 +1078,7 @@ class ReplicationThrottleSet(Event):
     bytes_per_second: Number
 
 
-@event("fetch_waits")
+@event("fetch_waits", seen_by=STARTED_BROKERS)
 class FetchDelayed(Event):
     """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer.
 
@@ -1102,7 +1136,7 @@ class ReadReplicaCleared(Event):
     reason: Text
 
 
-@event("acknowledged")
+@event("acknowledged", seen_by=STARTED_BROKERS)
 class BatchAcknowledged(Event):
     """A broker has answered a producer that a batch is stored; ``acks`` is -1 for all."""
 
@@ -1113,7 +1147,7 @@ class BatchAcknowledged(Event):
     values: Values
 
 
-@event("rejected")
+@event("rejected", seen_by=STARTED_BROKERS)
 class RequestRejected(Event):
     """A broker has answered a request with an error."""
 
@@ -1127,7 +1161,7 @@ class RequestRejected(Event):
 # Groups
 
 
-@event("group_state")
+@event("group_state", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class GroupStateChanged(Event):
     """A group is in another state, as its coordinator has it, or has been loaded by a new one.
 
@@ -1140,10 +1174,10 @@ class GroupStateChanged(Event):
     state: Text
     generation: Number
     members: Texts
-    reason: Text
+    reason: UnsureText
 
 
-@event("group_assigned")
+@event("group_assigned", of=CONSUMER_OFFSETS)
 class GroupAssigned(Event):
     """A group's coordinator has stored what each member reads in a generation."""
 
@@ -1153,7 +1187,7 @@ class GroupAssigned(Event):
     assignments: Pairs
 
 
-@event("target_assigned")
+@event("target_assigned", of=CONSUMER_OFFSETS)
 class TargetAssigned(Event):
     """A group's coordinator has had its assignor say what each member is to own (KIP-848)."""
 
@@ -1164,7 +1198,7 @@ class TargetAssigned(Event):
     assignments: Pairs
 
 
-@event("member_reconciled")
+@event("member_reconciled", of=CONSUMER_OFFSETS)
 class MemberReconciled(Event):
     """A member owns something else than before, or is in another epoch, as its group's coordinator has it (KIP-848).
 
@@ -1180,7 +1214,7 @@ class MemberReconciled(Event):
     revoking: Texts
 
 
-@event("offsets_committed")
+@event("offsets_committed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class OffsetsCommitted(Event):
     """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1.
 
@@ -1189,13 +1223,13 @@ class OffsetsCommitted(Event):
 
     broker: BrokerId
     group: Text
-    member: Text
+    member: UnsureText
     generation: Number
     present: Number
     offsets: Pairs
 
 
-@event("offsets_expired")
+@event("offsets_expired", of=CONSUMER_OFFSETS)
 class OffsetsExpired(Event):
     """A group's coordinator has forgotten offsets that have not been committed for long."""
 
@@ -1204,7 +1238,7 @@ class OffsetsExpired(Event):
     offsets: Pairs
 
 
-@event("partitions_assigned")
+@event("partitions_assigned", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class PartitionsAssigned(Event):
     """A consumer reads these partitions from now on, beside those that it keeps."""
 
@@ -1214,7 +1248,7 @@ class PartitionsAssigned(Event):
     partitions: Texts
 
 
-@event("partitions_revoked")
+@event("partitions_revoked", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class PartitionsRevoked(Event):
     """A consumer reads these partitions no more; ``lost`` where others may read them already."""
 
@@ -1225,7 +1259,7 @@ class PartitionsRevoked(Event):
     lost: Flag
 
 
-@event("offset_found")
+@event("offset_found", seen_by=STARTED_BROKERS)
 class GroupOffsetFound(Event):
     """A consumer begins to read a partition where its group has committed; ``offset`` is -1 where it has not."""
 
@@ -1234,7 +1268,7 @@ class GroupOffsetFound(Event):
     offset: Offset
 
 
-@event("records_processed")
+@event("records_processed", seen_by=STARTED_BROKERS)
 class RecordsProcessed(Event):
     """An application that is a member of a group has processed what a poll returned of a partition, up to ``end_offset``."""
 
@@ -1245,7 +1279,7 @@ class RecordsProcessed(Event):
     values: Values
 
 
-@event("application_step")
+@event("application_step", seen_by=ANY_BROKERS)
 class ApplicationStep(Event):
     """An application is about to take a step of its loop, the first time since it has polled last: to make a call, or to process a record."""
 
@@ -1254,7 +1288,7 @@ class ApplicationStep(Event):
     step: Text
 
 
-@event("application_ended")
+@event("application_ended", seen_by=ANY_BROKERS)
 class ApplicationEnded(Event):
     """An application has ended by itself: its producer or its consumer can do no more."""
 
@@ -1263,7 +1297,7 @@ class ApplicationEnded(Event):
     error: Text
 
 
-@event("commit_failed")
+@event("commit_failed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class CommitFailed(Event):
     """A consumer was told that its commit does not count."""
 
@@ -1273,7 +1307,7 @@ class CommitFailed(Event):
     offsets: Pairs
 
 
-@event("membership_lost")
+@event("membership_lost", of=CONSUMER_OFFSETS)
 class MembershipLost(Event):
     """A consumer has learnt, or decided, that it is no member of its group any more, or can be none."""
 
@@ -1340,6 +1374,19 @@ def event_fields(name: str) -> Mapping[str, FieldKind]:
     kind = kind_of(name)
     hints = get_type_hints(kind, include_extras=True)
     return {item.name: _kind_of(hints[item.name], kind, item.name) for item in fields(kind)[1:]}
+
+
+@derived
+def fields_with(name: str, trait: FieldTrait) -> frozenset[str]:
+    """Return the fields of a kind of event that have a trait."""
+    hints = get_type_hints(kind_of(name), include_extras=True)
+    return frozenset(item for item, hint in hints.items() if trait in get_args(hint))
+
+
+@derived
+def events_seen_by(place: Sight) -> frozenset[str]:
+    """Return the names of the events that a trace of runs there may have."""
+    return frozenset(name for name, kind in EVENTS.items() if kind.seen_by >= place)
 
 
 def _kind_of(hint: Any, kind: type[Event], field_name: str) -> FieldKind:
@@ -1431,7 +1478,7 @@ class CommittedMetadataCut(Event):
     high_watermark: Offset
 
 
-@notice("metadata_log_truncated")
+@notice("metadata_log_truncated", of=KRAFT)
 class MetadataLogTruncated(Event):
     """A node of the quorum, or a broker, has cut off what the leader's metadata log does not have; none of it was known to be committed."""
 
@@ -1440,7 +1487,7 @@ class MetadataLogTruncated(Event):
     to_offset: Offset
 
 
-@notice("quorum_election_undecided")
+@notice("quorum_election_undecided", of=KRAFT)
 class QuorumElectionUndecided(Event):
     """A voter has asked the others for their votes, or whether it would have them, and is neither elected nor rejected in time."""
 
@@ -1448,7 +1495,7 @@ class QuorumElectionUndecided(Event):
     epoch: Epoch
 
 
-@notice("quorum_majority_lost")
+@notice("quorum_majority_lost", of=KRAFT)
 class QuorumMajorityLost(Event):
     """The leader of the quorum resigns, for no majority has fetched from it for too long (KAFKA-15489)."""
 
@@ -1467,7 +1514,7 @@ class ControllerRequestRefused(Event):
     error: Text
 
 
-@notice("member_expired")
+@notice("member_expired", of=CONSUMER_OFFSETS)
 class MemberExpired(Event):
     """A group's coordinator removes a member that it has not heard of for ``session.timeout.ms``."""
 
@@ -1476,7 +1523,7 @@ class MemberExpired(Event):
     member: Text
 
 
-@notice("static_member_replaced")
+@notice("static_member_replaced", of=CONSUMER_OFFSETS)
 class StaticMemberReplaced(Event):
     """A group's coordinator gives the place of a static member to who has come with the same ``group.instance.id``."""
 
@@ -1486,7 +1533,7 @@ class StaticMemberReplaced(Event):
     member: Text
 
 
-@notice("open_transaction_fenced")
+@notice("open_transaction_fenced", of=TRANSACTION_STATE)
 class OpenTransactionFenced(Event):
     """A coordinator has written that it aborts what a producer has left open: for its timeout, or for a producer that begins with the same id."""
 

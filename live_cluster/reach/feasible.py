@@ -8,8 +8,8 @@ from harrow.campaigns.language.literals import name_in
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.campaigns.run.clients.clients import CLIENTS
-from harrow.cluster_model import events
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
+from harrow.cluster_model.events import Sight, events_seen_by
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.release import (
@@ -57,81 +57,6 @@ from harrow.live_cluster.reach.rehearsal import Deed, Lack, actions_of, applicat
 from harrow.live_cluster.reach.small_segments import refuses_small_segments, small_segments_of_one_broker
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 
-SEEN: Final = frozenset(
-    kind.name
-    for kind in (
-        *(events.BrokerStarted, events.BrokerStopped, events.BrokerStopping, events.BrokerPaused),
-        *(
-            events.BrokerResumed,
-            events.BrokerRegistered,
-            events.SessionExpired,
-            events.SessionClosed,
-            events.ClientStopped,
-        ),
-        *(events.FaultStruck, events.FaultEnded, events.Healed, events.MessageDelivered),
-        *(events.MessageRuleApplied, events.ControllerElected, events.ControllerChanged),
-        *(
-            events.ControllerResigned,
-            events.ControllerZnodeDeleted,
-            events.LeaderElected,
-            events.IsrReduced,
-            events.BecameLeader,
-        ),
-        *(events.BecameFollower, events.BatchAppended, events.BatchReplicated, events.BatchDeduplicated),
-        *(
-            events.HighWatermarkSet,
-            events.IsrChanged,
-            events.IsrWritten,
-            events.LogTruncated,
-            events.TruncationRefused,
-        ),
-        *(
-            events.UnflushedLost,
-            events.LogLost,
-            events.LogFlushed,
-            events.LogOpened,
-            events.CheckpointWritten,
-            events.CheckpointReverted,
-            events.EpochEndAnswered,
-        ),
-        *(
-            events.LogStartRaised,
-            events.LogStartReverted,
-            events.DeleteRecordsObeyed,
-            events.DeleteRecordsAnswered,
-        ),
-        *(events.ReplicasAssigned, events.LogDeleted),
-        *(
-            events.ProducerInitialized,
-            events.TransactionError,
-            events.TransactionReported,
-            events.TransactionStateChanged,
-            events.TransactionBegun,
-            events.TransactionMarkerWritten,
-            events.GroupStateChanged,
-            events.OffsetsCommitted,
-        ),
-        *(
-            events.PartitionsAssigned,
-            events.PartitionsRevoked,
-            events.GroupOffsetFound,
-            events.RecordsProcessed,
-            events.CommitFailed,
-            events.ApplicationStep,
-            events.ApplicationEnded,
-        ),
-        *(events.FollowerFetched, events.FetchDelayed, events.BatchAcknowledged, events.RequestRejected),
-    )
-)
-"""The events that a run on real brokers has in its trace."""
-
-OPTIONAL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    events.LogTruncated.name: frozenset({"reason"}),
-    events.LeaderElected.name: frozenset({"reason"}),
-    events.GroupStateChanged.name: frozenset({"reason"}),
-    events.OffsetsCommitted.name: frozenset({"member"}),
-}
-"""What is read in the brokers' logs, which do not always tell, or in what coordinators write, which does not say why: it is empty then."""
 _SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
 """What `harrow.live_cluster.target.administrator.Administrator` asks for."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
@@ -156,7 +81,7 @@ _NOT_DONE: Final[Mapping[Deed, str]] = {
 class Reach:
     """What can be done to a cluster of brokers of a *release*, and what of it is seen.
 
-    ``metadata`` is where it keeps its metadata. ``events`` are those that its trace has, ``unseen`` the fields of a replica in
+    ``metadata`` is where it keeps its metadata. ``sight`` says which events its trace has, ``unseen`` the fields of a replica in
     conditions (`ReplicaIs`) that cannot be observed. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
     are at hand, and brokers have as many log directories as a campaign says, up to ``log_dirs_max``. ``requests`` are those of an
     administrator that are sent (`harrow.faults.action.AdminRequest`).
@@ -164,7 +89,7 @@ class Reach:
 
     release: KafkaRelease
     metadata: str
-    events: frozenset[str]
+    sight: Sight
     unseen: frozenset[str]
     lack: Lack
     has_controllers: bool = False
@@ -177,7 +102,7 @@ def started_reach(release: KafkaRelease, metadata: str) -> Reach:
     return Reach(
         release=release,
         metadata=metadata,
-        events=SEEN,
+        sight=Sight.STARTED_BROKERS,
         unseen=frozenset(),
         lack=lambda done: _NOT_DONE.get(done.deed),
         has_controllers=True,
@@ -371,7 +296,7 @@ def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterat
 
 
 def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
-    for name in sorted(awaited_events(plan) - reach.events):
+    for name in sorted(awaited_events(plan) - events_seen_by(reach.sight)):
         yield f"the event {name} cannot be seen"
     asked = {
         column

@@ -7,7 +7,6 @@ from harrow.campaigns.run.targets.trace_scan import LateTraceScan
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.clients.reports import ClientReports
-from harrow.live_cluster.reach.feasible import OPTIONAL_FIELDS
 from harrow.live_cluster.target.real_cluster import RealCluster, ReplicaLogs
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.wire.replicas import ReplicaOffsets
@@ -110,7 +109,7 @@ class LiveObserver:
         self.log_start = log_start
         self.links = cluster.links
         self.logs = cluster.logs
-        scan = LateTraceScan(trace.events, OPTIONAL_FIELDS)
+        scan = LateTraceScan(trace.events)
         self.step_taken = scan.step_taken
         self.first_match = scan.first_match
         self.controller = cluster.seen.controller

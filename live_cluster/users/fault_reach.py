@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.events import Sight
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, by_kind, fields_of
 from harrow.cluster_model.topology import (
     IDEMPOTENT_SINK,
@@ -24,7 +25,7 @@ from harrow.faults.fault import Fault
 from harrow.live_cluster.reach.feasible import Reach, obstacles_within, started_reach
 from harrow.live_cluster.reach.rehearsal import Rehearsed
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases
-from harrow.live_cluster.users.users_reach import OBSERVABLE_EVENTS, UNOBSERVABLE_COLUMNS, impossible
+from harrow.live_cluster.users.users_reach import UNOBSERVABLE_COLUMNS, impossible
 
 _PRODUCER: Final = "producer-0"
 _APPLICATION: Final = "application-0"
@@ -73,7 +74,7 @@ def _reaches() -> dict[str, Reach | None]:
     users = Reach(
         release=newest[ZOOKEEPER],
         metadata=ZOOKEEPER,
-        events=OBSERVABLE_EVENTS,
+        sight=Sight.ANY_BROKERS,
         unseen=UNOBSERVABLE_COLUMNS,
         lack=lack,
     )

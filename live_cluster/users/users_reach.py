@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import listed
-from harrow.cluster_model import events
+from harrow.cluster_model.events import Sight
 from harrow.cluster_model.release import version_of
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ConsumerSpec, ProducerSpec
@@ -24,18 +24,6 @@ OLDEST: Final = (2, 1)
 """From here on brokers tell leader epochs (KIP-320)."""
 _FIRST_WITH_ELECTIONS: Final = (2, 4)
 
-OBSERVABLE_EVENTS: Final = frozenset(
-    kind.name
-    for kind in (
-        *(events.BrokerStarted, events.BrokerStopped, events.BrokerStopping, events.BrokerPaused),
-        *(events.BrokerResumed, events.BrokerRegistered, events.SessionExpired, events.SessionClosed),
-        *(events.ClientStopped, events.FaultStruck, events.FaultEnded, events.Healed),
-        *(events.ControllerElected, events.ControllerChanged, events.LeaderElected, events.IsrReduced),
-        *(events.IsrChanged, events.IsrWritten, events.BecameLeader, events.BecameFollower),
-        *(events.HighWatermarkSet, events.ApplicationStep, events.ApplicationEnded),
-    )
-)
-"""The events that are told by metadata, by offsets and by what harrow does: nothing that passes, nothing on disk."""
 UNOBSERVABLE_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
 
 _CLIENT_DEEDS: Final = frozenset(
@@ -80,7 +68,7 @@ def obstacles_on(plan: Plan, file: ClusterFile, seen: Survey, settings: Settings
     reach = Reach(
         release=seen.release,
         metadata=seen.metadata,
-        events=OBSERVABLE_EVENTS,
+        sight=Sight.ANY_BROKERS,
         unseen=UNOBSERVABLE_COLUMNS,
         lack=partial(_lack, file, brokers),
     )

@@ -10,7 +10,7 @@ from harrow.campaigns.language.readers.judgement import Judgement
 from harrow.campaigns.search import strategies
 from harrow.checks.finding import STATUSES
 from harrow.cluster_model import fields as markers
-from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
+from harrow.cluster_model.events import EVENTS, FieldKind, FieldTrait, event_fields, fields_with
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import RELEASES, switch_docs
 from harrow.cluster_model.settings import CONSUMER
@@ -21,7 +21,7 @@ from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.control_plane.features import CONTROLLER_FIELDS, EVENT_CONTROL_PLANES
+from harrow.faults.control_plane.features import NAMES as CONTROL_PLANES
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.links import link_ends
@@ -133,12 +133,13 @@ def _event_value(kind: FieldKind, names: Names) -> st.SearchStrategy[Any]:
 def events(draw: st.DrawFn, names: Names) -> EventPattern:
     """Draw an event, with fields in any order."""
     # What a control plane does not have is a mistake to wait for.
-    there = [name for name in EVENTS if EVENT_CONTROL_PLANES.get(name, names.metadata) == names.metadata]
+    there = [name for name, kind in EVENTS.items() if kind.of not in {*CONTROL_PLANES} - {names.metadata}]
     event = draw(st.sampled_from(there))
     known = event_fields(event)
     values = {name: _event_value(kind, names) for name, kind in known.items()}
-    if event in CONTROLLER_FIELDS:
-        values[CONTROLLER_FIELDS[event]] = st.sampled_from(names.controllers)
+    values |= dict.fromkeys(
+        fields_with(event, FieldTrait.NAMES_CONTROLLER), st.sampled_from(names.controllers)
+    )
     fields = draw(st.lists(st.sampled_from(list(known)), unique=True, max_size=3)) if known else []
     return EventPattern(event=event, fields=tuple((name, draw(values[name])) for name in fields))
 

@@ -10,7 +10,14 @@ from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.events import FieldKind, MessageRuleApplied, event_fields
+from harrow.cluster_model.events import (
+    EVENTS,
+    FieldKind,
+    FieldTrait,
+    MessageRuleApplied,
+    event_fields,
+    fields_with,
+)
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
@@ -20,8 +27,7 @@ from harrow.faults.conditions.fact import Fact
 from harrow.faults.conditions.happening import HasHappened
 from harrow.faults.control_plane.features import (
     API_CONTROL_PLANES,
-    CONTROLLER_FIELDS,
-    EVENT_CONTROL_PLANES,
+    NAMES,
     where_kept,
 )
 
@@ -84,10 +90,12 @@ class ConditionReader:
         metadata = self._references.metadata
         if metadata is None:
             return
-        if EVENT_CONTROL_PLANES.get(pattern.event, metadata) != metadata:
+        only = EVENTS[pattern.event].of
+        if only in NAMES and only != metadata:
             self._never(path, f"{pattern.event} never happens", at_key=True)
+        controllers = fields_with(pattern.event, FieldTrait.NAMES_CONTROLLER)
         for name, value in pattern.fields:
-            if name == CONTROLLER_FIELDS.get(pattern.event):
+            if name in controllers:
                 self._check_controller(value, (*path, name))
             elif name == _API and API_CONTROL_PLANES.get(value, metadata) != metadata:
                 self._never((*path, name), f"{value} is never sent")

@@ -14,7 +14,7 @@ from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release import history_of
 from harrow.cluster_model.settings import CONSUMER_PROTOCOL
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
-from harrow.faults.control_plane.features import API_CONTROL_PLANES, KIND_CONTROL_PLANES, NAMES
+from harrow.faults.control_plane.features import API_CONTROL_PLANES, NAMES
 
 _CONTROL: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 _FETCHES: Final = ("Fetch", "OffsetsForLeaderEpoch")
@@ -24,25 +24,6 @@ _GROUP_APIS: Final = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat", "OffsetFetch"),
     *_COMMITS,
 )
-_TOPICS_OF_KINDS: Final[Mapping[str, tuple[type[events.Event], ...]]] = {
-    CONSUMER_OFFSETS: (
-        *(events.GroupStateChanged, events.GroupAssigned, events.TargetAssigned, events.MemberReconciled),
-        *(
-            events.OffsetsCommitted,
-            events.OffsetsExpired,
-            events.PartitionsAssigned,
-            events.PartitionsRevoked,
-        ),
-        *(events.CommitFailed, events.MembershipLost, events.MemberExpired, events.StaticMemberReplaced),
-    ),
-    TRANSACTION_STATE: (
-        *(events.TransactionBegun, events.TransactionMarkerWritten, events.TransactionStateChanged),
-        *(events.ProducerInitialized, events.TransactionOpened, events.TransactionEnding),
-        *(events.TransactionReported, events.TransactionError, events.OpenTransactionFenced),
-    ),
-}
-_TOPIC_OF_KIND: Final = {kind: topic for topic, kinds in _TOPICS_OF_KINDS.items() for kind in kinds}
-"""The internal topic without which an event never happens: that of groups, or that of transactions."""
 _TOPIC_OF_API: Final = dict.fromkeys(_GROUP_APIS, CONSUMER_OFFSETS)
 _MISSING: Final[Mapping[str, str]] = {
     CONSUMER_OFFSETS: "no client is a member of a group",
@@ -73,12 +54,12 @@ class Probe:
     def control_planes(self) -> frozenset[str]:
         """Return the control planes with which it can be reached."""
         said = frozenset() if self.only is None else frozenset({self.only})
-        bounds = (said, _bound(self.at, KIND_CONTROL_PLANES), _bound(self.apis, API_CONTROL_PLANES))
+        bounds = (said, self._parts() & NAMES.keys(), _bound(self.apis, API_CONTROL_PLANES))
         return frozenset(NAMES).intersection(*filter(None, bounds))
 
     def topics(self) -> frozenset[str]:
         """Return the internal topics without which it is never reached."""
-        return frozenset(self.needs) | _bound(self.at, _TOPIC_OF_KIND) | _bound(self.apis, _TOPIC_OF_API)
+        return frozenset(self.needs) | (self._parts() & _MISSING.keys()) | _bound(self.apis, _TOPIC_OF_API)
 
     def obstacle(self, reach: ProbeReach) -> str | None:
         """Return why runs can never reach it; None if they can."""
@@ -93,12 +74,15 @@ class Probe:
             why = None if is_there else f"no client has group.protocol={self.protocol}"
         return why
 
+    def _parts(self) -> frozenset[str]:
+        return _bound(self.at, {kind: kind.of for kind in self.at})
+
 
 def _first_release(switch: str) -> str:
     return next(release for release, value in history_of(switch) if value is True)
 
 
-def _bound(alternatives: Iterable[Any], places: Mapping[Any, str]) -> frozenset[str]:
+def _bound(alternatives: Iterable[Any], places: Mapping[Any, str | None]) -> frozenset[str]:
     """Return the only places of several alternatives; none where one of them is bound to no place."""
     found = [places.get(each) for each in alternatives]
     known = frozenset(place for place in found if place is not None)

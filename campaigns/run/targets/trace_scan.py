@@ -1,26 +1,18 @@
 """Looks through a trace for events that a script waits for: each event once for each pattern."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
-from harrow.cluster_model.events import event_fields
+from harrow.cluster_model.events import FieldTrait, event_fields, fields_with
 from harrow.cluster_model.trace import TraceEvent
 from harrow.faults.conditions.event_pattern import EventPattern
 
 
 class TraceScan:
-    """Finds events in a trace that grows, behind where a step began to count.
+    """Finds events in a trace that grows, behind where a step began to count."""
 
-    Fields in *untold*, by kind of event, the target does not always tell, and leaves empty then: whatever a campaign says of
-    an empty one is taken to be so.
-    """
-
-    def __init__(
-        self, events: Sequence[TraceEvent], untold: Mapping[str, Collection[str]] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
         self._events = events
-        self._untold = untold
         self._step_position = 0
         self._scanned: dict[EventPattern, tuple[int, bool]] = {}
 
@@ -43,33 +35,18 @@ class TraceScan:
         return position if is_match else None
 
     def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
-        return pattern.matches(event) or (
-            event[1] in self._untold
-            and pattern.event == event[1]
-            and self._told(pattern, event).matches(event)
-        )
-
-    def _told(self, pattern: EventPattern, event: TraceEvent) -> EventPattern:
-        """Return a pattern without what an event does not tell."""
-        names, untold = list(event_fields(pattern.event)), self._untold[pattern.event]
-        return replace(
-            pattern,
-            fields=tuple(
-                (name, wanted)
-                for name, wanted in pattern.fields
-                if name not in untold or event[2 + names.index(name)] != ""
-            ),
-        )
+        return pattern.matches(event)
 
 
 class LateTraceScan(TraceScan):
-    """Finds events in a trace of what was noticed: some of them later than others that they came before.
+    """Finds events in a trace of what real brokers showed: some of them later than others that they came before.
 
-    So what was noticed while the step before waited counts for the next one too, but for the events that a step has had.
+    So what was noticed while the step before waited counts for the next one too, except the events that a step has had.
+    A field that real brokers have left empty (`FieldTrait.MAY_BE_EMPTY`) matches whatever a campaign expects there.
     """
 
-    def __init__(self, events: Sequence[TraceEvent], untold: Mapping[str, Collection[str]]) -> None:
-        super().__init__(events, untold)
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
+        super().__init__(events)
         self._began = 0
         self._had: set[int] = set()
 
@@ -84,4 +61,15 @@ class LateTraceScan(TraceScan):
         super().step_taken(before)
 
     def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
-        return position not in self._had and super()._is_meant(pattern, event, position)
+        if position in self._had or event[1] != pattern.event:
+            return False
+        unsure = fields_with(pattern.event, FieldTrait.MAY_BE_EMPTY)
+        if not unsure:
+            return pattern.matches(event)
+        names = list(event_fields(pattern.event))
+        wanted = tuple(
+            (name, value)
+            for name, value in pattern.fields
+            if name not in unsure or event[2 + names.index(name)] != ""
+        )
+        return replace(pattern, fields=wanted).matches(event)

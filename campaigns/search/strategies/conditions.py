@@ -8,28 +8,38 @@ from hypothesis import strategies as st
 
 from harrow.campaigns.search.strategies.field_values import USUAL, Values, of_field
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.events import EVENTS, event_fields
+from harrow.cluster_model.events import (
+    EVENTS,
+    BatchAcknowledged,
+    BatchAppended,
+    BatchDeduplicated,
+    BatchReplicated,
+    BecameLeader,
+    BrokerStarted,
+    BrokerStopped,
+    ControllerElected,
+    FieldTrait,
+    HighWatermarkSet,
+    IsrChanged,
+    LogTruncated,
+    SessionExpired,
+    event_fields,
+    fields_with,
+)
 from harrow.cluster_model.fields import FieldOptions, fields_of
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
-from harrow.faults.control_plane.features import CONTROLLER_FIELDS
 
 SAYS_MAX: Final = 2
 """How much a condition says at the most: one that says more hardly ever comes true."""
-COMMON_EVENTS: Final = (
-    "append",
-    "acknowledged",
-    "replicate",
-    "hw",
-    "isr",
-    "leader",
-    "truncate",
-    "duplicate_batch",
-    "broker_stopped",
-    "broker_started",
-    "session_expired",
-    "controller_elected",
+COMMON_EVENTS: Final = tuple(
+    kind.name
+    for kind in (
+        *(BatchAppended, BatchAcknowledged, BatchReplicated, HighWatermarkSet),
+        *(IsrChanged, BecameLeader, LogTruncated, BatchDeduplicated),
+        *(BrokerStopped, BrokerStarted, SessionExpired, ControllerElected),
+    )
 )
 """Events worth waiting for: what happens to records, replicas and brokers."""
 _FEW: Final = st.integers(0, 5)
@@ -140,8 +150,7 @@ def _patterns(
     controller: st.SearchStrategy[int],
 ) -> EventPattern:
     event = draw(st.sampled_from(events))
-    if event in CONTROLLER_FIELDS:
-        about = {**about, CONTROLLER_FIELDS[event]: controller}
+    about = {**about, **dict.fromkeys(fields_with(event, FieldTrait.NAMES_CONTROLLER), controller)}
     known = [name for name in event_fields(event) if name in about]
     said = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
     return EventPattern(event=event, fields=tuple((name, draw(about[name])) for name in said))
