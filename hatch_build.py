@@ -31,11 +31,11 @@ CORE: Final = (
     *("cluster_model/**/*.py", "checks/causes/resumed_epoch.py", "checks/history/*.py", "checks/judge.py"),
     *("checks/rules/*.py", "checks/service/*.py", "campaigns/run/injection/fault_injector.py"),
     *(
-        "campaigns/run/clients/model_clients.py",
+        "campaigns/clients/model_clients.py",
         "campaigns/run/targets/model_observer.py",
         "campaigns/run/script.py",
     ),
-    "campaigns/run/probes/probe_counter.py",
+    "campaigns/probes/probe_counter.py",
 )
 """What takes time. Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom."""
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from benchmarks.zoo import library_plan
 from harrow.campaigns.language.plan import Aims, Plan
-from harrow.campaigns.run.probes.probes import PROBES, in_reach
-from harrow.campaigns.run.probes.reach import reach_of
+from harrow.campaigns.language.plan_reach import reach_of
+from harrow.campaigns.probes.probes import PROBES, in_reach
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 

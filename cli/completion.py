@@ -56,11 +56,11 @@ def anomalies(incomplete: str) -> list[str]:
 
 def names(incomplete: str) -> list[str]:
     """Return everything that `harrow explain` explains."""
+    from harrow.campaigns.clients.clients import CLIENTS
     from harrow.campaigns.language.glossary import TERMS
     from harrow.campaigns.language.literals import LATEST_RELEASE
     from harrow.campaigns.language.tickets import tickets
-    from harrow.campaigns.run.clients.clients import CLIENTS
-    from harrow.campaigns.run.probes.probes import PROBES
+    from harrow.campaigns.probes.probes import PROBES
     from harrow.checks.rules.catalogue import RULES
     from harrow.cluster_model.invariants.catalogue import INVARIANTS
     from harrow.cluster_model.mutants import MUTANTS

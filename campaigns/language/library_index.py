@@ -67,7 +67,7 @@ def _library() -> dict[str, Path]:
 
 
 def _unpacked(folder: Traversable) -> Path:
-    from harrow.campaigns.record.temporary_folder import temporary_folder  # noqa: PLC0415 - an archive alone needs it
+    from harrow.campaigns.temporary_folder import temporary_folder  # noqa: PLC0415 - an archive alone needs it
 
     until_exit = ExitStack()
     atexit.register(until_exit.close)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
+from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.plan import Plan, Swarm
 from harrow.campaigns.language.yaml_positions import ListNode, MapNode, Node, Path, without
-from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.fields import DeclaredField, fields_of
 from harrow.cluster_model.registry import derived
 

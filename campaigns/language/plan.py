@@ -387,7 +387,7 @@ class Plan:
         "The consumers; by default none.", default=(), key="workload.consumers"
     )
     applications: tuple[Any, ...] = described(
-        "Clients of other kinds (`harrow.campaigns.run.clients.clients`).", default=(), key=""
+        "Clients of other kinds (`harrow.campaigns.clients.clients`).", default=(), key=""
     )
     script: tuple[Step, ...] = described("Steps, taken in order.", default=(), shrinks=False)
     faults: tuple[Injection, ...] = described("Faults, each on its own.", default=(), shrinks=False)

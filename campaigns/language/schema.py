@@ -7,6 +7,7 @@ settings that a release knows) is checked in `harrow.campaigns.language.readers`
 from itertools import takewhile
 from typing import Annotated, Any, Final
 
+from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language import catalogue_sections, literals, plan, section_models
 from harrow.campaigns.language.open_choices import open_fields
 from harrow.campaigns.language.plan import Aim, Plan, Step, Swarm
@@ -20,8 +21,7 @@ from harrow.campaigns.language.section import (
     one_of,
     whole_range,
 )
-from harrow.campaigns.run.clients.clients import application_kinds
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.probes.probes import PROBES
 from harrow.checks.finding import STATUSES
 from harrow.cluster_model.fields import SettingsMarker, fields_of
 from harrow.cluster_model.invariants.catalogue import INVARIANTS

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.language.spelling import listed, printable
 from harrow.campaigns.language.units import milliseconds, rough_duration_text, value_text
+from harrow.campaigns.probes.probes import PROBES, in_reach, never_reached
+from harrow.campaigns.probes.reach import ProbeReach
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
-from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
-from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
-from harrow.campaigns.run.probes.required_probes import UnreachedProbes
+from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RealTarget, ReleaseDifference, RunResult
 from harrow.campaigns.version import identity, name_ending, version
 from harrow.checks.evidence import FinalLog

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from itertools import combinations
 from typing import Final
 
+from harrow.campaigns.clients.client import Reader
+from harrow.campaigns.clients.clients import READER_TIMEOUT_US
 from harrow.campaigns.language.plan import Core, Plan
-from harrow.campaigns.run.clients.client import Reader
-from harrow.campaigns.run.clients.clients import READER_TIMEOUT_US
 from harrow.campaigns.run.targets.target import Target
 from harrow.checks import evidence
 from harrow.checks.rules.unavailable import demanded_lack, lack_of

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from harrow.campaigns.clients.clients import CORE_READER, READER
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients.clients import CORE_READER, READER
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Verdict
 from harrow.checks.index import Index
@@ -99,7 +99,7 @@ class RunResult:
     the seed decided, and ``drawn`` what it decided, in words. ``expected`` says whether the
     campaign's own expectations were met; a campaign that has none expects that no promise is
     broken. ``probes_missed`` are the probes that the campaign requires and this run did not
-    reach; what follows from that, several runs decide together (`harrow.campaigns.run.probes.required_probes`).
+    reach; what follows from that, several runs decide together (`harrow.campaigns.run.required_probes`).
     ``unseen`` is what a script expected in passing and a target that is looked at now and then did not show.
     ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
     was ended that would have gone on and on. ``hurried`` are the steps of the script that were taken without their condition,

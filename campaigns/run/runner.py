@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
+from harrow.campaigns.clients.client import Reader
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.language.plan_cost import refusal
+from harrow.campaigns.probes.probe_counter import NoticeCounter, count_probes
+from harrow.campaigns.probes.probes import never_reached
 from harrow.campaigns.run.awaited import awaited_events
-from harrow.campaigns.run.clients.client import Reader
 from harrow.campaigns.run.core_recovery import CoreRecovery
 from harrow.campaigns.run.injection.fault_injector import FaultInjector
-from harrow.campaigns.run.probes.probe_counter import NoticeCounter, count_probes
-from harrow.campaigns.run.probes.probes import never_reached
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult, measured_levels
 from harrow.campaigns.run.script import Script
 from harrow.campaigns.run.service import missed_bounds

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
+from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import Aim, Aims, Core, Plan, Step, Swarm
-from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.fields import fields_of, with_fields
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value

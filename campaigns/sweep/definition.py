@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from harrow.campaigns.language.loader import Campaign, load_text
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_reach import reach_of_all
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
+from harrow.campaigns.probes.probes import in_reach
 from harrow.campaigns.record.report import reproduce_command
-from harrow.campaigns.run.probes.probes import in_reach
-from harrow.campaigns.run.probes.reach import reach_of_all
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.version import identity, short_model_digest

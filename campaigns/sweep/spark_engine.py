@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.code_archive import write_code_archive
@@ -25,6 +24,7 @@ from harrow.campaigns.sweep.engine import ChunkLostError, EngineError, EngineLos
 from harrow.campaigns.sweep.row import run_task
 from harrow.campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
 from harrow.campaigns.sweep.spark_session import in_short
+from harrow.campaigns.temporary_folder import temporary_folder
 
 NAME: Final = "spark"
 

@@ -19,11 +19,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from harrow.campaigns.record.redaction import without_secrets
-from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.sweep.engine import EngineError
 from harrow.campaigns.sweep.queries import Sql
 from harrow.campaigns.sweep.spark_availability import is_on_this_machine
 from harrow.campaigns.sweep.sweep_folder import RUNS
+from harrow.campaigns.temporary_folder import temporary_folder
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4

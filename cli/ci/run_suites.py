@@ -15,7 +15,7 @@ from rich.console import Console
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted, run_name
 from harrow.campaigns.record.report import AS_EXPECTED
-from harrow.campaigns.run.probes.required_probes import UnreachedProbes
+from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.cli.ci.run_cases import cases_of, summary_of
 from harrow.cli.ci.suite import (
     EXPECTATIONS,

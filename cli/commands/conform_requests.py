@@ -10,7 +10,7 @@ from rich.console import Console
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.markdown import table, text
-from harrow.campaigns.record.temporary_folder import temporary_folder
+from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
 from harrow.cli.commands.brokers import ENDING, is_cluster_file, started_brokers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError
-from harrow.campaigns.record.temporary_folder import temporary_folder
+from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say
 from harrow.cli.extras import need

@@ -19,8 +19,8 @@ from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
-from harrow.campaigns.run.probes.required_probes import as_only_run
 from harrow.campaigns.run.release_difference import with_difference
+from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import RunStopped, run_plan
 from harrow.campaigns.run.swarm import draw_for_seed

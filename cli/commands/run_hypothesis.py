@@ -17,8 +17,8 @@ from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
 from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.record.whole_file import whole_file
-from harrow.campaigns.run.probes.required_probes import UnreachedProbes
 from harrow.campaigns.run.proof import proven
+from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder
 from harrow.cli import exit_code

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harrow.campaigns.language.plan_reach import reach_of
+from harrow.campaigns.probes.probes import in_reach
+from harrow.campaigns.probes.reach import ProbeReach
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
     NOT_RUN,
@@ -15,9 +18,7 @@ from harrow.campaigns.record.report import (
     outcome,
     variant_name,
 )
-from harrow.campaigns.run.probes.probes import in_reach
-from harrow.campaigns.run.probes.reach import ProbeReach, reach_of
-from harrow.campaigns.run.probes.required_probes import RequiredProbes
+from harrow.campaigns.run.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import Selection

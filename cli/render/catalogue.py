@@ -6,13 +6,13 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import chain, count, pairwise
 from typing import Any, Final
 
+from harrow.campaigns.clients.clients import CLIENTS
 from harrow.campaigns.language.glossary import TERMS, term_of
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.tickets import campaigns_about, tickets
 from harrow.campaigns.language.units import value_text
-from harrow.campaigns.run.clients.clients import CLIENTS
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.probes.probes import PROBES
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
 from harrow.cli.extras import advice_on
 from harrow.cli.options import Kind

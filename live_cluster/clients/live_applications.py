@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harrow.campaigns.run.clients.client import GroupReader
-from harrow.campaigns.run.clients.client_promises import (
+from harrow.campaigns.clients.client import GroupReader
+from harrow.campaigns.clients.client_promises import (
     promised_to_application,
     promised_to_consumer_of,
     promised_to_producer,

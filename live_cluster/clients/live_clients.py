@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from harrow.campaigns.run.clients.client import Client, Reader, Sender
-from harrow.campaigns.run.clients.client_promises import promised_to_consumer, promised_to_producer
+from harrow.campaigns.clients.client import Client, Reader, Sender
+from harrow.campaigns.clients.client_promises import promised_to_consumer, promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.partitioner import partition_number
 from harrow.cluster_model.events import ClientStopped

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from harrow.campaigns.run.clients.clients import APPLICATIONS, CLIENTS, CONSUMERS, PRODUCERS
+from harrow.campaigns.clients.clients import APPLICATIONS, CLIENTS, CONSUMERS, PRODUCERS
 from harrow.live_cluster.clients.live_applications import LiveApplication
 from harrow.live_cluster.clients.live_clients import LiveConsumer, LiveProducer
 

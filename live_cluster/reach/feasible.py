@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from harrow.campaigns.clients.clients import CLIENTS
 from harrow.campaigns.language.literals import name_in
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.awaited import awaited_events, conditions_of
-from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
 from harrow.cluster_model.events import Sight, events_seen_by
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from harrow.campaigns.run.clients.client import Client
-from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.clients.client import Client
+from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.run.targets.spared_power import HELD_BACK_MAX_US, copies_of
 from harrow.campaigns.run.targets.target import CommittedCopies
 from harrow.checks.evidence import PartitionSettings

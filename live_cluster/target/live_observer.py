@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import LateTraceScan
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.trace import Trace

@@ -11,10 +11,10 @@ from typing import Final, Protocol
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import mended_flaws, run_name_of
 from harrow.campaigns.record.results_folder import CLUSTER
-from harrow.campaigns.record.temporary_folder import temporary_folder
 from harrow.campaigns.run.run_result import MissedExpectation, RealTarget, RunResult
 from harrow.campaigns.run.runner import Run, RunStopped
 from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
 from harrow.cluster_model.sim.choices import Choices

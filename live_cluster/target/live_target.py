@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients.clients import Clients
 from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import CannotDoError, CommittedCopies, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings

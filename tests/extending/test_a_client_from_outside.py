@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import find, settings
 
+from harrow.campaigns.clients.clients import CLIENTS
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.schema import json_schema
-from harrow.campaigns.run.clients.clients import CLIENTS
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.search.explicit_plan import explicit_plans
@@ -25,7 +25,7 @@ TEXT = FILES["heartbeats.yaml"]
 
 @pytest.fixture(autouse=True)
 def _heartbeats(example: Callable[[str], ModuleType], register: Register) -> None:
-    register(CLIENTS, "heartbeats", example("campaigns/run/clients/heartbeat.py").HEARTBEATS)
+    register(CLIENTS, "heartbeats", example("campaigns/clients/heartbeat.py").HEARTBEATS)
 
 
 def plan(text: str = TEXT) -> Any:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from harrow.campaigns.clients.client import Client, Reader, Sender
+from harrow.campaigns.clients.clients import CLIENTS, ClientKind, Clients
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.clients.client import Client, Reader, Sender
-from harrow.campaigns.run.clients.clients import CLIENTS, ClientKind, Clients
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.run.targets.target import CommittedCopies, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings, ProducerSettings

@@ -14,7 +14,7 @@ from harrow.campaigns.record.report import (
     reproduce_command,
     run_as_mapping,
 )
-from harrow.campaigns.run.probes.required_probes import as_only_run
+from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED

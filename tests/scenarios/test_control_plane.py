@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
-from harrow.campaigns.run.clients.clients import MODEL, Clients
+from harrow.campaigns.clients.clients import MODEL, Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.probes.probes import PROBES, in_reach
-from harrow.campaigns.run.probes.reach import reach_of
+from harrow.campaigns.language.plan_reach import reach_of
+from harrow.campaigns.probes.probes import PROBES, in_reach
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.mutants import MUTANTS
 from tests.campaigns.language.campaign_texts import plan as plan_of

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harrow.campaigns.language.plan import Expectation, Found, Plan
+from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.campaigns.run.probes.probes import PROBES
-from harrow.campaigns.run.probes.reach import reach_of
+from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.faults.control_plane.features import where_kept
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.open_choices import open_fields
 from harrow.campaigns.language.plan import Aim, Aims, Swarm, SwarmActions, SwarmFaults
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.cluster_model.settings import SCOPES, SETTINGS
 

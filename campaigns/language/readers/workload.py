@@ -5,6 +5,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from harrow.campaigns.clients.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.readers.applications import ApplicationReader
 from harrow.campaigns.language.readers.cluster import CheckedCluster
@@ -20,7 +21,6 @@ from harrow.campaigns.language.readers.transactions import check_producer
 from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.yaml_positions import Path
-from harrow.campaigns.run.clients.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import ProducerMarker, fields_of
 from harrow.cluster_model.release import RELEASES

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.open_choices import open_fields
 from harrow.campaigns.language.plan import BlastRadius, Core, Expectation, Plan, Swarm
@@ -18,7 +19,6 @@ from harrow.campaigns.language.writers.settings import (
     settings_map,
 )
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
-from harrow.campaigns.run.clients.clients import application_kinds
 from harrow.cluster_model.fields import NumberRangeMarker
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import switch_docs

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.spared_power import HELD_BACK_MAX_US, copies_of
 from harrow.campaigns.run.targets.target import CommittedCopies

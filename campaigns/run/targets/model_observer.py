@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import TraceScan
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.cluster import Cluster

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from harrow.campaigns.clients.clients import CORE_READER, MODEL, READER, Clients
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.clients.clients import CORE_READER, MODEL, READER, Clients
 from harrow.campaigns.run.targets.model_environment import ModelEnvironment
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.partition_promises import partition_settings

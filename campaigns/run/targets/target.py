@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harrow.campaigns.run.clients.clients import Clients
+from harrow.campaigns.clients.clients import Clients
 from harrow.checks.evidence import Evidence, PartitionSettings
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.trace import Trace

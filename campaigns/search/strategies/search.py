@@ -15,10 +15,10 @@ from hypothesis.errors import NoSuchExample
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import UNEXPECTED, anomalies, outcome
-from harrow.campaigns.record.temporary_folder import temporary_folder
-from harrow.campaigns.run.probes.required_probes import RequiredProbes
+from harrow.campaigns.run.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.temporary_folder import temporary_folder
 
 EXAMPLES_MAX: Final = 100
 _MISSED: Final = "missed"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from harrow.campaigns.run.clients.clients import application_kinds
+from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.search.strategies.clusters import Options, settings
 from harrow.campaigns.search.strategies.field_values import USUAL, specs
 from harrow.cluster_model.fields import PartitionMarker

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.probes.probes import PROBES
 from harrow.campaigns.sweep.confidence import wilson
 from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.sweep import Progress

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.cells import cell_len
 
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.probes.probes import PROBES
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.definition import Definition, SweepSource
 from harrow.campaigns.sweep.row import FAILED

@@ -1,4 +1,4 @@
-"""Counts how often a run reached each rare state of `harrow.campaigns.run.probes.probes`.
+"""Counts how often a run reached each rare state of `harrow.campaigns.probes.probes`.
 
 Most are counted from the trace when the run is over. What a controller or a coordinator refuses, or what becomes of the
 quorum, is worth no line in a trace: subscribers are told of it while it happens, and so is the `NoticeCounter`.
@@ -10,7 +10,7 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any, Final
 
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.probes.probes import PROBES
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import FOLLOWER, LEADER, PartitionState
 from harrow.cluster_model import errors, events

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.record.temporary_folder import temporary_folder
+from harrow.campaigns.temporary_folder import temporary_folder
 from tests.conftest import put
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 HOLDER = """
 import sys
-from harrow.campaigns.record.temporary_folder import temporary_folder
+from harrow.campaigns.temporary_folder import temporary_folder
 
 with temporary_folder() as folder:
     (folder / "broker-0").mkdir()

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from harrow.campaigns.run.clients.client import Reader, Sender
-from harrow.campaigns.run.clients.client_promises import promised_to_consumer, promised_to_producer
+from harrow.campaigns.clients.client import Reader, Sender
+from harrow.campaigns.clients.client_promises import promised_to_consumer, promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.group_consumer import GroupConsumer

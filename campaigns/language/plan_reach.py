@@ -1,11 +1,15 @@
-"""What runs of a plan can reach at all: rare states of another control plane, release, of groups or of transactions they may have none of."""
+"""What runs of a plan can reach.
+
+They never reach rare states of another control plane or release, nor those of groups or transactions that no client has.
+"""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
 from harrow.campaigns.language.plan import Plan, Swarm
+from harrow.campaigns.probes.reach import ProbeReach
 from harrow.cluster_model.release import RELEASES, Behaviours
 from harrow.cluster_model.settings import GROUP_PROTOCOL
 from harrow.cluster_model.topology import (
@@ -19,36 +23,6 @@ from harrow.cluster_model.topology import (
 _METADATA = "cluster.metadata"
 _ALWAYS_IN_KRAFT = frozenset({"isr_altered_by_controller", "isr_expansion_checks_registration"})
 """What controllers of KRaft do in every release; the switches are about those with ZooKeeper."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeReach:
-    """What runs have of what probes need: the control planes that they may have, and the internal topics that their clients use.
-
-    Then the behaviours that are on in one of them, and what ``group.protocol`` their clients have. Of these None is for those
-    that are not known: they may be any.
-    """
-
-    control_planes: frozenset[str] = frozenset()
-    topics: frozenset[str] = frozenset()
-    behaviours: frozenset[str] | None = None
-    group_protocols: frozenset[str] | None = None
-
-    def __or__(self, other: "ProbeReach") -> "ProbeReach":
-        if not self.control_planes:
-            return other
-        if not other.control_planes:
-            return self
-        return ProbeReach(
-            control_planes=self.control_planes | other.control_planes,
-            topics=self.topics | other.topics,
-            behaviours=_either(self.behaviours, other.behaviours),
-            group_protocols=_either(self.group_protocols, other.group_protocols),
-        )
-
-
-def _either(some: frozenset[str] | None, others: frozenset[str] | None) -> frozenset[str] | None:
-    return None if some is None or others is None else some | others
 
 
 def reach_of(plan: Plan) -> ProbeReach:

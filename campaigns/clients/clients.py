@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from harrow.campaigns.run.clients.client import Client, GroupReader, Reader, Sender
+from harrow.campaigns.clients.client import Client, GroupReader, Reader, Sender
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
@@ -37,19 +37,19 @@ class ClientKind:
 
 # Imported when one is made: reading a campaign needs no clients that run.
 def _model_producer(spec: ProducerSpec, cluster: Any) -> Client:
-    from harrow.campaigns.run.clients.model_clients import ProducerClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.clients.model_clients import ProducerClient  # noqa: PLC0415 - see above
 
     return ProducerClient(spec, cluster)
 
 
 def _model_consumer(spec: ConsumerSpec, cluster: Any, bootstrap: tuple[int, ...] = ()) -> Client:
-    from harrow.campaigns.run.clients.model_clients import ConsumerClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.clients.model_clients import ConsumerClient  # noqa: PLC0415 - see above
 
     return ConsumerClient(spec, cluster, bootstrap)
 
 
 def _model_application(spec: ApplicationSpec, cluster: Any) -> Client:
-    from harrow.campaigns.run.clients.model_applications import ApplicationClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.clients.model_applications import ApplicationClient  # noqa: PLC0415 - see above
 
     return ApplicationClient(spec, cluster)
 

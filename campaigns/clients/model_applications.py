@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from harrow.campaigns.run.clients.client import GroupReader
-from harrow.campaigns.run.clients.client_promises import (
+from harrow.campaigns.clients.client import GroupReader
+from harrow.campaigns.clients.client_promises import (
     promised_to_application,
     promised_to_consumer_of,
     promised_to_producer,
 )
-from harrow.campaigns.run.clients.model_clients import pause
+from harrow.campaigns.clients.model_clients import pause
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.application import APPLICATIONS, Application, ResultStore
 from harrow.cluster_model.cluster import Cluster

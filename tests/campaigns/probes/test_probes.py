@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from harrow.campaigns.run.probes.probe_counter import NoticeCounter, count_probes
-from harrow.campaigns.run.probes.probes import PROBES
+from harrow.campaigns.probes.probe_counter import NoticeCounter, count_probes
+from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model import events
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import Clock, Trace, TraceEvent

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from harrow.campaigns.language.plan import Expectation
+from harrow.campaigns.probes.probes import PROBES, never_reached
 from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED, document, outcome
-from harrow.campaigns.run.probes.probes import PROBES, never_reached
-from harrow.campaigns.run.probes.required_probes import RequiredProbes, UnreachedProbes, as_only_run
+from harrow.campaigns.run.required_probes import RequiredProbes, UnreachedProbes, as_only_run
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult
 from harrow.checks.finding import HELD, INCONCLUSIVE, VIOLATED
 from tests.campaigns.language.campaign_texts import plan as plan_of

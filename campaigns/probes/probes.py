@@ -1,6 +1,6 @@
 """Rare states that a run counts when it reaches them, by name.
 
-They are counted from what happened in the run (`harrow.campaigns.run.probes.probe_counter`). A campaign that
+They are counted from what happened in the run (`harrow.campaigns.probes.probe_counter`). A campaign that
 never reached what it is meant to test has shown nothing, and can say what it has to reach.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harrow.campaigns.run.probes.reach import ProbeReach
+from harrow.campaigns.probes.reach import ProbeReach
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release import history_of

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from harrow.campaigns.language.spelling import run_name
-from harrow.campaigns.run.probes.probes import never_reached
+from harrow.campaigns.probes.probes import never_reached
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 

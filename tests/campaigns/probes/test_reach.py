@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from harrow.campaigns.language.plan_reach import reach_of, reach_of_all
+from harrow.campaigns.probes.probes import PROBES, in_reach, never_reached
+from harrow.campaigns.probes.reach import ProbeReach
 from harrow.campaigns.record.report import document, run_as_mapping
-from harrow.campaigns.run.probes.probes import PROBES, in_reach, never_reached
-from harrow.campaigns.run.probes.reach import ProbeReach, reach_of, reach_of_all
 from harrow.checks.finding import HELD
 from harrow.cluster_model.release import history_of, switch_docs
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
