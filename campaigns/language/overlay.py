@@ -42,7 +42,7 @@ def _merged(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
             entries[key] = nodes.MapEntry(entry.key_mark, _merged(below.value, entry.value))
         else:
             entries[key] = entry
-    return nodes.MapNode(entries, base.mark, base.lost | over.lost)
+    return nodes.MapNode(entries, base.mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def parse_override(option: str) -> Override:
     parts = _parts(key)
     if len(parts) > nodes.MAX_DEPTH:
         raise OverrideError(mark, f"more than {nodes.MAX_DEPTH} levels deep")
-    fields = file_section().keys().keys() - {"variants"}
+    fields = file_section().keys.keys() - {"variants"}
     if parts[0] == "variants":
         raise OverrideError(mark, "an option holds for all variants; name the key without `variants`")
     if parts[0] not in fields:
@@ -158,9 +158,7 @@ def _put(node: nodes.Node | None, parts: Sequence[str], override: Override) -> n
 def _put_into_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:
     below = node.entries.get(parts[0])
     value = _put(below.value if below else None, parts[1:], override)
-    return nodes.MapNode(
-        {**node.entries, parts[0]: nodes.MapEntry(override.mark, value)}, node.mark, node.lost
-    )
+    return nodes.MapNode({**node.entries, parts[0]: nodes.MapEntry(override.mark, value)}, node.mark)
 
 
 def _put_into_list(node: nodes.ListNode, parts: Sequence[str], override: Override) -> nodes.ListNode:
@@ -176,7 +174,7 @@ def _put_into_list(node: nodes.ListNode, parts: Sequence[str], override: Overrid
         items.append(_put(None, parts[1:], override))
     else:
         items[index] = _put(items[index], parts[1:], override)
-    return nodes.ListNode(tuple(items), node.mark, node.lost)
+    return nodes.ListNode(tuple(items), node.mark)
 
 
 def _without_setting(root: nodes.MapNode, name: str) -> nodes.MapNode:

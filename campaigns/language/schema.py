@@ -1,24 +1,28 @@
-"""The models of a campaign file, and its JSON Schema.
+"""The sections of a campaign file, and its JSON Schema.
 
 They know the shape of each section. What has to fit together (brokers that exist,
 settings that a release knows) is checked in `harrow.campaigns.language.readers`.
 """
 
 from itertools import takewhile
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from harrow.campaigns.clients.clients import application_kinds
-from harrow.campaigns.language import catalogue_sections, literals, plan, section_models
+from harrow.campaigns.language import catalogue_shapes, declared_shapes, literals, plan
+from harrow.campaigns.language.declared_shapes import Keys, key_of, keys_of, section_of, shape_of
 from harrow.campaigns.language.open_choices import open_fields
 from harrow.campaigns.language.plan import Aim, Plan, Step, Swarm
-from harrow.campaigns.language.section import (
+from harrow.campaigns.language.shapes import (
     NAME,
     TEXT,
+    Key,
+    Later,
     Leaf,
-    OneOrMany,
-    Section,
-    generated,
+    Listed,
+    Mapped,
+    SectionShape,
     one_of,
+    schema_of,
     whole_range,
 )
 from harrow.campaigns.probes.probes import PROBES
@@ -40,109 +44,103 @@ ALL_RULES: Final = "all"
 
 
 @derived
-def step_section() -> type[Section]:
-    return _for_variants(Step, section_models.definitions_of(Step))
+def step_section() -> SectionShape:
+    return _for_variants(Step, keys_of(Step))
 
 
 @derived
-def injection_section() -> type[Section]:
-    """Return the model of an entry of `faults`: the keys of every timing, of which it has those of one."""
-    timings = [
-        section_models.definition_of(item, optional=True)
-        for timing in TIMINGS.values()
-        for item in fields_of(timing)
-    ]
-    faults = Annotated[list[generated(catalogue_sections.one_fault_section)], OneOrMany()]  # type: ignore[misc, valid-type]  # made at run time
-    return _for_variants(
-        Injection,
-        *timings,
-        section_models.field(
-            "do", faults, "The fault, or with `at` and `every` the faults that strike together."
-        ),
-        section_models.field("any_of", faults, "Faults of which one is drawn each time."),
-        section_models.field(
-            "serial", faults, "Faults that strike one after the other, each when the one before is over."
-        ),
-        section_models.definitions_of(Injection),
-    )
+def injection_section() -> SectionShape:
+    """Return an entry of `faults`: the keys of every timing; an entry has those of one."""
+    timings = {
+        item.key: key_of(item, optional=True) for timing in TIMINGS.values() for item in fields_of(timing)
+    }
+    faults = Listed(Later(catalogue_shapes.one_fault_section), one_will_do=True)
+    keys = {
+        "do": Key(faults, "The fault, or with `at` and `every` the faults that strike together."),
+        "any_of": Key(faults, "Faults of which one is drawn each time."),
+        "serial": Key(faults, "Faults that strike one after the other, each when the one before is over."),
+    }
+    return _for_variants(Injection, {**timings, **keys, **keys_of(Injection)})
 
 
-def _for_variants(declared: type[Any], *fields: section_models.Definitions) -> type[Section]:
-    """Return the model of an item of a list that may have a note, and may be for some variants alone."""
-    variants = Annotated[list[Annotated[str, TEXT]], OneOrMany()]
+def _for_variants(declared: type[Any], keys: Keys) -> SectionShape:
+    """Return an item of a list that may have a note, and may be for some variants alone."""
     noun = "step" if declared is Step else "entry"
-    notes = section_models.field("note", TEXT, "What it is for, for the reader.")
-    only = section_models.field("only", variants, f"The variants that have this {noun}; `base` is none.")
-    return section_models.model(f"{declared.__name__}Section", [notes, only, *fields], declared.__doc__ or "")
+    common = {
+        "note": Key(TEXT, "What it is for, for the reader."),
+        "only": Key(Listed(TEXT, one_will_do=True), f"The variants that have this {noun}; `base` is none."),
+    }
+    return SectionShape(
+        title=f"{declared.__name__}Section", doc=declared.__doc__ or "", keys={**common, **keys}
+    )
 
 
 # The whole
 
 
 @derived
-def body_section() -> type[Section]:
-    """Return the model of what a campaign and its variants can say."""
-    applications = []
-    for key, kind in application_kinds():
-        clients: Any = list[section_models.section_of(kind.spec)]  # type: ignore[misc]  # made at run time
-        applications.append(section_models.field(key, clients, catalogue_sections.summary(kind.spec)))
-    settings = section_models.field(
-        "settings",
-        generated(catalogue_sections.settings_section),
-        "Settings under Kafka's names; each goes where Kafka has it: brokers, topics, clients.",
-    )
-    declared = section_models.definitions_of(Plan, workload=applications)
-    before = dict(takewhile(lambda row: row[0] != "cluster", declared.items()))
-    return section_models.model("Body", [before, settings, declared], Plan.__doc__ or "")
-
-
-@derived
-def file_section() -> type[Section]:
-    doc = "Keys that are merged over those of the campaign; `expect` replaces all of its `expect`."
-    variant = section_models.model("Variant", [], doc, body_section())
-    variants = dict[Annotated[str, Leaf(literals.variant_name, NAME.schema)], variant]  # type: ignore[valid-type]  # made at run time
-    name = Leaf(literals.campaign_name, TEXT.schema)
-    fields = [
-        section_models.field("name", name, "The campaign's name; by default the file's."),
-        section_models.field("variants", variants, "The same campaign with these keys merged over it."),
-    ]
-    doc = "A campaign for harrow: a cluster, a workload, faults, and what is expected."
-    return section_models.model("CampaignFile", fields, doc, body_section())
-
-
-@derived
-def swarm_section() -> type[Section]:
-    """Return the model of what a campaign leaves open: beside what a swarm declares, every field that is open."""
-    return section_models.model("SwarmSection", _open_definitions(), Swarm.__doc__ or "")
-
-
-@derived
-def aim_section() -> type[Section]:
-    """Return the model of an aim: the state, and beside it what a swarm has."""
-    instead = {
-        key: definition
-        for definitions in _open_definitions()
-        for key, definition in definitions.items()
-        if key not in _NOT_AIMED
+def body_section() -> SectionShape:
+    """Return what a campaign and its variants can say."""
+    applications = {
+        key: Key(Listed(section_of(kind.spec)), catalogue_shapes.summary(kind.spec))
+        for key, kind in application_kinds()
     }
-    return section_models.model(
-        "AimSection", [section_models.definitions_of(Aim), instead], Aim.__doc__ or ""
+    declared = keys_of(Plan, workload=applications)
+    before = dict(takewhile(lambda row: row[0] != "cluster", declared.items()))
+    doc = "Settings under Kafka's names; each goes where Kafka has it: brokers, topics, clients."
+    settings = Key(Later(catalogue_shapes.settings_section), doc)
+    return SectionShape(
+        title="Body", doc=Plan.__doc__ or "", keys={**before, "settings": settings, **declared}
     )
+
+
+@derived
+def file_section() -> SectionShape:
+    body = body_section()
+    variant = SectionShape(
+        title="Variant",
+        doc="Keys that are merged over those of the campaign; `expect` replaces all of its `expect`.",
+        keys=body.keys,
+    )
+    name = Leaf(literals.campaign_name, TEXT.says)
+    variants = Mapped(Leaf(literals.variant_name, NAME.says), variant)
+    return SectionShape(
+        title="CampaignFile",
+        doc="A campaign for harrow: a cluster, a workload, faults, and what is expected.",
+        keys={
+            **body.keys,
+            "name": Key(name, "The campaign's name; by default the file's."),
+            "variants": Key(variants, "The same campaign with these keys merged over it."),
+        },
+    )
+
+
+@derived
+def swarm_section() -> SectionShape:
+    """Return what a campaign leaves open: beside what a swarm declares, every field that is open."""
+    return SectionShape(title="SwarmSection", doc=Swarm.__doc__ or "", keys=_open_keys())
+
+
+@derived
+def aim_section() -> SectionShape:
+    """Return an aim: the state, and beside it what a swarm has."""
+    instead = {key: known for key, known in _open_keys().items() if key not in _NOT_AIMED}
+    return SectionShape(title="AimSection", doc=Aim.__doc__ or "", keys={**keys_of(Aim), **instead})
 
 
 _NOT_AIMED: Final = ("kafka", "aims", "core")
 """What is drawn whatever a seed aims at."""
 
 
-def _open_definitions() -> list[section_models.Definitions]:
-    fields = [section_models.definitions_of(Swarm)]
+def _open_keys() -> Keys:
+    keys = keys_of(Swarm)
     for choice in open_fields():
-        values = Annotated[list[section_models.annotation_of(choice.field)], OneOrMany()]  # type: ignore[misc, valid-type]  # made at run time
-        fields.append(section_models.field(choice.key, values, f"What `{choice.path}` is drawn from."))
+        values = Listed(shape_of(choice.field), one_will_do=True)
+        keys[choice.key] = Key(values, f"What `{choice.path}` is drawn from.")
     for key, kind in application_kinds():
-        doc = f"How many there are, each like the first of `workload.{key}`. {catalogue_sections.summary(kind.spec)}"
-        fields.append(section_models.field(key, whole_range(0, CLIENTS_MAX), doc))
-    return fields
+        doc = f"How many there are, each like the first of `workload.{key}`. {catalogue_shapes.summary(kind.spec)}"
+        keys[key] = Key(whole_range(0, CLIENTS_MAX), doc)
+    return keys
 
 
 _STATUS: Final = one_of(*STATUSES)
@@ -151,22 +149,22 @@ _VERSION: Final = {
     "pattern": f"^{literals.VERSION_PATTERN}$",
     "examples": ["0.1.0"],
 }
-section_models.LEAVES.update(
+declared_shapes.SHAPES.update(
     {
         plan.StatusMarker: _STATUS,
-        plan.StatusesMarker: dict[catalogue_sections.NameKey, Annotated[str, _STATUS]],
+        plan.StatusesMarker: Mapped(NAME, _STATUS),
         plan.RuleMarker: TEXT,
         plan.InvariantMarker: one_of(ALL_INVARIANTS, NO_INVARIANTS, *INVARIANTS),
         plan.ProbeMarker: one_of(*PROBES),
         plan.VersionMarker: Leaf(literals.version, _VERSION),
     }
 )
-section_models.MODELS.update(
+declared_shapes.SECTIONS.update(
     {
-        plan.ActionMarker: lambda _: catalogue_sections.action_section(),
-        plan.BehavioursMarker: lambda _: catalogue_sections.behaviours_section(),
-        plan.OpenSettingsMarker: lambda _: catalogue_sections.open_settings_section(),
-        SettingsMarker: lambda item: catalogue_sections.settings_section((item.options.scope,)),
+        plan.ActionMarker: lambda _: catalogue_shapes.action_section(),
+        plan.BehavioursMarker: lambda _: catalogue_shapes.behaviours_section(),
+        plan.OpenSettingsMarker: lambda _: catalogue_shapes.open_settings_section(),
+        SettingsMarker: lambda item: catalogue_shapes.settings_section((item.options.scope,)),
         Injection: lambda _: injection_section(),
         Step: lambda _: step_section(),
         Swarm: lambda _: swarm_section(),
@@ -178,27 +176,4 @@ section_models.MODELS.update(
 @derived
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of campaign files."""
-    schema = _without_null_defaults(file_section().model_json_schema(by_alias=True))
-    return {"$schema": SCHEMA_DIALECT, **schema, "title": "harrow campaign"}
-
-
-def _without_null_defaults(schema: Any) -> Any:
-    """Return a schema in which a key is there or is not, and is never null."""
-    if isinstance(schema, list):
-        return [_without_null_defaults(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result = {key: _without_null_defaults(value) for key, value in schema.items()}
-    if result.get("description") == "":
-        del result["description"]
-    if "default" in result and result["default"] is None:
-        del result["default"]
-        options = [option for option in result.get("anyOf", ()) if option != {"type": "null"}]
-        if len(options) == 1:
-            del result["anyOf"]
-            result = {**options[0], **result}
-        elif options:
-            result["anyOf"] = options
-    if isinstance(result.get("title"), str) and "properties" not in result:
-        del result["title"]
-    return result
+    return {"$schema": SCHEMA_DIALECT, **schema_of(file_section()), "title": "harrow campaign"}

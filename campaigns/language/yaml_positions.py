@@ -49,11 +49,10 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    """A list. ``lost`` is whether something that was not valid has been taken out of it."""
+    """A list."""
 
     items: tuple["Node", ...]
     mark: Mark
-    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +65,10 @@ class MapEntry:
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """A mapping, in the order of the file. ``lost`` are keys that were taken out of it."""
+    """A mapping, in the order of the file."""
 
     entries: dict[str, MapEntry]
     mark: Mark
-    lost: frozenset[str] = frozenset()
 
 
 Node = Scalar | ListNode | MapNode
@@ -157,8 +155,8 @@ def marks(node: Node) -> Iterator[Mark]:
             yield from marks(item)
 
 
-def without(root: N, paths: Sequence[Path], *, is_mistake: bool = False) -> N:
-    """Return the tree without what stands at *paths*; what goes for a *mistake* is noted as lost."""
+def without(root: N, paths: Sequence[Path]) -> N:
+    """Return the tree without what stands at *paths*."""
     removals: dict[str | int, Any] = {}
     # Shorter paths come last, so that they take what is below them along.
     for path in sorted(paths, key=len, reverse=True):
@@ -166,28 +164,25 @@ def without(root: N, paths: Sequence[Path], *, is_mistake: bool = False) -> N:
         for part in path[:-1]:
             level = level.setdefault(part, {})
         level[path[-1]] = None
-    return _without(root, removals, is_mistake=is_mistake)
+    return _without(root, removals)
 
 
-def _without(node: N, removals: dict[str | int, Any], *, is_mistake: bool) -> N:
+def _without(node: N, removals: dict[str | int, Any]) -> N:
     gone = frozenset(part for part, inner in removals.items() if inner is None)
     if isinstance(node, MapNode):
         entries = {
-            key: replace(entry, value=_without(entry.value, removals[key], is_mistake=is_mistake))
-            if key in removals
-            else entry
+            key: replace(entry, value=_without(entry.value, removals[key])) if key in removals else entry
             for key, entry in node.entries.items()
             if key not in gone
         }
-        lost = node.lost | frozenset(map(str, gone)) if is_mistake else node.lost
-        return replace(node, entries=entries, lost=lost)
+        return replace(node, entries=entries)
     if isinstance(node, ListNode):
         items = tuple(
-            _without(item, removals[index], is_mistake=is_mistake) if index in removals else item
+            _without(item, removals[index]) if index in removals else item
             for index, item in enumerate(node.items)
             if index not in gone
         )
-        return replace(node, items=items, lost=node.lost or (is_mistake and bool(gone)))
+        return replace(node, items=items)
     return node
 
 

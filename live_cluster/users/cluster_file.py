@@ -5,18 +5,28 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
-
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import core_schema
+from typing import Any, Final
 
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.literals import LiteralError
 from harrow.campaigns.language.loader import read_file
+from harrow.campaigns.language.part import Part, Section
 from harrow.campaigns.language.problem import FileError, Problem
-from harrow.campaigns.language.readers.shape import mistake_of, validated
-from harrow.campaigns.language.section import TEXT, Leaf, OneOrMany, Section, nearest_section, whole
+from harrow.campaigns.language.shapes import (
+    NAME,
+    TEXT,
+    Key,
+    Leaf,
+    Listed,
+    Mapped,
+    OneOrSeveral,
+    Reading,
+    SectionShape,
+    one_of,
+    schema_of,
+    whole,
+)
 from harrow.campaigns.language.spelling import quoted, suggestion
 from harrow.campaigns.record.redaction import keep_secret, sounds_secret
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -124,109 +134,82 @@ def _name(text: str) -> str:
     return text
 
 
-_ARGUMENT: Final = Leaf(_argument, TEXT.schema)
-_VALUE: Final = Leaf(_word, TEXT.schema)
+class _Run(OneOrSeveral):
+    """A line for the shell, or a list of arguments."""
+
+    def read(self, node: nodes.Node, key: str, key_mark: nodes.Mark, reading: Reading) -> Part | None:
+        if isinstance(node, nodes.Scalar) and not (node.is_null() or node.text.strip()):
+            reading.refuse(node.mark, key, "the command is empty")
+            return None
+        return super().read(node, key, key_mark, reading)
+
+    def schema(self, _definitions: Any) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": dict(self.says), "minItems": 1}]}
+
+
+_ARGUMENT: Final = Leaf(_argument, TEXT.says)
 _LIMIT: Final = Leaf(literals.positive_duration, {"type": "string", "examples": ["30s"]})
-
-
-class _Written:
-    """Marks a section that may be written as its key ``run`` alone: a list, or a line for the shell."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
-        return core_schema.no_info_before_validator_function(self._long, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        arguments = {"type": "array", "items": dict(TEXT.schema), "minItems": 1}
-        return {"anyOf": [{"type": "string"}, arguments, handler(core)]}
-
-    def _long(self, value: Any) -> Any:
-        return value if isinstance(value, dict) else {"run": value}
-
-
-class _Run:
-    """Reads a list of arguments, or a line for the shell."""
-
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> Any:
-        return core_schema.no_info_plain_validator_function(self._validate)
-
-    def __get_pydantic_json_schema__(self, _core: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string"}, {"type": "array", "items": dict(TEXT.schema), "minItems": 1}]}
-
-    def _validate(self, value: Any) -> tuple[str, ...] | str:
-        if not isinstance(value, list):
-            line: str = _ARGUMENT.validate(value)
-            if not line.strip():
-                raise LiteralError("the command is empty")
-            return line
-        if not value:
-            raise LiteralError("the list is empty")
-        return tuple(_ARGUMENT.validate(part) for part in value)
-
-
-class CommandSection(Section):
-    """A command: a program with its arguments, or a line for the shell, and how long it may take."""
-
-    run: Annotated[Any, _Run()] = Field(
-        description="The program and its arguments, or a line for the shell. {broker}, {host}, {port} and {rack} stand for the broker."
-    )
-    timeout: Annotated[Any, _LIMIT] = Field(None, description="How long it may take; by default `timeout`.")
-
-
-_Command = Annotated[CommandSection, _Written()]
-
-
-class CommandsSection(Section):
-    """What does something to a broker."""
-
-    kill: _Command | None = Field(None, description="Ends its process at once; comes back when it is gone.")
-    stop: _Command | None = Field(None, description="Stops it in good order; comes back when it has stopped.")
-    start: _Command | None = Field(
-        None, description="Starts it; comes back while it runs, and does no harm to one that runs."
-    )
-    pause: _Command | None = Field(None, description="Lets its process stand still.")
-    resume: _Command | None = Field(
-        None, description="Lets it go on; does no harm to one that was not paused."
-    )
-    cut: _Command | None = Field(
-        None, description="Lets nothing through that {peer} (at {peer_host}) sends to {broker}."
-    )
-    restore: _Command | None = Field(
-        None, description="Lets it through again; does no harm to a link that was not cut."
-    )
-
-
-class ListedBrokerSection(Section):
-    """A broker."""
-
-    id: Annotated[Any, whole(0, _BROKER_MAX)] = Field(description="Its id.")
-    vars: dict[Annotated[str, Leaf(_name, {"type": "string"})], Annotated[Any, _VALUE]] | None = Field(
-        None, description="What else can stand in its commands, by name."
-    )
-    commands: CommandsSection | None = Field(None, description="Commands of its own.")
-
-
-class ClusterFileSection(Section):
-    """A cluster of the user's."""
-
-    bootstrap: Annotated[
-        list[Annotated[Any, Leaf(_address, {"type": "string", "examples": ["kafka-1:9092"]})]], OneOrMany()
-    ] = Field(description="Where brokers are found, as host:port.")
-    kafka: Annotated[Any, Leaf(_release, {"type": "string", "examples": ["3.9.2"]})] = Field(
-        None, description="The release; by default as the brokers' requests tell."
-    )
-    security: dict[str, Annotated[str, _ARGUMENT]] | None = Field(
-        None,
-        description="Settings of clients, under the names of librdkafka; ${NAME} is taken from the environment.",
-    )
-    brokers: list[ListedBrokerSection] | None = Field(
-        None, description="The brokers that campaigns may use; by default all."
-    )
-    commands: CommandsSection | None = Field(None, description="Commands for every broker.")
-    timeout: Annotated[Any, _LIMIT] = Field(None, description="How long a command may take; by default 60s.")
-    allow: (
-        Annotated[list[Annotated[Any, Leaf(literals.choice(ALLOWED), {"enum": list(ALLOWED)})]], OneOrMany()]
-        | None
-    ) = Field(None, description="What may be done without asking.")
+_COMMAND: Final = SectionShape(
+    title="CommandSection",
+    doc="A command: a program with its arguments, or a line for the shell, and how long it may take.",
+    keys={
+        "run": Key(
+            _Run(_argument, TEXT.says),
+            "The program and its arguments, or a line for the shell. {broker}, {host}, {port} and {rack} stand for the broker.",
+            required=True,
+        ),
+        "timeout": Key(_LIMIT, "How long it may take; by default `timeout`."),
+    },
+    short="run",
+)
+_COMMANDS: Final = SectionShape(
+    title="CommandsSection",
+    doc="What does something to a broker.",
+    keys={
+        Deed.KILL: Key(_COMMAND, "Ends its process at once; comes back when it is gone."),
+        Deed.STOP: Key(_COMMAND, "Stops it in good order; comes back when it has stopped."),
+        Deed.START: Key(_COMMAND, "Starts it; comes back while it runs, and does no harm to one that runs."),
+        Deed.PAUSE: Key(_COMMAND, "Lets its process stand still."),
+        Deed.RESUME: Key(_COMMAND, "Lets it go on; does no harm to one that was not paused."),
+        Deed.CUT: Key(_COMMAND, "Lets nothing through that {peer} (at {peer_host}) sends to {broker}."),
+        Deed.RESTORE: Key(_COMMAND, "Lets it through again; does no harm to a link that was not cut."),
+    },
+)
+_BROKER: Final = SectionShape(
+    title="ListedBrokerSection",
+    doc="A broker.",
+    keys={
+        "id": Key(whole(0, _BROKER_MAX), "Its id.", required=True),
+        "vars": Key(
+            Mapped(Leaf(_name, NAME.says), Leaf(_word, TEXT.says)),
+            "What else can stand in its commands, by name.",
+        ),
+        "commands": Key(_COMMANDS, "Commands of its own."),
+    },
+)
+_FILE: Final = SectionShape(
+    title="ClusterFileSection",
+    doc="A cluster of the user's.",
+    keys={
+        "bootstrap": Key(
+            Listed(Leaf(_address, {"type": "string", "examples": ["kafka-1:9092"]}), one_will_do=True),
+            "Where brokers are found, as host:port.",
+            required=True,
+        ),
+        "kafka": Key(
+            Leaf(_release, {"type": "string", "examples": ["3.9.2"]}),
+            "The release; by default as the brokers' requests tell.",
+        ),
+        "security": Key(
+            Mapped(NAME, _ARGUMENT),
+            "Settings of clients, under the names of librdkafka; ${NAME} is taken from the environment.",
+        ),
+        "brokers": Key(Listed(_BROKER), "The brokers that campaigns may use; by default all."),
+        "commands": Key(_COMMANDS, "Commands for every broker."),
+        "timeout": Key(_LIMIT, "How long a command may take; by default 60s."),
+        "allow": Key(Listed(one_of(*ALLOWED), one_will_do=True), "What may be done without asking."),
+    },
+)
 
 
 def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> ClusterFile:
@@ -245,11 +228,11 @@ def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> Cl
     if not isinstance(document.root, nodes.MapNode):
         mistakes.append(nodes.Mistake(document.root.mark, "a cluster is a mapping (`key: value`)"))
         raise _refused(path, mistakes)
-    body, errors = validated(ClusterFileSection, document.root)
-    mistakes += [mistake_of(error, document.root, _unknown_key) for error in errors]
-    if body is None:
+    reading = Reading(_unknown_key, mistakes)
+    body = _FILE.read(document.root, "", document.root.mark, reading)
+    if body is None or len(mistakes) > len(document.mistakes):
         raise _refused(path, mistakes)
-    reader = _ClusterFileReader(path, document.root, body, environ)
+    reader = _ClusterFileReader(path, body, environ)
     found = reader.read()
     if mistakes := [*mistakes, *reader.mistakes]:
         raise _refused(path, mistakes)
@@ -258,7 +241,7 @@ def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> Cl
 
 def cluster_file_schema() -> dict[str, Any]:
     """Return the JSON Schema of such files."""
-    return ClusterFileSection.model_json_schema()
+    return schema_of(_FILE)
 
 
 def _refused(path: Path, mistakes: Sequence[nodes.Mistake]) -> ClusterFileError:
@@ -266,71 +249,60 @@ def _refused(path: Path, mistakes: Sequence[nodes.Mistake]) -> ClusterFileError:
     return ClusterFileError([Problem(str(path), *place) for place in places])
 
 
-def _unknown_key(location: nodes.Path) -> str:
-    key = str(location[-1])
-    section = nearest_section(ClusterFileSection, location[:-1]) or ClusterFileSection
-    return f"unknown key {quoted(key)}{suggestion(key, section.keys())}"
+def _unknown_key(section: SectionShape, key: str) -> str:
+    return f"unknown key {quoted(key)}{suggestion(key, section.keys)}"
 
 
 class _ClusterFileReader:
     """Makes a cluster of a file that has the right shape, and takes note of what does not fit together."""
 
-    def __init__(
-        self, path: Path, root: nodes.Node, body: ClusterFileSection, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, path: Path, body: Section, environ: Mapping[str, str]) -> None:
         self._path = path
-        self._root = root
         self._body = body
         self._environ = environ
-        self._limit_us = body.timeout or _LIMIT_US
+        self._limit_us = body.get("timeout") or _LIMIT_US
         self.mistakes: list[nodes.Mistake] = []
 
     def read(self) -> ClusterFile:
         body = self._body
-        listed = body.brokers or []
+        listed = tuple(body / "brokers")
         self._check_ids(listed)
+        variables = [each.get("vars") or {} for each in listed]
         # A variable that stands in everybody's commands has to stand for something everywhere.
-        shared = set.intersection(*(set(each.vars or {}) for each in listed)) if listed else set()
-        commands = self._commands(body.commands, ("commands",), shared)
+        shared = set.intersection(*map(set, variables)) if listed else set()
+        commands = self._commands(body / "commands", shared)
         brokers = {
-            each.id: ListedBroker(
-                id=each.id,
-                variables=dict(each.vars or {}),
-                commands=self._commands(each.commands, ("brokers", index, "commands"), set(each.vars or {})),
+            each.get("id"): ListedBroker(
+                id=each.get("id"), variables=own, commands=self._commands(each / "commands", set(own))
             )
-            for index, each in enumerate(listed)
+            for each, own in zip(listed, variables, strict=True)
         }
         self._check_healing(commands, brokers)
         return ClusterFile(
             path=self._path,
-            bootstrap=tuple(body.bootstrap),
-            release=body.kafka,
-            security=Security(self._security(body.security or {})),
+            bootstrap=tuple(body.get("bootstrap")),
+            release=body.get("kafka"),
+            security=Security(self._security(body / "security")),
             brokers=brokers,
             commands=commands,
-            allowed=frozenset(body.allow or ()),
+            allowed=frozenset(body.get("allow") or ()),
         )
 
-    def _problem(self, path: nodes.Path, message: str, *, at_key: bool = False) -> None:
-        _, key_mark, node = nodes.lookup(self._root, path)
-        self.mistakes.append(nodes.Mistake(key_mark if at_key else node.mark, message))
+    def _problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
+        self.mistakes.append(nodes.Mistake(part.key_mark if at_key else part.mark, message))
 
-    def _check_ids(self, listed: Sequence[ListedBrokerSection]) -> None:
-        ids = [each.id for each in listed]
+    def _check_ids(self, listed: Sequence[Part]) -> None:
+        ids = [each.get("id") for each in listed]
         for index, broker in enumerate(ids):
             if broker in ids[:index]:
-                self._problem(("brokers", index, "id"), f"broker {broker} stands here twice")
+                self._problem(listed[index] / "id", f"broker {broker} stands here twice")
 
-    def _commands(
-        self, section: CommandsSection | None, path: nodes.Path, variables: set[str]
-    ) -> dict[Deed, Command]:
+    def _commands(self, section: Part, variables: set[str]) -> dict[Deed, Command]:
         found = {}
-        for key, given in ({} if section is None else section.given()).items():
-            if given is None:
-                continue
+        for key, given in section.parts.items():
             deed = Deed(key)
-            limit_us = given.timeout or self._limit_us
-            command = found[deed] = Command(given.run, limit_us / US_PER_SECOND)
+            limit_us = given.get("timeout") or self._limit_us
+            command = found[deed] = Command(given.get("run"), limit_us / US_PER_SECOND)
             known = [
                 *BROKER_PLACEHOLDERS,
                 *(PEER_PLACEHOLDERS if deed in _LINK_DEEDS else ()),
@@ -339,47 +311,48 @@ class _ClusterFileReader:
             for name in command.placeholders():
                 if name not in known:
                     message = f"{key}: unknown placeholder {{{name}}}{suggestion(name, known)}"
-                    self._problem((*path, key), message)
+                    self._problem(given, message)
         return found
 
     def _check_healing(self, commands: Mapping[Deed, Command], brokers: Mapping[int, ListedBroker]) -> None:
         """Report what can be done and not be undone, and what is allowed and cannot be done."""
         for deed, cure in HEALED_BY.items():
             if deed in commands and cure not in commands:
-                self._problem(("commands", deed), f"{deed} needs `{cure}`, which undoes it", at_key=True)
+                message = f"{deed} needs `{cure}`, which undoes it"
+                self._problem(self._body / "commands" / deed, message, at_key=True)
             for index, broker in enumerate(brokers.values()):
                 if deed in broker.commands and cure not in {*broker.commands, *commands}:
                     message = f"{deed} needs `{cure}`, which undoes it"
-                    self._problem(("brokers", index, "commands", deed), message, at_key=True)
+                    self._problem(self._body.at("brokers", index, "commands", deed), message, at_key=True)
         known = {TOPICS, *commands, *(deed for broker in brokers.values() for deed in broker.commands)}
-        for index, word in enumerate(self._body.allow or ()):
-            if word not in known:
-                self._problem(("allow", index), f"allow: there is no command that does {word}")
+        for word in self._body / "allow":
+            if word.value not in known:
+                self._problem(word, f"allow: there is no command that does {word.value}")
 
-    def _security(self, given: Mapping[str, str]) -> dict[str, str]:
+    def _security(self, section: Part) -> dict[str, str]:
         found = {}
-        for key, value in given.items():
-            path: nodes.Path = ("security", key)
+        for key, given in section.parts.items():
             if not key.startswith(_FOR_CLIENTS):
-                self._problem(path, f"{quoted(key)} is no setting of security", at_key=True)
+                self._problem(given, f"{quoted(key)} is no setting of security", at_key=True)
                 continue
-            found[key] = self._from_environment(value, path)
-            if found[key] != value or sounds_secret(key):
+            found[key] = self._from_environment(given)
+            if found[key] != given.value or sounds_secret(key):
                 keep_secret(found[key])
         protocol, mechanism = Security(found).protocol, Security(found).mechanism
         if protocol not in PROTOCOLS:
-            self._problem(("security", "security.protocol"), f"expected {', '.join(PROTOCOLS)}")
+            self._problem(section / "security.protocol", f"expected {', '.join(PROTOCOLS)}")
         if mechanism not in (None, *MECHANISMS) or (protocol.startswith("SASL") and mechanism is None):
             message = f"harrow authenticates by {', '.join(MECHANISMS)}: give one of them as sasl.mechanism"
-            self._problem(("security",), message, at_key=True)
+            self._problem(section, message, at_key=True)
         return found
 
-    def _from_environment(self, value: str, path: nodes.Path) -> str:
+    def _from_environment(self, given: Part) -> str:
+        value: str = given.value
         found = _VARIABLE.fullmatch(value)
         if found is None:
             return value
         if found[1] not in self._environ:
-            self._problem(path, f"{value} is not in the environment")
+            self._problem(given, f"{value} is not in the environment")
         return self._environ.get(found[1], "")
 
 

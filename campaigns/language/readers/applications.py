@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, Final, get_args
 
 from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, GivenSettings, plain
 from harrow.campaigns.language.readers.section import SectionReader
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release import RELEASES

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, GivenSettings, plain
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted, listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.release import RELEASES
@@ -48,7 +48,7 @@ class ClusterReader:
     def __init__(self, draft: Draft, settings: EffectiveSettings) -> None:
         self._draft = draft
         self._settings = settings
-        self._section: Section | None = draft.body.cluster
+        self._section: Section | None = draft.body.get("cluster")
         self._reader = SectionReader(draft)
         self._given = {} if self._section is None else self._section.given()
         self._ids: tuple[int, ...] = ()
@@ -115,7 +115,7 @@ class ClusterReader:
 
     def _metadata(self, spec: ClusterSpec) -> str | None:
         """Return where brokers keep their metadata; None where a seed draws that."""
-        swarm = self._draft.body.swarm
+        swarm = self._draft.body.get("swarm")
         drawn = {} if swarm is None else swarm.given()
         if "kafka" in drawn or "cluster.metadata" in drawn:
             return None
@@ -160,7 +160,7 @@ class ClusterReader:
 
     def _broker_counts(self) -> Iterator[tuple[int, str]]:
         """Yield how many brokers there may be at the beginning, in figures and in words: of what is drawn the fewest."""
-        swarm = {} if self._draft.body.swarm is None else self._draft.body.swarm.given()
+        swarm = {} if self._draft.body.get("swarm") is None else self._draft.body.get("swarm").given()
         aims = swarm["aims"].given().get("any_of", ()) if "aims" in swarm else ()
         for given in (swarm, *(aim.given() for aim in aims)):
             if "brokers" in given:
@@ -216,8 +216,8 @@ class ClusterReader:
         places: dict[int, Path] = {}
         for index, section in enumerate(sections[:BROKERS_MAX]):
             path = (*_BROKERS, index)
-            if not self._draft.is_duplicate("broker", section.id, (*path, "id"), places):
-                found[section.id] = self._broker(section, path)
+            if not self._draft.is_duplicate("broker", section.get("id"), (*path, "id"), places):
+                found[section.get("id")] = self._broker(section, path)
         return found
 
     def _broker(self, section: Section, path: Path) -> tuple[BrokerSpec, GivenSettings]:
@@ -236,7 +236,7 @@ class ClusterReader:
         total = 0
         for index, section in enumerate(sections):
             path = (*_TOPICS, index)
-            if self._draft.is_duplicate("topic", section.name, (*path, "name"), places):
+            if self._draft.is_duplicate("topic", section.get("name"), (*path, "name"), places):
                 continue
             topic = self._topic(section, path)
             total += topic[0].partitions
@@ -245,7 +245,7 @@ class ClusterReader:
                 self._draft.problem(path, message)
                 self._has_all = False
                 break
-            found[section.name] = topic
+            found[section.get("name")] = topic
         return found
 
     def _topic(self, section: Section | None, path: Path) -> tuple[TopicSpec, GivenSettings]:

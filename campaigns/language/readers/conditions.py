@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from harrow.campaigns.language.catalogue_sections import is_value, unkeyed_fields
+from harrow.campaigns.language.catalogue_shapes import is_value, unkeyed_fields
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.references import References
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
@@ -115,7 +115,7 @@ class ConditionReader:
 
     def _never(self, path: Path, what: str, *, at_key: bool = False) -> None:
         """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
-        release = self._draft.body.kafka or DEFAULT_RELEASE
+        release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         metadata = self._references.metadata
         why = where_kept(release, metadata) if metadata else ""
         self._draft.problem(path, f"{what}: {why}", at_key=at_key)

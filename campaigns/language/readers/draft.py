@@ -1,21 +1,18 @@
-"""A campaign, or one of its variants, while it is being read: model, tree and problems."""
+"""A campaign, or one of its variants, while it is being read: what it says, and the mistakes so far."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from harrow.campaigns.language import yaml_positions as nodes
-from harrow.campaigns.language.catalogue_sections import action_section
+from harrow.campaigns.language.catalogue_shapes import action_section
 from harrow.campaigns.language.former_names import former_name_hint
-from harrow.campaigns.language.readers.shape import mistake_of, validated
 from harrow.campaigns.language.schema import body_section, file_section
-from harrow.campaigns.language.section import Section, nearest_section
+from harrow.campaigns.language.shapes import Reading, SectionShape
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
 from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.settings import PRODUCER, scopes_of
 
-_ROUNDS = 8
 _SUGGESTIONS = 200
 
 
@@ -60,25 +57,28 @@ class Report:
 class Draft:
     """A plan in the making.
 
-    Where the file does not have the right shape, the mistake is reported and what is
-    wrong is taken out, so that the rest can be checked all the same. `is_intact` says
-    whether something was taken out, for checks that would only find its absence.
+    What does not have the right shape is reported and left out of ``body``, so that the rest can be checked. A check
+    that would only find the absence asks whether the part `knows` what it is about.
     """
 
     def __init__(self, tree: nodes.MapNode, variant: str | None, report: Report) -> None:
         self.variant = variant
         self.report = report
-        self.tree: nodes.Node = tree
-        self.body = self._validated()
+        reading = Reading(self._unknown_key)
+        body = body_section().read(tree, "", tree.mark, reading)
+        assert body is not None  # no key of a campaign is required
+        self.body = body
+        for mistake in reading.mistakes:
+            report.add(*mistake, variant)
 
     def problem(self, path: nodes.Path, message: str, *, at_key: bool = False) -> None:
         """Report what is wrong with what stands at *path*, or *at_key* with its key."""
-        _, key_mark, node = nodes.lookup(self.tree, path)
-        self.report.add(key_mark if at_key else node.mark, message, self.variant)
+        part = self.body.at(*path)
+        self.report.add(part.key_mark if at_key else part.mark, message, self.variant)
 
     def note(self, path: nodes.Path, message: str) -> None:
         """Note that what stands at *path* changes nothing here."""
-        self.report.notes[nodes.Mistake(nodes.lookup(self.tree, path)[1], message)] = None
+        self.report.notes[nodes.Mistake(self.body.at(*path).key_mark, message)] = None
 
     def unknown(
         self, path: nodes.Path, what: str, word: str, names: Collection[str], *, at_key: bool = False
@@ -89,15 +89,15 @@ class Draft:
 
     def line(self, path: nodes.Path) -> int:
         """Return the line in which something stands; 0 for an option."""
-        return nodes.lookup(self.tree, path)[2].mark.line
+        return self.body.at(*path).mark.line
 
     def is_from_option(self, path: nodes.Path) -> bool:
         """Return whether an option of the command line, not the file, says what stands at *path*."""
-        return nodes.lookup(self.tree, path)[1].option is not None
+        return self.body.at(*path).key_mark.option is not None
 
     def place(self, path: nodes.Path) -> str:
         """Return where something stands, for a message about something else."""
-        mark = nodes.lookup(self.tree, path)[1]
+        mark = self.body.at(*path).key_mark
         return f"--set {printable(mark.option)}" if mark.option is not None else f"line {mark.line}"
 
     def is_duplicate(self, what: str, name: Any, path: nodes.Path, places: dict[Any, nodes.Path]) -> bool:
@@ -111,48 +111,19 @@ class Draft:
         return True
 
     def is_intact(self, *path: str | int) -> bool:
-        """Return whether nothing had to be taken out at *path*, below it, or on the way to it."""
-        node = self.tree
-        for part in path:
-            if isinstance(node, nodes.MapNode):
-                if _may_have_lost(node, str(part)):
-                    return False
-                if part not in node.entries:
-                    return True
-                node = node.entries[str(part)].value
-            elif isinstance(node, nodes.ListNode):
-                if node.lost or not isinstance(part, int) or part >= len(node.items):
-                    return not node.lost
-                node = node.items[part]
-        return _is_whole(node)
+        return self.body.knows(*path)
 
     def has_lost(self, path: nodes.Path) -> bool:
         """Return whether the mapping or list at *path* itself has lost something."""
-        return not _has_all(nodes.lookup(self.tree, path)[2])
+        return bool(self.body.at(*path).lost)
 
-    def _validated(self) -> Any:
-        body, errors = validated(body_section(), self.tree)
-        for error in errors:
-            self.report.add(*mistake_of(error, self.tree, self._unknown_key), self.variant)
-        for _ in range(_ROUNDS):
-            if body is not None:
-                return body
-            wrong = (nodes.lookup(self.tree, error["loc"])[0] for error in errors)
-            self.tree = nodes.without(self.tree, [path for path in wrong if path], is_mistake=True)
-            body, errors = validated(body_section(), self.tree)
-        # What is left is not worth looking at; the problems are reported in any case.
-        self.tree = nodes.MapNode({}, self.tree.mark, frozenset(file_section().keys()))
-        return body_section()()
-
-    def _unknown_key(self, location: nodes.Path) -> str:
-        key = str(location[-1])
+    def _unknown_key(self, section: SectionShape, key: str) -> str:
         body = body_section()
-        section = nearest_section(body, location[:-1]) or body
-        names = section.keys() if section is not body else file_section().keys()
+        names = file_section().keys if section is body else section.keys
         message = f"unknown {section.noun} {quoted(key)}"
         if section is body and self.variant is not None and key in names:
             return f"`{key}` belongs to the campaign, not to a variant"
-        if "do" in names and action_section().has_key(key):
+        if "do" in names and key in action_section().keys:
             return f"{message}; `{key}` stands under `do`"
         home = former_name_hint(key) or _home(key, at_top=section is body) or _mutant(key, section)
         hint = home or self.report.suggestion(key, names)
@@ -170,34 +141,15 @@ def _home(key: str, *, at_top: bool) -> str | None:
         owner = "client" if len(scopes) > 1 and PRODUCER in scopes else scopes[0]
         return f"; it is a {owner}'s setting"
     for home in ("cluster", "workload") if at_top else ():
-        section = body_section().section_of(home)
-        if section is not None and section.has_key(key):
+        section = body_section().keys[home].shape.resolved()
+        if isinstance(section, SectionShape) and key in section.keys:
             return f"; it belongs under `{home}`"
     return None
 
 
-def _mutant(key: str, section: type[Section]) -> str | None:
+def _mutant(key: str, section: SectionShape) -> str | None:
     """Return the behaviour of a mutant whose name stands in place of one."""
     mutant = MUTANTS.get(key.replace("_", "-")) if section.catalogue == "behaviours" else None
     if mutant is None:
         return None
     return f"; the mutant `{mutant.name}` is `{mutant.switch}: {str(mutant.value).lower()}`"
-
-
-def _has_all(node: nodes.Node) -> bool:
-    return not (isinstance(node, (nodes.ListNode, nodes.MapNode)) and node.lost)
-
-
-def _is_whole(node: nodes.Node) -> bool:
-    if not _has_all(node):
-        return False
-    if isinstance(node, nodes.MapNode):
-        return all(_is_whole(entry.value) for entry in node.entries.values())
-    return not isinstance(node, nodes.ListNode) or all(_is_whole(item) for item in node.items)
-
-
-def _may_have_lost(node: nodes.MapNode, key: str) -> bool:
-    """Return whether a key was taken out, or one that may be the same, spelled wrongly."""
-    if len(node.lost) > _SUGGESTIONS:
-        return True
-    return key in node.lost or bool(get_close_matches(key, [word[:60] for word in node.lost], n=1))

@@ -41,7 +41,7 @@ class EffectiveSettings:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self.behaviours = behaviours_of(draft.body)
-        self.release: str = draft.body.kafka or DEFAULT_RELEASE
+        self.release: str = draft.body.get("kafka") or DEFAULT_RELEASE
         self._checks_release = draft.is_intact("kafka")
         self._common = self._read(draft.body, (), SCOPES)
 
@@ -63,7 +63,7 @@ class EffectiveSettings:
 
     def own(self, scope: str, owner: Any, path: Path) -> GivenSettings:
         """Return what a topic or a client gets."""
-        section = None if owner is None else owner.settings
+        section = None if owner is None else owner.get("settings")
         return self.own_in(scope, section, (*path, "settings"))
 
     def own_in(
@@ -84,7 +84,7 @@ class EffectiveSettings:
 
     def _read(self, owner: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
         """Return the settings that *owner* has, and report those that its release does not know."""
-        section = owner.settings if owner is not None else None
+        section = owner.get("settings") if owner is not None else None
         return self._read_section(section, (*path, "settings"), scopes)
 
     def _read_section(self, section: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
@@ -145,10 +145,10 @@ def plain(settings: GivenSettings) -> dict[str, Value]:
 
 
 def switches_of(body: Any) -> dict[str, Value]:
-    return body.behaviours.given() if body.behaviours is not None else {}
+    return body.get("behaviours").given() if body.get("behaviours") is not None else {}
 
 
 def behaviours_of(body: Any) -> Behaviours:
     """Return what the release does, with the campaign's switches."""
     switches: dict[str, Any] = switches_of(body)
-    return replace(RELEASES[body.kafka or DEFAULT_RELEASE].behaviours, **switches)
+    return replace(RELEASES[body.get("kafka") or DEFAULT_RELEASE].behaviours, **switches)

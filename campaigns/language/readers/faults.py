@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader, only_entry
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import FOR, LastsMarker, MessageRuleMarker, MessageRuleNameMarker, fields_of
@@ -72,7 +72,7 @@ class FaultReader:
             others = {1: "", 2: " (nor does 1 other fault)"}.get(
                 len(unmet), f" (nor do {len(unmet) - 1} other faults)"
             )
-            release = self._draft.body.kafka or DEFAULT_RELEASE
+            release = self._draft.body.get("kafka") or DEFAULT_RELEASE
             why = where_kept(release, metadata)
             self._draft.note(unmet[0], f"this never meets a message{others}: {why}")
 
@@ -129,7 +129,7 @@ class FaultReader:
     def _check_ever_strikes(self, kind: type[Timing], given: Mapping[str, Any], path: Path) -> None:
         """Check that the workload lasts until a fault strikes; how long a script takes is unknown."""
         knows_end = self._draft.is_intact("workload", "duration") and self._draft.is_intact("script")
-        if self._draft.body.script or not knows_end:
+        if self._draft.body.get("script") or not knows_end:
             return
         if self._duration_us == 0 and kind in (At, When):
             message = "this never strikes: there is no script, and the workload has no `duration`"

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.plan import Expectation, Found, Plan
 from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVARIANTS
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
@@ -116,7 +116,7 @@ def check_probes(draft: Draft, plan: Plan) -> None:
     """Report a probe that a campaign requires and no run of it can reach, and note an aim at one."""
     if not all(draft.is_intact(section) for section in ("kafka", "cluster", "workload", "swarm")):
         return
-    required = () if draft.body.expect is None else draft.body.expect.given().get("probes", ())
+    required = () if draft.body.get("expect") is None else draft.body.get("expect").given().get("probes", ())
     aims = () if plan.swarm is None or plan.swarm.aims is None else plan.swarm.aims.kinds
     if not required and not aims:
         return

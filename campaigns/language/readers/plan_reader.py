@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.plan import ActionMarker, Plan
 from harrow.campaigns.language.plan_cost import excess
 from harrow.campaigns.language.readers import judgement
@@ -16,7 +17,6 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.readers.swarm import read_swarm
 from harrow.campaigns.language.readers.transactions import ScriptedTransactions, check_internal_topics
 from harrow.campaigns.language.readers.workload import WorkloadReader
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import ConditionMarker, FaultMarker
 
@@ -53,8 +53,8 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     swarm = read_swarm(draft, sections)
     faults.check_releases()
     judged_by = judgement.Judgement(
-        invariants=judgement.read_invariants(body.invariants, draft),
-        core=body.core is not None or (swarm is not None and swarm.core),
+        invariants=judgement.read_invariants(body.get("invariants"), draft),
+        core=body.get("core") is not None or (swarm is not None and swarm.core),
     )
     plan: Plan = sections.read(
         Plan,
@@ -63,16 +63,16 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         campaign=campaign,
         cluster=cluster.spec,
         variant=draft.variant,
-        description=(body.description or "").strip(),
+        description=(body.get("description") or "").strip(),
         behaviours=switches_of(body),
         **clients,
         script=steps,
         faults=tuple(injection for _, injection in injections),
         invariants=judged_by.invariants,
         swarm=swarm,
-        demand=judgement.read_demand(body.demand, draft, judged_by),
-        expect=judgement.read_expectation(body.expect, draft, judged_by, sections),
-        found=judgement.read_found(body.found, draft, judged_by, sections),
+        demand=judgement.read_demand(body.get("demand"), draft, judged_by),
+        expect=judgement.read_expectation(body.get("expect"), draft, judged_by, sections),
+        found=judgement.read_found(body.get("found"), draft, judged_by, sections),
     )
     conditions.check_awaited_rules(faults.control_plane_of_rule)
     faults.note_unmet(references.metadata)
@@ -89,7 +89,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
 
 
 def _of_variant(draft: Draft, key: str, variants: Collection[str]) -> Iterator[tuple[Section, Path]]:
-    for index, section in enumerate(getattr(draft.body, key) or ()):
+    for index, section in enumerate(draft.body.get(key) or ()):
         if _is_meant(draft, section.given().get("only"), (key, index, "only"), variants):
             yield section, (key, index)
 

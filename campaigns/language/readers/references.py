@@ -219,7 +219,9 @@ class References:
 
 def _added(draft: Draft, topic: str) -> int:
     """Return how many partitions a script gives a topic at the most."""
-    actions = (action.given() for step in draft.body.script or () for action in step.given().get("do", ()))
+    actions = (
+        action.given() for step in draft.body.get("script") or () for action in step.given().get("do", ())
+    )
     added = (given[AddPartitions.name].given() for given in actions if AddPartitions.name in given)
     return max((each.get("partitions", 0) for each in added if each.get("topic") == topic), default=0)
 

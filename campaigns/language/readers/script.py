@@ -3,13 +3,13 @@
 from typing import Final
 
 from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.language.plan_cost import records_max
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.faults import FaultReader
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader, only_entry
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
@@ -33,7 +33,7 @@ class ScriptReader:
         self._last_at_us = 0
         self._last_at_path: Path = ()
         self._records = 0
-        limits = draft.body.limits
+        limits = draft.body.get("limits")
         self._records_max = records_max(limits and limits.given().get("memory"))
 
     def step(self, section: Section, path: Path) -> Step:
@@ -77,7 +77,7 @@ class ScriptReader:
         if name in FAULTS:
             return self._faults.fault(name, value, place)
         kind = ACTIONS[name]
-        release = self._draft.body.kafka or DEFAULT_RELEASE
+        release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         if self._draft.is_intact("kafka") and not kind.exists_in(release):
             message = f"Kafka {release} has no {name}; it came with {kind.since}"
             self._draft.problem(place, message, at_key=True)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any, Final
 
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.references import References
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds

@@ -6,10 +6,10 @@ from typing import Any
 
 from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.open_choices import open_fields
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.plan import Aim, Aims, Swarm, SwarmActions, SwarmFaults
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.release import DEFAULT_RELEASE
 from harrow.cluster_model.settings import SCOPES, SETTINGS
@@ -19,7 +19,7 @@ _SWARM: Path = ("swarm",)
 
 def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
     """Return what a campaign leaves open; report lists without values, and faults that say too little."""
-    section = draft.body.swarm
+    section = draft.body.get("swarm")
     if section is None:
         return None
     sections.forms[Aim] = partial(_aim, draft, sections)
@@ -85,7 +85,7 @@ def _applications(
     draft: Draft, given: Mapping[str, Any], path: Path
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield how many clients there are of each kind that is left open; report one that the workload has none of."""
-    workload = {} if draft.body.workload is None else draft.body.workload.given()
+    workload = {} if draft.body.get("workload") is None else draft.body.get("workload").given()
     for key, _ in application_kinds():
         if key in given:
             if not workload.get(key) and not draft.has_lost(("workload", key)):
@@ -102,8 +102,8 @@ def _settings(draft: Draft, given: Mapping[str, Any], path: Path) -> tuple[tuple
     without the setting the aim may miss its state.
     """
     body = draft.body
-    drawn = None if body.swarm is None else body.swarm.given().get("kafka")
-    releases = tuple(drawn or (body.kafka or DEFAULT_RELEASE,))
+    drawn = None if body.get("swarm") is None else body.get("swarm").given().get("kafka")
+    releases = tuple(drawn or (body.get("kafka") or DEFAULT_RELEASE,))
     found = []
     for name, values in (given["settings"].given() if "settings" in given else {}).items():
         place = (*path, "settings", name)

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from harrow.campaigns.clients.clients import CLIENTS, CONSUMERS, PRODUCERS, ClientKind, application_kinds
 from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.part import Section
 from harrow.campaigns.language.readers.applications import ApplicationReader
 from harrow.campaigns.language.readers.cluster import CheckedCluster
 from harrow.campaigns.language.readers.draft import Draft
@@ -18,7 +19,6 @@ from harrow.campaigns.language.readers.effective_settings import (
 )
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.readers.transactions import check_producer
-from harrow.campaigns.language.section import Section
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
@@ -48,7 +48,7 @@ class WorkloadReader:
         self._references = cluster.references
         self._reader = SectionReader(draft, cluster.references)
         self._applications = ApplicationReader(draft, settings, self._reader)
-        self._given = {} if draft.body.workload is None else draft.body.workload.given()
+        self._given = {} if draft.body.get("workload") is None else draft.body.get("workload").given()
         self.duration_us: int = self._given.get("duration", 0)
         self._names: dict[str, Path] = {}
 
@@ -56,7 +56,7 @@ class WorkloadReader:
         sections = self._given.get("producers")
         if sections is None:
             # The workload that a campaign does not mention is one producer for its script.
-            needed = self._draft.body.workload is None or _script_needs_producer(self._draft.body)
+            needed = self._draft.body.get("workload") is None or _script_needs_producer(self._draft.body)
             sections = [None] if needed else []
         clients = {
             PRODUCERS: self._clients(PRODUCERS, sections, self._producer),
@@ -217,7 +217,7 @@ def _stop_message(start_us: int, stop_us: int) -> str:
 
 
 def _script_needs_producer(body: Any) -> bool:
-    actions = (action for step in body.script or () for action in step.do or ())
+    actions = (action for step in body.get("script") or () for action in step.get("do") or ())
     return any(_needs_producer(name) for action in actions for name in action.given())
 
 

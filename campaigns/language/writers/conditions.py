@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from harrow.campaigns.language.catalogue_sections import is_value, unkeyed_fields
+from harrow.campaigns.language.catalogue_shapes import is_value, unkeyed_fields
 from harrow.campaigns.language.writers.section import FORMS, UnwritablePlanError, section_map, value_of
 from harrow.cluster_model import fields as kinds
 from harrow.faults.condition import FACTS, Condition

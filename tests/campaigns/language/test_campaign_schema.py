@@ -7,7 +7,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from harrow.campaigns.language.catalogue_sections import (
+from harrow.campaigns.language.catalogue_shapes import (
     events_section,
     fault_section,
     settings_section,
@@ -15,6 +15,7 @@ from harrow.campaigns.language.catalogue_sections import (
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.schema import json_schema
+from harrow.campaigns.language.shapes import SectionShape
 from harrow.campaigns.language.template import new_campaign
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.fields import FOR, Broker, LastsMarker, described, fields_of
@@ -106,7 +107,7 @@ def test_schema_never_wants_null_as_default() -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_has_a_syntax(name: str) -> None:
-    keys = set(fault_section(name).keys())
+    keys = set(fault_section(name).keys)
     lasts = any(item.kind is LastsMarker for item in fields_of(FAULTS[name]))
     assert keys - {FOR} == {item.key for item in fields_of(FAULTS[name])}
     assert (FOR in keys) == lasts
@@ -146,16 +147,16 @@ def test_a_field_without_syntax_is_noticed() -> None:
 
 def test_every_setting_has_a_key_in_its_scope() -> None:
     for scope, name in SETTINGS:
-        assert name in settings_section((scope,)).keys()  # noqa: SIM118 - a class method, not of a dict
-        assert name in settings_section().keys()  # noqa: SIM118 - a class method, not of a dict
+        assert name in settings_section((scope,)).keys
+        assert name in settings_section().keys
 
 
 def test_every_event_has_its_fields() -> None:
     section = events_section()
     for event in EVENTS:
-        inner = section.section_of(event)
-        assert inner is not None
-        assert list(inner.keys()) == list(event_fields(event))
+        inner = section.keys[event].shape.resolved()
+        assert isinstance(inner, SectionShape)
+        assert list(inner.keys) == list(event_fields(event))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)

@@ -1,0 +1,308 @@
+"""Sections that follow from catalogues: settings, behaviours, faults, actions, events, conditions.
+
+A new fault, setting, switch or trace event brings its syntax with it: these shapes are made from the
+catalogues when they are first needed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from harrow.campaigns.language import declared_shapes, literals, shapes
+from harrow.campaigns.language.declared_shapes import Keys, keys_of, section_of, shape_of
+from harrow.campaigns.language.literals import LiteralError
+from harrow.campaigns.language.shapes import NAME, Key, Later, Leaf, Listed, Mapped, SectionShape, Shape
+from harrow.campaigns.language.yaml_positions import ListNode, Node, Scalar
+from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
+from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
+from harrow.cluster_model.registry import derived
+from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.settings import LONG_MAX, SCOPES, SETTINGS, Setting, scopes_of, setting_names
+from harrow.faults.action import Action
+from harrow.faults.actions import ACTIONS
+from harrow.faults.catalogue import FAULTS
+from harrow.faults.condition import FACTS
+from harrow.faults.conditions.fact import Fact
+
+# Settings
+
+
+@derived
+def settings_section(scopes: tuple[str, ...] = SCOPES) -> SectionShape:
+    return SectionShape(
+        title="Settings" if scopes == SCOPES else f"{scopes[0].capitalize()}Settings",
+        doc="Settings under Kafka's names.",
+        keys={
+            setting.name: Key(Later(partial(_setting_leaf, setting)), setting.doc)
+            for setting in _settings_of(scopes)
+        },
+        noun="setting",
+        catalogue="settings",
+    )
+
+
+@derived
+def open_settings_section() -> SectionShape:
+    """Return the section of settings that are left open: a list of values for each."""
+    return SectionShape(
+        title="OpenSettings",
+        doc="Settings under Kafka's names, with the values to draw from.",
+        keys={
+            setting.name: Key(Listed(Later(partial(_setting_leaf, setting)), one_will_do=True), setting.doc)
+            for setting in _settings_of(SCOPES)
+        },
+        noun="setting",
+        catalogue="settings",
+    )
+
+
+def _settings_of(scopes: tuple[str, ...]) -> Iterator[Setting]:
+    for name in setting_names(scopes):
+        yield next(SETTINGS[scope, name] for scope in scopes if scope in scopes_of(name))
+
+
+def _setting_leaf(setting: Setting) -> Leaf:
+    number = shapes.number_schema(setting.minimum, setting.maximum)
+    time = {"type": "string", "pattern": f"^{literals.DURATION_PATTERN}$"}
+    schema: dict[str, Any] = {
+        "bool": {"type": "boolean"},
+        "int": number,
+        "ms": {"anyOf": [number, time]},
+        "seconds": {"anyOf": [number, time]},
+        "choice": {"enum": _choices_in_yaml(setting)},
+        "ratio": {"type": "number", "minimum": 0, "maximum": 1},
+        "text": {"type": "string", "pattern": f"^{literals.SETTING_TEXT_PATTERN}$"},
+        "replicas": {"type": "string", "pattern": f"^{literals.REPLICAS_PATTERN}$"},
+    }[setting.kind]
+    return Leaf(partial(literals.setting_value, setting), schema)
+
+
+def _choices_in_yaml(setting: Setting) -> list[str | int]:
+    words = (*setting.choices, "-1") if setting.name == "acks" else setting.choices
+    return [*words, *(int(word) for word in words if word.lstrip("-").isdigit())]
+
+
+# Behaviours
+
+
+@derived
+def behaviours_section() -> SectionShape:
+    return SectionShape(
+        title="Behaviours",
+        doc="Single switches of a release (see `harrow list releases`).",
+        keys={
+            name: Key(
+                Later(partial(_switch_leaf, switch["choices"])), f"{switch['doc']} ({switch['source']})"
+            )
+            for name, switch in switch_docs().items()
+        },
+        noun="behaviour",
+        catalogue="behaviours",
+    )
+
+
+def _switch_leaf(choices: tuple[Any, ...]) -> Leaf:
+    if all(isinstance(option, bool) for option in choices):
+        return Leaf(literals.boolean, {"type": "boolean"})
+    by_word = {str(option): option for option in choices}
+    read_word = literals.choice(by_word)
+    return Leaf(lambda text: by_word[read_word(text)], {"enum": list(choices)})
+
+
+# Faults and actions
+
+
+@derived
+def fault_section(name: str) -> SectionShape:
+    fault = FAULTS[name]
+    keys = keys_of(fault)
+    lasts = next((item for item in fields_of(fault) if item.kind is kinds.LastsMarker), None)
+    if lasts is not None:
+        keys[kinds.FOR] = Key(shape_of(lasts), f"The same as `{lasts.key}`.")
+    return SectionShape(
+        title=fault.__name__,
+        doc=fault.__doc__ or "",
+        keys=keys,
+        emptiable=_is_emptiable(fault),
+    )
+
+
+def _is_emptiable(declared: type[Any]) -> bool:
+    return not any(item.required for item in fields_of(declared))
+
+
+def _faults() -> Keys:
+    return {name: Key(Later(partial(fault_section, name)), summary(fault)) for name, fault in FAULTS.items()}
+
+
+def summary(declared: type[Any]) -> str:
+    """Return the first line of what documents it."""
+    return (declared.__doc__ or "").partition("\n")[0]
+
+
+@derived
+def one_fault_section() -> SectionShape:
+    return SectionShape(
+        title="Fault",
+        doc="One fault, by its name (see `harrow list faults`).",
+        keys=_faults(),
+        noun="fault",
+        catalogue="faults",
+        named_alone=True,
+        single=True,
+    )
+
+
+@derived
+def action_section() -> SectionShape:
+    actions = {name: Key(_action_shape(action), summary(action)) for name, action in ACTIONS.items()}
+    return SectionShape(
+        title="Action",
+        doc="One action: a record to send, something to assert, a fault ...",
+        keys={**actions, **_faults()},
+        noun="action or fault",
+        named_alone=True,
+        single=True,
+    )
+
+
+def _action_shape(action: type[Action]) -> Shape:
+    items = fields_of(action)
+    if not items:
+        return Later(_nothing_section)
+    if action.whole is not None:
+        return shape_of(items[0])
+    return replace(section_of(action, emptiable=_is_emptiable(action)), short=action.short)
+
+
+@derived
+def _nothing_section() -> SectionShape:
+    return SectionShape(title="NothingSection", doc="Nothing more to say.", keys={}, emptiable=True)
+
+
+# Trace events
+
+_NUMBERS: Final = frozenset(
+    (FieldKind.BROKER, FieldKind.BROKERS, FieldKind.OFFSET, FieldKind.EPOCH, FieldKind.NUMBER)
+)
+_MIXED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT})
+"""Kinds of fields in which a number is a number, true and false are flags, and all else is text."""
+
+
+_EVENT_VALUE: Final = {"type": ["string", "number", "boolean", "array", "null"]}
+
+
+class EventValue(Leaf):
+    """The value of a trace event's field: a single value or a list, which becomes a tuple."""
+
+    def value(self, node: Node) -> Any:
+        if isinstance(node, ListNode):
+            return tuple(self.value(item) for item in node.items)
+        if not isinstance(node, Scalar):
+            raise LiteralError("expected a value or a list, not a mapping")
+        if node.is_null():
+            return None
+        return self.of_text(node.text) if node.plain else node.text
+
+
+def _any_scalar(text: str) -> int | bool | str:
+    try:
+        return _read_number(text)
+    except LiteralError:
+        return text == "true" if text in ("true", "false") else text
+
+
+_read_number: Final = literals.whole_number(-LONG_MAX)
+
+
+@derived
+def events_section() -> SectionShape:
+    return SectionShape(
+        title="Events",
+        doc="Trace events by name, as in trace.jsonl.",
+        keys={event: Key(Later(partial(_event_section, event)), "") for event in EVENTS},
+        noun="event",
+        named_alone=True,
+    )
+
+
+@derived
+def _event_section(event: str) -> SectionShape:
+    return SectionShape(
+        title="".join(part.capitalize() for part in event.split("_")) + "Event",
+        doc=f"Fields of `{event}`.",
+        keys={
+            name: Key(EventValue(_event_reader(kind), _EVENT_VALUE), "")
+            for name, kind in event_fields(event).items()
+        },
+        noun="field",
+        emptiable=True,
+    )
+
+
+def _event_reader(kind: FieldKind) -> Callable[[str], Any]:
+    if kind in _MIXED:
+        return _any_scalar
+    return _read_number if kind in _NUMBERS else str
+
+
+# Conditions
+
+_BROKER_KEY: Final = Leaf(literals.broker_id, NAME.says)
+_KEYS: Final[dict[type[Any], Leaf]] = {kinds.BrokerIdMarker: _BROKER_KEY, object: NAME}
+_OR_UNKNOWN: Final = shapes.whole(-1)
+
+
+@derived
+def condition_section() -> SectionShape:
+    """Return the section of a condition: a key for each of the facts that it can be made of."""
+    return SectionShape(
+        title="ConditionSection",
+        doc="A condition: all of what is given has to hold.",
+        keys={name: Key(_fact_shape(fact), summary(fact)) for name, fact in FACTS.items()},
+    )
+
+
+def unkeyed_fields(fact: type[Fact]) -> list[DeclaredField]:
+    """Return the fields of a fact to which the others lead."""
+    return [item for item in fields_of(fact) if item.attribute not in fact.keyed_by]
+
+
+def is_value(items: list[DeclaredField]) -> bool:
+    """Return whether a campaign writes no section, but the value of the only field."""
+    return len(items) == 1 and items[0].required
+
+
+def _fact_shape(fact: type[Fact]) -> Shape:
+    items = unkeyed_fields(fact)
+    found = shape_of(items[0]) if is_value(items) else _row(fact, items)
+    declared = {item.attribute: item for item in fields_of(fact)}
+    for attribute in reversed(fact.keyed_by):
+        found = Mapped(by_kind(_KEYS, declared[attribute].kind) or NAME, found)
+    is_list = fact.repeats or not (fact.keyed_by or fact.once)
+    return Listed(found, one_will_do=True) if is_list else found
+
+
+def _row(fact: type[Fact], items: list[DeclaredField]) -> SectionShape:
+    return SectionShape(
+        title=f"{fact.__name__.removesuffix('Is')}Section",
+        doc=fact.__doc__ or "",
+        keys={item.key: declared_shapes.key_of(item) for item in items},
+    )
+
+
+declared_shapes.SHAPES.update(
+    {
+        kinds.OffsetsByBrokerMarker: Mapped(_BROKER_KEY, _OR_UNKNOWN),
+        kinds.EpochStartsMarker: Listed(Listed(_OR_UNKNOWN)),
+    }
+)
+declared_shapes.SECTIONS.update(
+    {
+        kinds.FaultMarker: lambda _: one_fault_section(),
+        kinds.ConditionMarker: lambda _: condition_section(),
+        kinds.EventMarker: lambda _: events_section(),
+    }
+)

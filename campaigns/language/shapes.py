@@ -1,0 +1,367 @@
+"""The shapes that parts of a file can have: how each is read, and what JSON Schema says of it.
+
+One pass over the positioned nodes (`harrow.campaigns.language.yaml_positions`) gives the values, where they stand, and the
+mistakes. What is wrong is left out of what was read, so that the rest can be checked.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import cleandoc
+from typing import Any, Final
+
+from harrow.campaigns.language import literals
+from harrow.campaigns.language.literals import LiteralError
+from harrow.campaigns.language.part import Part, Section
+from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.yaml_positions import ListNode, MapEntry, MapNode, Mark, Mistake, Node, Scalar
+from harrow.cluster_model.settings import LONG_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A pass over a file. ``unknown_key`` has the words for a key that a section does not have."""
+
+    unknown_key: Callable[["SectionShape", str], str]
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def refuse(self, mark: Mark, key: str, message: object) -> None:
+        """Note what is wrong with the value of *key*."""
+        prefix = f"{printable(key)}: " if key else ""
+        self.mistakes.append(Mistake(mark, f"{prefix}{message}"))
+
+
+class Definitions:
+    """The definitions of a JSON Schema: each section stands there once, however many fields have one."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+
+    def reference(self, section: "SectionShape") -> dict[str, Any]:
+        name = self._names.get(id(section))
+        if name is None:
+            name, number = section.title, 1
+            while name in self.by_name:
+                number += 1
+                name = f"{section.title}{number}"
+            self._names[id(section)] = name
+            # A section may be part of itself, so it has a name before it has a definition.
+            self.by_name[name] = {}
+            self.by_name[name] = section.definition(self)
+        return {"$ref": f"#/$defs/{name}"}
+
+
+class Shape(ABC):
+    """What a part of a file may look like."""
+
+    @abstractmethod
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        """Return what a node says under *key*, None when it is wrong, which is then reported."""
+
+    @abstractmethod
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        """Return the JSON Schema of it."""
+
+    def resolved(self) -> "Shape":
+        """Return the shape that this one stands for."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf(Shape):
+    """A single value: how its text is read, and what JSON Schema says of it."""
+
+    of_text: Callable[[str], Any]
+    says: Mapping[str, Any]
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        try:
+            return Part(node.mark, key_mark, self.value(node))
+        except LiteralError as error:
+            reading.refuse(node.mark, key, error)
+            return None
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        return dict(self.says)
+
+    def value(self, node: Node) -> Any:
+        """Return what a node says.
+
+        Raises:
+            LiteralError: it cannot say that here.
+
+        """
+        if isinstance(node, Scalar):
+            if node.is_null():
+                raise LiteralError("there is no value")
+            return self.of_text(node.text)
+        kind = "list" if isinstance(node, ListNode) else "mapping"
+        raise LiteralError(f"expected a single value, not a {kind}")
+
+
+class OneOrSeveral(Leaf):
+    """A single value, or a list of such, which is read as a tuple."""
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        if not isinstance(node, ListNode):
+            return super().read(node, key, key_mark, reading)
+        if not node.items:
+            reading.refuse(node.mark, key, "the list is empty")
+            return None
+        read = [super(OneOrSeveral, self).read(each, key, each.mark, reading) for each in node.items]
+        parts = dict(enumerate(part for part in read if part is not None))
+        if len(parts) < len(read):
+            return None
+        return Part(node.mark, key_mark, tuple(part.value for part in parts.values()), parts)
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        return {"anyOf": [dict(self.says), {"type": "array", "items": dict(self.says), "minItems": 1}]}
+
+
+@dataclass(frozen=True, eq=False)
+class Later(Shape):
+    """A shape that is made when a file first needs it: it follows from a catalogue, or is part of itself."""
+
+    make: Callable[[], Shape]
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        return self.make().read(node, key, key_mark, reading)
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        return self.make().schema(definitions)
+
+    def resolved(self) -> Shape:
+        return self.make().resolved()
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Shape):
+    """A list of what has a shape. With ``one_will_do`` a single item needs no brackets."""
+
+    item: Shape
+    one_will_do: bool = False
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        if isinstance(node, ListNode):
+            read = [self.item.read(each, key, each.mark, reading) for each in node.items]
+        elif self.one_will_do:
+            one = self.item.read(node, key, key_mark, reading)
+            return None if one is None else Part(node.mark, key_mark, [one.value], {0: one})
+        else:
+            reading.refuse(node.mark, key, "expected a list")
+            return None
+        parts = dict(enumerate(part for part in read if part is not None))
+        lost = tuple(str(place) for place, part in enumerate(read) if part is None)
+        return Part(node.mark, key_mark, [part.value for part in parts.values()], parts, lost)
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        one = self.item.schema(definitions)
+        many = {"type": "array", "items": one}
+        return {"anyOf": [one, many]} if self.one_will_do else many
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered(Listed):
+    """A list of sections with ids, which may be written as how many there are, from id 0 on."""
+
+    maximum: int = LONG_MAX
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        if not isinstance(node, Scalar):
+            return super().read(node, key, key_mark, reading)
+        try:
+            count = literals.whole_number(1, self.maximum)(node.text)
+        except LiteralError as error:
+            reading.refuse(node.mark, key, f"how many there are, or a list of them: {error}")
+            return None
+        ids = ({"id": MapEntry(key_mark, Scalar(str(number), node.mark))} for number in range(count))
+        read = (self.item.read(MapNode(each, node.mark), key, key_mark, reading) for each in ids)
+        parts = dict(enumerate(part for part in read if part is not None))
+        return Part(node.mark, key_mark, [part.value for part in parts.values()], parts)
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        return {"anyOf": [number_schema(1, self.maximum), super().schema(definitions)]}
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped(Shape):
+    """A mapping whose keys are names, and whose values have one shape."""
+
+    name: Leaf
+    item: Shape
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
+        if not isinstance(node, MapNode):
+            reading.refuse(node.mark, key, "expected a mapping (`key: value`)")
+            return None
+        parts: dict[str, Part] = {}
+        values: dict[Any, Any] = {}
+        for word, entry in node.entries.items():
+            name = self.name.read(Scalar(word, entry.key_mark, plain=False), "", entry.key_mark, reading)
+            part = self.item.read(entry.value, word, entry.key_mark, reading)
+            if name is not None and part is not None:
+                parts[word] = part
+                values[name.value] = part.value
+        lost = tuple(word for word in node.entries if word not in parts)
+        return Part(node.mark, key_mark, values, parts, lost)
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": self.item.schema(definitions)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Key:
+    """What a section may have under a key."""
+
+    shape: Shape
+    doc: str
+    required: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SectionShape(Shape):
+    """A mapping. Keys that it does not have are mistakes.
+
+    ``noun`` is what messages call a key of it, and ``catalogue`` what `harrow list` calls all of them. A section with
+    ``short`` may be written as the value of that key alone, one that is ``named_alone`` as a key without a value; one
+    that is ``emptiable`` may be left without a value, and one that is ``single`` has one key.
+    """
+
+    title: str
+    doc: str
+    keys: Mapping[str, Key]
+    noun: str = "key"
+    catalogue: str | None = None
+    short: str | None = None
+    named_alone: bool = False
+    emptiable: bool = False
+    single: bool = False
+
+    def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Section | None:
+        try:
+            entries = self._entries(node, key_mark)
+        except LiteralError as error:
+            reading.refuse(node.mark, key, error)
+            return None
+        parts: dict[str, Part] = {}
+        is_complete = True
+        for name, known in self.keys.items():
+            entry = entries.get(name)
+            if entry is not None:
+                part = known.shape.read(entry.value, name, entry.key_mark, reading)
+                if part is not None:
+                    parts[name] = part
+                    continue
+            elif known.required:
+                reading.refuse(node.mark, key, f"`{name}` is missing")
+            is_complete = is_complete and not known.required
+        for name in entries:
+            if name not in self.keys:
+                # A name that stands alone has no key.
+                mark = entries[name].key_mark if isinstance(node, MapNode) else node.mark
+                reading.refuse(mark, "", reading.unknown_key(self, name))
+        lost = tuple(name for name in entries if name not in parts)
+        if not is_complete or (lost and not isinstance(node, MapNode)):
+            return None
+        return Section(node.mark, key_mark, parts, lost)
+
+    def _entries(self, node: Node, key_mark: Mark) -> Mapping[str, MapEntry]:
+        """Return what a node says by key.
+
+        Raises:
+            LiteralError: it is no mapping, and nothing that stands for one here.
+
+        """
+        if isinstance(node, MapNode):
+            return node.entries
+        if isinstance(node, Scalar) and node.is_null():
+            if not self.emptiable:
+                raise LiteralError("there is no value")
+            return {}
+        if self.short is not None:
+            return {self.short: MapEntry(key_mark, node)}
+        if isinstance(node, ListNode):
+            raise LiteralError("expected a mapping (`key: value`), not a list")
+        if self.named_alone:
+            return {node.text: MapEntry(key_mark, Scalar("", node.mark))}
+        raise LiteralError("expected a mapping (`key: value`), not a single value")
+
+    def schema(self, definitions: Definitions) -> dict[str, Any]:
+        return definitions.reference(self)
+
+    def definition(self, definitions: Definitions) -> dict[str, Any]:
+        """Return the JSON Schema of the section itself."""
+        properties = {name: _described(known, definitions) for name, known in self.keys.items()}
+        long: dict[str, Any] = {
+            "title": self.title,
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
+        if self.doc:
+            long["description"] = cleandoc(self.doc)
+        if required := [name for name, known in self.keys.items() if known.required]:
+            long["required"] = required
+        if self.single:
+            long |= {"minProperties": 1, "maxProperties": 1}
+        if self.short is not None:
+            return {"anyOf": [self.keys[self.short].shape.schema(definitions), long]}
+        if self.named_alone:
+            return {"anyOf": [{"enum": list(properties)}, long]}
+        return {"anyOf": [{"type": "null"}, long]} if self.emptiable else long
+
+
+def _described(known: Key, definitions: Definitions) -> dict[str, Any]:
+    said = known.shape.schema(definitions)
+    return {**said, "description": known.doc} if known.doc else said
+
+
+def schema_of(section: SectionShape) -> dict[str, Any]:
+    """Return the JSON Schema of a file that is such a section."""
+    definitions = Definitions()
+    root = section.definition(definitions)
+    sorted_schema: dict[str, Any] = _in_order({**root, "$defs": definitions.by_name})
+    return sorted_schema
+
+
+def _in_order(schema: Any, *, is_properties: bool = False) -> Any:
+    """Return a schema with its keywords in order; the keys of a section stay as they are declared."""
+    if isinstance(schema, list):
+        return [_in_order(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    words = schema if is_properties else sorted(schema)
+    return {
+        word: _in_order(schema[word], is_properties=word == "properties" and not is_properties)
+        for word in words
+    }
+
+
+def number_schema(minimum: int, maximum: int = LONG_MAX) -> dict[str, Any]:
+    """Return the JSON Schema of whole numbers; Kafka's largest number is no bound."""
+    schema: dict[str, Any] = {"type": "integer", "minimum": minimum}
+    return schema if maximum == LONG_MAX else {**schema, "maximum": maximum}
+
+
+def whole(minimum: int, maximum: int = LONG_MAX) -> Leaf:
+    return Leaf(literals.whole_number(minimum, maximum), number_schema(minimum, maximum))
+
+
+def whole_range(minimum: int, maximum: int = LONG_MAX) -> Leaf:
+    """Return the leaf for whole numbers, or ranges of them such as ``3..5``."""
+    span = spelling_schema(literals.range_pattern("[0-9]+"), "3..5")
+    return Leaf(literals.whole_range(minimum, maximum), {"anyOf": [number_schema(minimum, maximum), span]})
+
+
+def one_of(*words: str) -> Leaf:
+    return Leaf(literals.choice(words), {"enum": list(words)})
+
+
+def spelling_schema(pattern: str, *examples: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^{pattern}$", "examples": list(examples)}
+
+
+TEXT: Final = Leaf(str, {"type": ["string", "number", "boolean"]})
+NAME: Final = Leaf(str, {"type": "string"})
+"""A key, or another name: JSON knows no keys but strings."""

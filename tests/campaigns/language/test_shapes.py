@@ -1,0 +1,109 @@
+"""Shapes: one pass over a file gives what it says, where it says so, and what is wrong."""
+
+from dataclasses import dataclass
+
+from harrow.campaigns.language.declared_shapes import section_of
+from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.shapes import (
+    NAME,
+    Key,
+    Listed,
+    Mapped,
+    Reading,
+    SectionShape,
+    schema_of,
+    whole,
+)
+from harrow.campaigns.language.yaml_positions import Mistake, compose
+from harrow.cluster_model.fields import Count, Duration, described
+from tests.campaigns.language.campaign_texts import problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PumpSpec:
+    """A pump, which no campaign has."""
+
+    name: str = described("Its name.")
+    strokes: Count = described("How many.", default=1)
+    pause_us: Duration = described("Between two of them.", key="pause", default=0)
+    valves: tuple[int, ...] = described("Which open.", default=(), minimum=0)
+
+
+def read(section: SectionShape, text: str) -> tuple[Section | None, list[Mistake]]:
+    root = compose(text).root
+    reading = Reading(lambda _section, key: f"unknown {key}")
+    return section.read(root, "", root.mark, reading), reading.mistakes
+
+
+def test_a_section_is_read_of_any_declared_dataclass() -> None:
+    found, mistakes = read(section_of(PumpSpec), "name: p\npause: 2s\nvalves: 3\n")
+    assert mistakes == []
+    assert found is not None
+    assert found.given() == {"name": "p", "pause": 2_000_000, "valves": [3]}
+    assert (found / "pause").mark[:2] == (2, 8)
+    assert (found / "pause").key_mark[:2] == (2, 1)
+    assert schema_of(section_of(PumpSpec))["required"] == ["name"]
+
+
+def test_every_mistake_of_a_section_is_found_in_one_pass_and_the_rest_is_read() -> None:
+    found, mistakes = read(section_of(PumpSpec), "name: p\nstrokes: 0\npase: 1s\nvalves: [1, x, 3]\n")
+    assert [(*mistake.mark[:2], mistake.message) for mistake in mistakes] == [
+        (2, 10, "strokes: 0 is too small: at least 1"),
+        (4, 13, "valves: expected a whole number, not `x`"),
+        (3, 1, "unknown pase"),
+    ]
+    assert found is not None
+    assert found.given() == {"name": "p", "valves": [1, 3]}
+
+
+def test_a_part_knows_where_something_was_wrong() -> None:
+    found, _ = read(section_of(PumpSpec), "name: p\npase: 1s\nvalves: [x]\n")
+    assert found is not None
+    assert found.knows("name")
+    assert found.knows("strokes")
+    assert not found.knows("pause")
+    assert not found.knows("valves")
+    assert not found.is_whole
+
+
+def test_a_section_without_a_required_key_is_left_out() -> None:
+    pumps = SectionShape(title="Pumps", doc="", keys={"all": Key(Listed(section_of(PumpSpec)), "")})
+    found, mistakes = read(pumps, "all: [{strokes: 2}, {name: b}]")
+    assert [mistake.message for mistake in mistakes] == ["all: `name` is missing"]
+    assert found is not None
+    assert [part.get("name") for part in found / "all"] == ["b"]
+    assert (found / "all").lost
+
+
+def test_what_is_not_there_has_the_place_of_what_should_have_it() -> None:
+    found, _ = read(section_of(PumpSpec), "\n\nname: p")
+    assert found is not None
+    assert (found / "pause" / "whatever").mark == found.mark
+    assert (found / "pause").get("whatever") is None
+
+
+def test_a_wrong_key_of_a_mapping_is_reported_at_the_key() -> None:
+    counts = SectionShape(title="Counts", doc="", keys={"of": Key(Mapped(whole(0), whole(1)), "")})
+    found, mistakes = read(counts, "of: {1: 1, a: 1, 2: 0}")
+    assert [(mistake.mark.column, mistake.message) for mistake in mistakes] == [
+        (12, "expected a whole number, not `a`"),
+        (21, "2: 0 is too small: at least 1"),
+    ]
+    assert found is not None
+    assert found.given() == {"of": {1: 1}}
+
+
+def test_two_sections_of_one_name_have_a_definition_each() -> None:
+    def named(doc: str) -> Key:
+        return Key(SectionShape(title="Same", doc=doc, keys={"k": Key(NAME, "")}), "")
+
+    schema = schema_of(SectionShape(title="Root", doc="", keys={"a": named("One."), "b": named("Other.")}))
+    assert schema["properties"] == {"a": {"$ref": "#/$defs/Same"}, "b": {"$ref": "#/$defs/Same2"}}
+    assert schema["$defs"]["Same2"]["description"] == "Other."
+
+
+def test_a_broker_in_a_list_that_is_none_is_reported_in_its_place() -> None:
+    (problem,) = problems(
+        "faults: [{at: 1s, do: {broker_crash: {broker: [0, x]}}}]\nworkload: {duration: 2s}"
+    )
+    assert problem.startswith("1:51: broker: `x` is no broker")
