@@ -69,8 +69,8 @@ PURE: Final = frozenset(
             "checks/rules/two_leaders.py",
         ),
         *("checks/rules/doubled_effect.py", "checks/rules/lost_effect.py", "checks/rules/rebalance_skip.py"),
-        # Its loops are generators that are sent what they wait for.
-        "cluster_model/clients/application.py",
+        # Generators that are sent the answers of their steps.
+        "cluster_model/clients/programs.py",
         *("checks/rules/unavailable.py", "checks/rules/unseen.py", "checks/history/torn_transactions.py"),
         *("checks/rules/fenced_write.py", "checks/rules/hanging_transaction.py"),
         *("checks/rules/lso_stands_still.py", "checks/rules/offset_regression.py"),

@@ -19,7 +19,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.sweep.confidence import wilson
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.checks.promise import DOUBLED_EFFECT, LOST_EFFECT
-from harrow.cluster_model.clients.application import ABORT, APPLICATIONS
+from harrow.cluster_model.clients.programs import ABORT, APPLICATIONS
 from harrow.cluster_model.events import ApplicationStep, ClientStopped
 from harrow.cluster_model.topology import AUTO_COMMITTED, EXACTLY_ONCE
 from harrow.cluster_model.trace import select

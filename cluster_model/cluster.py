@@ -144,7 +144,7 @@ class Cluster:
         # Those that are to stop and still run, and whether they are started again then.
         self._stopping: dict[int, bool] = {}
         self.result_stores: dict[str, Any] = {}
-        """What applications have stored outside of Kafka (`harrow.cluster_model.clients.application.ResultStore`), by group."""
+        """What applications have stored outside of Kafka (`harrow.cluster_model.clients.programs.ResultStore`), by group."""
         self.without_quota: Collection[str] = ()
         """Who is no client of the campaign, and is never throttled."""
         # What an administrator has set last, and None before.

@@ -10,7 +10,8 @@ from harrow.campaigns.clients.client_promises import (
 )
 from harrow.campaigns.clients.model_clients import pause
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
-from harrow.cluster_model.clients.application import APPLICATIONS, Application, ResultStore
+from harrow.cluster_model.clients.application import Application
+from harrow.cluster_model.clients.programs import APPLICATIONS, ResultStore
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import ClientStopped, ClockStepped
 from harrow.cluster_model.settings import producer_config
@@ -24,7 +25,6 @@ class ApplicationClient(GroupReader):
     def __init__(self, spec: ApplicationSpec, cluster: Cluster) -> None:
         self.spec = spec
         self._cluster = cluster
-        self._kind = APPLICATIONS[spec.delivery]
         self._sessions: list[_ApplicationSession] = []
         self._written = 0
         self._slow_us = 0
@@ -85,7 +85,7 @@ class ApplicationClient(GroupReader):
         session = _ApplicationSession(self, self._cluster, self._skew_us)
         if self._sessions:
             # What waits for a step waits for it in the next life, too.
-            session.application.hold = self._sessions[-1].application.hold
+            session.application.hold_point.hold = self._sessions[-1].application.hold_point.hold
         self._sessions.append(session)
         session.application.slow_us = self._slow_us
         session.application.start()
@@ -116,10 +116,10 @@ class ApplicationClient(GroupReader):
         self.start_again()
 
     def steps(self) -> tuple[str, ...]:
-        return self._kind.steps
+        return APPLICATIONS[self.spec.delivery].steps
 
     def hold_at(self, step: str, passes: int) -> None:
-        self._sessions[-1].application.hold_at(step, passes)
+        self._sessions[-1].application.hold_point.hold = step, passes
 
     def held_at(self) -> str | None:
         return self._sessions[-1].application.held_at if self.is_running() else None
@@ -192,7 +192,7 @@ class _ApplicationSession:
         history = cluster.history
         consumer = history.new_process(spec.name)
         self.processes = (consumer, consumer if spec.target is None else history.new_process(spec.name))
-        self.application: Application = APPLICATIONS[spec.delivery](
+        self.application = Application(
             spec,
             (cluster.host(self.process), cluster.host(self.process)),
             self.processes,

@@ -753,3 +753,8 @@ class TransactionalSequences(ProducerSequences):
             self._close_gap(batch, others)
         else:
             super().failed(batch, error, retries_left=retries_left, others=others)
+
+
+def call_until_in_time(call: Callable[[OnDone], None], on_done: OnDone) -> None:
+    """Make a call, and again where it times out, as an application may."""
+    call(lambda error: call_until_in_time(call, on_done) if error == CALL_TIMED_OUT else on_done(error))

@@ -1,42 +1,20 @@
-"""An application under test, in its process: a loop of the steps that its kind has on the model, with the calls of a library between them.
+"""The driver of applications in a process of their own: it takes the steps of a program with the blocking calls of a library.
 
-The loops of `harrow.cluster_model.clients.application` make the model's clients and wait for the simulator's timers. These do the same in
-the same order, in a thread that waits for each call as an application does. Where harrow says so, they are held at a step.
+The model's driver is `harrow.cluster_model.clients.application.Application`. Both run the programs of `harrow.cluster_model.clients.programs`.
 """
 
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from harrow.cluster_model.clients.application import (
-    ABORT,
-    BEGIN,
-    COMMIT,
-    CONSUMER_FAILED,
-    FLUSH,
-    POLL,
-    PROCESS,
-    SEND,
-    SEND_OFFSETS,
-    STORE,
-)
-from harrow.cluster_model.history import FAIL, INFO, OK, effect_of
-from harrow.cluster_model.topology import (
-    AT_LEAST_ONCE,
-    AT_MOST_ONCE,
-    AUTO_COMMITTED,
-    EXACTLY_ONCE,
-    HIGHEST_FINISHED,
-    IDEMPOTENT_SINK,
-    WATERMARK,
-)
+from harrow.cluster_model.clients import programs
+from harrow.cluster_model.errors import NONE
+from harrow.cluster_model.history import effect_of
 from harrow.live_cluster.clients.channel import AskingChannel, Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, MembershipError
-from harrow.live_cluster.clients.member import GroupMembership, Records
+from harrow.live_cluster.clients.member import GroupMembership
 from harrow.live_cluster.clients.senders import LibrarySender, TransactionalSender
 from harrow.live_cluster.names import names_of
 
@@ -45,16 +23,16 @@ OF_CONSUMER: Final = "consumer"
 """Whose report it is (``of``); others are the application's own."""
 _POLL_S: Final = 0.02
 _OUTCOMES_S: Final = 5.0
-"""How long one that is to be held waits at the most for what it has sent before."""
+"""How long an application that is to be held waits at most for the outcomes of what it has sent."""
 _NOWHERE: Final[Mapping[str, int]] = {}
-_Record = tuple[str, int, str]
 
 
-class ApplicationLoop(ABC):
-    """A process of an application: its consumer, its producer if it has one, and its loop."""
+class ProducerFailedError(Exception):
+    """The library's producer can do nothing any more; the application has to begin again with another one."""
 
-    delivery: ClassVar[str]
-    steps: ClassVar[tuple[str, ...]]
+
+class ApplicationWorker:
+    """A process of an application: its consumer, its producer if it has one, and the program that it runs."""
 
     def __init__(self, channel: Channel, client: dict[str, Any], library: ClientLibrary) -> None:
         self._channel = AskingChannel(channel)
@@ -65,18 +43,26 @@ class ApplicationLoop(ABC):
         self._stop_ns: int | None = client["stop_ns"]
         self._work_s: float = client["work_ns"] / 1e9
         self._slow_s: float = client["slow_ns"] / 1e9
-        self._rewinds: bool = client["rewinds"]
         self._as_member: bool = client["group_metadata"]
-        self._hold: tuple[str, int] | None = None
-        if client["hold"] is not None:
-            step, passes = client["hold"]
-            self._hold = step, passes
+        self._hold_point = programs.HoldPoint()
+        self._set_hold(client["hold"])
         self._is_held = False
         self._is_closing = False
         self._is_over = False
-        self._told: set[str] = set()
         self._waiting: dict[str, Any] = {}
         self._written = 0
+        # The offsets in the transaction that is open.
+        self._offsets: dict[str, int] = {}
+        # Guards the workers, and what they write.
+        self._changed = threading.Condition()
+        self._workers = programs.WorkerRecords(client["delivery"])
+        # Whether workers have finished everything since the program asked last what to commit.
+        self._all_finished = False
+        self._workers_count: int = client["workers"]
+        self._takes_ns: list[int] = client["takes_ns"]
+        self._taken = 0
+        self._program = programs.APPLICATIONS[client["delivery"]](rewinds=client["rewinds"])
+        self._transactions: TransactionalSender | None = None
         self._sender = self._make_sender(client, library)
         self._member = GroupMembership(
             partial(self._channel.report_now, of=OF_CONSUMER),
@@ -87,12 +73,48 @@ class ApplicationLoop(ABC):
             on_assigned=self._assigned,
             on_revoked=self._revoked,
         )
+        self._handlers: dict[type[programs.ProgramStep], Callable[[Any], Any]] = {
+            programs.SubscribeToSource: lambda _: self._member.subscribe([self._source]),
+            programs.PollRecords: lambda _: self._poll(),
+            programs.TakeLong: lambda _: time.sleep(self._slow_s),
+            programs.ProcessRecord: lambda _: time.sleep(self._work_s),
+            programs.WriteResult: lambda step: self._write(step.value),
+            programs.FlushResults: lambda _: NONE if self._its_sender.flush() else programs.SEND_FAILED,
+            programs.CommitOffsets: self._commit,
+            programs.RewindToCommitted: lambda _: self._member.rewind(),
+            programs.CloseClients: lambda _: self._close(),
+            programs.InitTransactions: lambda _: self._transactional.init_transactions() or NONE,
+            programs.OpenTransaction: lambda _: self._transactional.begin() or NONE,
+            programs.SendOffsets: lambda _: self._send_offsets() or NONE,
+            programs.CommitOpenTransaction: lambda _: self._transactional.commit() or NONE,
+            programs.AbortOpenTransaction: lambda _: self._transactional.abort() or NONE,
+            programs.HasProducerFailed: lambda _: self._transactional.has_failed,
+            programs.NoteOffsets: self._note_offsets,
+            programs.StoreResult: lambda step: self._store(*step.record),
+            programs.PrepareRecords: lambda _: time.sleep(self._slow_s),
+            programs.HandOut: lambda step: self._hand_out(step.records),
+            programs.ForgetUnfinished: lambda _: self._forget(),
+        }
 
     def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> LibrarySender | None:
-        if client["producer"] is None:
-            return None
         report = partial(self._channel.report_now, of=OF_PRODUCER)
-        return LibrarySender(report, library.make_producer(client["producer"]), names_of(client))
+        settings, names = client["producer"], names_of(client)
+        if settings is None:
+            return None
+        if not isinstance(self._program, programs.ExactlyOnce):
+            return LibrarySender(report, library.make_producer(settings), names)
+        self._transactions = TransactionalSender(report, library.make_transactions(settings), names)
+        return self._transactions
+
+    @property
+    def _its_sender(self) -> LibrarySender:
+        assert self._sender is not None, "it has something to write to"
+        return self._sender
+
+    @property
+    def _transactional(self) -> TransactionalSender:
+        assert self._transactions is not None, "only a program with transactions asks for them"
+        return self._transactions
 
     def work(self, orders: list[dict[str, Any]]) -> None:
         """Run from the time that it was told until it ends by itself; then wait to be ended."""
@@ -102,16 +124,19 @@ class ApplicationLoop(ABC):
             self._obey_all(left_s)
         if self._sender is not None:
             threading.Thread(target=self._serve, args=(self._sender,), daemon=True).start()
+        if isinstance(self._program, programs.ParallelWorkers):
+            for _ in range(self._workers_count):
+                threading.Thread(target=self._work_on, daemon=True).start()
         try:
             error = self._run()
-            self._channel.report_now(ended=error)
+            self._channel.report_now(ended=None if error == NONE else error)
             while True:
                 self._channel.orders(None)
         finally:
             self._is_over = True
 
     def _serve(self, sender: LibrarySender) -> None:
-        """Hear of the outcomes of records while the loop is busy, waits or is held, as the Java client's sender does."""
+        """Take the outcomes of records while the program is busy, waits or is held, as the Java client's sender does."""
         while not self._is_over:
             sender.poll(_POLL_S)
 
@@ -123,55 +148,52 @@ class ApplicationLoop(ABC):
 
     def _obey(self, order: dict[str, Any]) -> None:
         if "hold" in order:
-            step, passes = order["hold"]
-            self._hold = step, passes
+            self._set_hold(order["hold"])
         elif "slow_ns" in order:
             self._slow_s = order["slow_ns"] / 1e9
         elif "close" in order:
             self._is_closing = True
         else:
             # It is let go.
-            self._hold = None
+            self._hold_point.hold = None
             self._is_held = False
 
-    # What loops are made of
+    def _set_hold(self, hold: list[Any] | None) -> None:
+        self._hold_point.hold = None if hold is None else (hold[0], hold[1])
 
-    def _run(self) -> str | None:
-        """Do again and again what is to be done with what a poll returns; return the error for which it ends, None for none."""
+    # Taking steps
+
+    def _run(self) -> str:
+        """Take every step of the program; return the error for which it ends."""
+        program, answer = self._program.run(), None
         try:
-            self._member.subscribe([self._source])
             while True:
-                self._step(POLL)
-                records = self._poll()
-                if self._is_closing and not records:
-                    self._close()
-                    return None
-                error = self._handle(records) or self._producer_error()
-                if error is not None:
-                    return error
+                step = program.send(answer)
+                if step.name:
+                    self._reach(step.name)
+                answer = self._handlers[type(step)](step)
+        except StopIteration as stopped:
+            error: str = stopped.value
+            return error
+        except ProducerFailedError as failed:
+            return str(failed)
         except MembershipError:
-            return CONSUMER_FAILED
+            return programs.CONSUMER_FAILED
 
-    @abstractmethod
-    def _handle(self, records: Records) -> str | None:
-        """Do what is to be done with what a poll has returned; return an error after which nothing more can be done."""
-
-    def _step(self, step: str) -> None:
-        """Report a step, those that are taken for each record once for all that a poll has returned; and wait where it is held there."""
+    def _reach(self, step: str) -> None:
+        """Report a step, and wait where the application is held there."""
+        if step == programs.POLL:
+            self._end_if_producer_failed()
         self._obey_all(0)
-        if step == POLL:
-            self._told.clear()
-        if step not in self._told:
-            self._told.add(step)
+        if self._hold_point.is_news(step):
             self._channel.report_now(step=step)
-        if self._hold is None or self._hold[0] != step:
+        if not self._hold_point.is_awaited(step):
             return
-        passes = self._hold[1]
-        self._hold = (step, passes - 1) if passes else None
-        self._channel.report_now(passed=step, hold=self._hold)
-        if passes:
+        holds = self._hold_point.holds(step)
+        self._channel.report_now(passed=step, hold=self._hold_point.hold)
+        if not holds:
             return
-        # The model's records leave when they are sent. A library's wait for a thread of its own, and would leave after a pause on a busy machine.
+        # The model's records leave when they are sent. Those of a library wait for a thread, and might leave only after a pause.
         if self._sender is not None:
             self._sender.wait(_OUTCOMES_S)
         self._is_held = True
@@ -179,22 +201,31 @@ class ApplicationLoop(ABC):
         while self._is_held:
             self._obey_all(None)
 
-    def _poll(self) -> Records:
-        """Wait until there is something to read, or it is to be closed."""
+    def _end_if_producer_failed(self) -> None:
+        """End an application whose producer librdkafka has given up: the Java client recovers by itself."""
+        error = None if self._sender is None else self._sender.fatal_error()
+        if error is not None:
+            raise ProducerFailedError(error)
+
+    # Its consumer
+
+    def _poll(self) -> programs.Records | None:
+        """Wait until there is something to read, or it is to close."""
+        if self._program.commits_itself:
+            # The Java client commits in a poll what polls before have returned (``ConsumerCoordinator.maybeAutoCommitOffsetsAsync``).
+            self._member.processed(self._member.consumed)
         invoked_ns = time.monotonic_ns()
         while True:
             if self._stop_ns is not None and time.monotonic_ns() >= self._stop_ns:
                 self._is_closing = True
-            if self._is_closing or self._returns_nothing():
-                records: Records = {}
-                break
-            records = self._member.poll(invoked_ns, _POLL_S)
-            if records:
+            is_over = self._is_closing or self._is_to_commit()
+            records = self._member.poll(invoked_ns, 0 if is_over else _POLL_S)
+            if records or is_over:
                 break
             self._tell_waiting(is_idle=self._member.is_settled and self._is_idle())
             self._obey_all(0)
         self._tell_waiting(is_idle=False)
-        return records
+        return None if self._is_closing and not records else records
 
     def _tell_waiting(self, *, is_idle: bool) -> None:
         waiting = {"idle": is_idle, "reached": self._member.reached()}
@@ -202,296 +233,92 @@ class ApplicationLoop(ABC):
             self._waiting = waiting
             self._channel.report_now(**waiting)
 
-    def _is_idle(self) -> bool:
-        """Return whether nothing is under way while it polls."""
-        return True
+    def _assigned(self, partitions: list[str]) -> Mapping[str, int]:
+        """Return from where on to read those of these partitions that are not read from where the group has committed."""
+        if not self._program.begins_at_store:
+            return _NOWHERE
+        begins: Mapping[str, int] = self._channel.ask(stored=partitions)
+        return begins
 
-    def _returns_nothing(self) -> bool:
-        """Return whether a poll that waits is over."""
-        return False
+    def _revoked(self, partitions: list[str]) -> None:
+        with self._changed:
+            self._workers.forget(partitions)
+
+    def _commit(self, step: programs.CommitOffsets) -> str:
+        offsets = self._member.consumed if step.offsets is None else step.offsets
+        return self._member.commit(offsets) or NONE
 
     def _close(self) -> None:
         if self._sender is not None:
             self._sender.flush()
         self._member.close()
 
-    def _be_slow(self) -> None:
-        if self._slow_s:
-            time.sleep(self._slow_s)
-
-    def _write_each(self, records: Records) -> None:
-        """Process records one after the other, and write what comes of each."""
-        self._be_slow()
-        for _, _, value in _flat(records):
-            self._step(PROCESS)
-            if self._work_s:
-                time.sleep(self._work_s)
-            self._step(SEND)
-            self._write(value)
+    # Its producer
 
     def _write(self, value: str) -> None:
-        assert self._sender is not None, "it has something to write to"
-        # All processes of an instance share the numbers.
-        number: int = self._channel.ask(next=True)
-        partition = self._partitions[self._written % len(self._partitions)]
-        self._written += 1
-        self._sender.send(partition, effect_of(self._name, number, value))
-
-    def _producer_error(self) -> str | None:
-        """Return the error after which its producer can do nothing any more: it has to begin again with another one."""
-        return None if self._sender is None else self._sender.fatal_error()
-
-    def _flush(self) -> bool:
-        """Wait until all that was written has been acknowledged, or some of it not; return whether all was."""
-        assert self._sender is not None, "it has something to write to"
-        return self._sender.flush()
-
-    def _rewind(self) -> None:
-        if self._rewinds:
-            self._member.rewind()
-
-    def _assigned(self, _: list[str]) -> Mapping[str, int]:
-        """Read these partitions, too; return from where on those that are not read from where the group has committed."""
-        return _NOWHERE
-
-    def _revoked(self, partitions: list[str]) -> None:  # noqa: B027 - most keep nothing of a partition
-        """Read these partitions no more."""
-
-
-class ExactlyOnceLoop(ApplicationLoop):
-    """What it has written and what it has read are committed in one transaction."""
-
-    delivery = EXACTLY_ONCE
-    steps = (POLL, BEGIN, PROCESS, SEND, SEND_OFFSETS, COMMIT, ABORT)
-    _sender: TransactionalSender
-
-    def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> TransactionalSender:
-        report = partial(self._channel.report_now, of=OF_PRODUCER)
-        return TransactionalSender(report, library.make_transactions(client["producer"]), names_of(client))
-
-    def _run(self) -> str | None:
-        # First of all: it has the transaction ended that a former life has left open, on which the committed offsets hang.
-        error = self._sender.init_transactions()
-        return super()._run() if error is None else error
-
-    def _handle(self, records: Records) -> str | None:
-        sender = self._sender
-        offsets: dict[str, int] = {}
-        self._step(BEGIN)
-        error = sender.begin()
-        if error is None:
-            self._write_each(records)
-            self._step(SEND_OFFSETS)
-            offsets = dict(self._member.consumed)
-            metadata = self._member.group_metadata(as_member=self._as_member)
-            self._note_commit(committing=offsets)
-            error = sender.send_offsets(self._member.on_cluster(offsets), metadata)
-        if error is None:
-            self._step(COMMIT)
-            error = sender.commit()
-        if error is not None and not sender.has_failed:
-            self._step(ABORT)
-            sender.abort()
-            self._rewind()
-        if offsets:
-            # Whether they count hangs on the transaction that they were sent in.
-            outcome = OK if error is None else INFO if sender.has_failed else FAIL
-            self._note_commit(committed=offsets, error=error, outcome=outcome)
-        return error if sender.has_failed else None
-
-    def _note_commit(self, **what: Any) -> None:
-        self._channel.report_now(of=OF_CONSUMER, **what)
-
-
-class AtLeastOnceLoop(ApplicationLoop):
-    """What it has read it commits when all that it has made of it is acknowledged."""
-
-    delivery = AT_LEAST_ONCE
-    steps = (POLL, PROCESS, SEND, FLUSH, COMMIT)
-
-    def _handle(self, records: Records) -> str | None:
-        self._write_each(records)
-        self._step(FLUSH)
-        if self._flush():
-            self._step(COMMIT)
-            # What could not be committed is with the next commit, or is read again by who gets the partitions.
-            self._member.commit(self._member.consumed)
-        else:
-            self._rewind()
-        return None
-
-
-class AtMostOnceLoop(ApplicationLoop):
-    """It processes what it has committed, and nothing else."""
-
-    delivery = AT_MOST_ONCE
-    steps = (POLL, COMMIT, PROCESS, SEND)
-
-    def _handle(self, records: Records) -> str | None:
-        self._step(COMMIT)
-        if self._member.commit(self._member.consumed) is None:
-            self._write_each(records)
-        return None
-
-
-class AutoCommittedLoop(ApplicationLoop):
-    """It processes what polls return, and its consumer commits that now and then, whatever has come of it."""
-
-    delivery = AUTO_COMMITTED
-    steps = (POLL, PROCESS, SEND)
-
-    def _handle(self, records: Records) -> str | None:
-        self._write_each(records)
-        return None
-
-    def _poll(self) -> Records:
-        # The Java client commits in a poll what polls before have returned (``ConsumerCoordinator.maybeAutoCommitOffsetsAsync``).
-        self._member.processed(self._member.consumed)
-        return super()._poll()
-
-
-class IdempotentSinkLoop(ApplicationLoop):
-    """It stores each result together with the offset of its record, and begins where its store is: that harrow keeps for all its instances."""
-
-    delivery = IDEMPOTENT_SINK
-    steps = (POLL, PROCESS, STORE)
-
-    def _assigned(self, partitions: list[str]) -> Mapping[str, int]:
-        begins: Mapping[str, int] = self._channel.ask(stored=partitions)
-        return begins
-
-    def _handle(self, records: Records) -> str | None:
-        self._be_slow()
-        for partition, offset, value in _flat(records):
-            self._step(PROCESS)
-            if self._work_s:
-                time.sleep(self._work_s)
-            self._step(STORE)
-            self._channel.ask(store=value, partition=partition, offset=offset)
-        return None
-
-
-class ParallelWorkersLoop(ApplicationLoop):
-    """It hands records to workers, who finish in any order, and commits the lowest offset that is not finished."""
-
-    delivery = WATERMARK
-    steps = (POLL, PROCESS, FLUSH, COMMIT)
-
-    def __init__(self, channel: Channel, client: dict[str, Any], library: ClientLibrary) -> None:
-        self._changed = threading.Condition()
-        self._to_do: deque[_Record] = deque()
-        # Of each partition, from what a poll has returned on: what is not finished, up to where it was polled, and the highest that is.
-        self._unfinished: dict[str, dict[int, None]] = {}
-        self._highest: dict[str, int] = {}
-        self._busy = 0
-        # Whether all has been finished since it looked last what to commit.
-        self._all_finished = False
-        self._takes_ns: list[int] = client["takes_ns"]
-        self._taken = 0
-        super().__init__(channel, client, library)
-        for _ in range(client["workers"]):
-            threading.Thread(target=self._work_on, daemon=True).start()
-
-    def _handle(self, records: Records) -> str | None:
-        self._step(PROCESS)
-        self._be_slow()
         with self._changed:
-            for record in _flat(records):
-                self._unfinished.setdefault(record[0], {})[record[1]] = None
-                self._to_do.append(record)
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._to_do)
-            self._all_finished = False
-            offsets = self._to_commit()
-        self._step(FLUSH)
-        if not self._flush():
-            with self._changed:
-                self._forget(self._unfinished)
-            self._rewind()
-        elif offsets:
-            self._step(COMMIT)
-            self._member.commit(offsets)
-        return None
+            # All processes of an instance share the numbers.
+            number: int = self._channel.ask(next=True)
+            partition = self._partitions[self._written % len(self._partitions)]
+            self._written += 1
+            self._its_sender.send(partition, effect_of(self._name, number, value))
 
-    def _to_commit(self) -> dict[str, int]:
-        """Return up to where each partition is finished: below the lowest record that is not."""
-        consumed = self._member.consumed
-        return {name: next(iter(self._unfinished.get(name, ())), offset) for name, offset in consumed.items()}
+    def _send_offsets(self) -> str | None:
+        self._offsets = dict(self._member.consumed)
+        metadata = self._member.group_metadata(as_member=self._as_member)
+        self._channel.report_now(of=OF_CONSUMER, committing=self._offsets)
+        return self._transactional.send_offsets(self._member.on_cluster(self._offsets), metadata)
+
+    def _note_offsets(self, step: programs.NoteOffsets) -> None:
+        offsets, self._offsets = self._offsets, {}
+        if offsets:
+            error = None if step.error == NONE else step.error
+            self._channel.report_now(of=OF_CONSUMER, committed=offsets, error=error, outcome=step.outcome)
+
+    # Its store and its workers
+
+    def _store(self, partition: str, offset: int, value: str) -> None:
+        """Have harrow store a result: it keeps the store of all instances."""
+        self._channel.ask(store=value, partition=partition, offset=offset)
+
+    def _hand_out(self, records: programs.Records) -> dict[str, int]:
+        with self._changed:
+            self._workers.add(records)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._workers.waiting)
+            self._all_finished = False
+            return self._workers.to_commit(self._member.consumed)
 
     def _work_on(self) -> None:
         """Be a worker."""
+        workers = self._workers
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._to_do)
-                partition, offset, value = self._to_do.popleft()
-                unfinished = self._unfinished.get(partition)
+                self._changed.wait_for(lambda: workers.waiting)
+                record, unfinished = workers.begin()
                 takes_ns = self._takes_ns[self._taken % len(self._takes_ns)]
                 self._taken += 1
-                self._busy += 1
                 self._changed.notify_all()
             _be_busy(takes_ns)
-            self._write(value)
+            self._write(record[2])
             with self._changed:
-                self._busy -= 1
-                if unfinished is not None and unfinished is self._unfinished.get(partition):
-                    unfinished.pop(offset, None)
-                    self._highest[partition] = max(offset, self._highest.get(partition, offset))
-                self._all_finished = self._all_finished or not (self._busy or self._to_do)
-
-    def _write(self, value: str) -> None:
-        with self._changed:
-            super()._write(value)
+                workers.finish(record, unfinished)
+                self._all_finished = self._all_finished or workers.is_done()
 
     def _is_idle(self) -> bool:
         with self._changed:
-            return not self._busy and not self._to_do
+            return self._workers.is_done()
 
-    def _returns_nothing(self) -> bool:
+    def _is_to_commit(self) -> bool:
         # A poll has a timeout, so that what has been finished meanwhile is committed although nothing more comes.
         with self._changed:
             return self._all_finished
 
-    def _forget(self, partitions: Iterable[str]) -> None:
-        for name in tuple(partitions):
-            self._unfinished.pop(name, None)
-            self._highest.pop(name, None)
-
-    def _revoked(self, partitions: list[str]) -> None:
-        """Leave to who gets the partitions what is not finished. All has been handed out while it polls: that workers finish."""
+    def _forget(self) -> None:
         with self._changed:
-            self._forget(partitions)
-
-
-class HighestFinishedLoop(ParallelWorkersLoop):
-    """The same, but for what it commits: the highest offset that is finished, and with it all below that is not."""
-
-    delivery = HIGHEST_FINISHED
-
-    def _to_commit(self) -> dict[str, int]:
-        return {name: offset + 1 for name, offset in self._highest.items()}
-
-
-APPLICATIONS: Final[Mapping[str, type[ApplicationLoop]]] = {
-    kind.delivery: kind
-    for kind in (
-        *(ExactlyOnceLoop, AtLeastOnceLoop, AtMostOnceLoop, AutoCommittedLoop, IdempotentSinkLoop),
-        *(ParallelWorkersLoop, HighestFinishedLoop),
-    )
-}
-"""The loops by what a campaign calls them."""
-
-
-def make_application(channel: Channel, client: dict[str, Any], library: ClientLibrary) -> ApplicationLoop:
-    """Return the application that a process was told to be."""
-    return APPLICATIONS[client["delivery"]](channel, client, library)
+            self._workers.forget_all()
 
 
 def _be_busy(takes_ns: int) -> None:
     """Work on a record, as a worker."""
     time.sleep(takes_ns / 1e9)
-
-
-def _flat(records: Records) -> Iterator[_Record]:
-    for partition, pairs in records.items():
-        for offset, value in pairs:
-            yield partition, offset, value

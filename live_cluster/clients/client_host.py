@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harrow.cluster_model.clients.application import ResultStore
+from harrow.cluster_model.clients.programs import ResultStore
 from harrow.cluster_model.sim.choices import Stream
 from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import LIBRARIES

@@ -11,14 +11,13 @@ from harrow.campaigns.clients.client_promises import (
     promised_to_producer,
 )
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
-from harrow.cluster_model.clients.application import ResultStore
+from harrow.cluster_model.clients.programs import APPLICATIONS, ResultStore
 from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, ClientStopped
 from harrow.cluster_model.history import effect_of
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ApplicationSpec
-from harrow.live_cluster.clients.application_worker import APPLICATIONS as LOOPS
 from harrow.live_cluster.clients.application_worker import OF_CONSUMER, OF_PRODUCER
 from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.client_process import ClientProcess
@@ -111,7 +110,7 @@ class LiveApplication(GroupReader):
         self.start_again()
 
     def steps(self) -> tuple[str, ...]:
-        return LOOPS[self.spec.delivery].steps
+        return APPLICATIONS[self.spec.delivery].steps
 
     def hold_at(self, step: str, passes: int) -> None:
         self._sessions[-1].hold_at(step, passes)

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from harrow.cluster_model.clients.programs import Records
 from harrow.live_cluster.clients.client_library import LibraryMember
 from harrow.live_cluster.clients.senders import Report
 from harrow.live_cluster.names import Names
 
-Records = Mapping[str, list[tuple[int, str]]]
-"""Offsets and values of what was read, by partition."""
 _NOWHERE: Final[Mapping[str, int]] = {}
 
 

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+from harrow.cluster_model.clients.programs import Records
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, load_library
-from harrow.live_cluster.clients.member import GroupMembership, Records
+from harrow.live_cluster.clients.member import GroupMembership
 from harrow.live_cluster.clients.senders import LibrarySender, TransactionalSender
 from harrow.live_cluster.names import names_of
 
@@ -285,9 +286,9 @@ class _MemberWorker:
 
 def _application(channel: Channel, client: dict[str, Any]) -> _Worker:
     # Imported by those that are one: the others need none of it.
-    from harrow.live_cluster.clients.application_worker import make_application  # noqa: PLC0415 - see above
+    from harrow.live_cluster.clients.application_worker import ApplicationWorker  # noqa: PLC0415 - see above
 
-    return make_application(channel, client, load_library(client["library"]))
+    return ApplicationWorker(channel, client, load_library(client["library"]))
 
 
 _WORKERS: Final[Mapping[str, Callable[[Channel, dict[str, Any]], _Worker]]] = {

@@ -9,7 +9,7 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.clients.application import APPLICATIONS, STEPS, ResultStore
+from harrow.cluster_model.clients.programs import APPLICATIONS, STEPS, ResultStore
 from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, OffsetsCommitted
 from harrow.cluster_model.history import COMMIT, FAIL, OK, STORE, effect_of, origin_of
 from harrow.cluster_model.topology import Delivery

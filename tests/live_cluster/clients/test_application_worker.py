@@ -12,7 +12,7 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.clients import application
+from harrow.cluster_model.clients import programs
 from harrow.cluster_model.events import ApplicationStep
 from harrow.cluster_model.history import effect_of
 from harrow.cluster_model.topology import (
@@ -235,7 +235,7 @@ def running(
     mine, its = socket.socketpair()
     harrow = Harrow(mine, library)
     harrow.stored = dict(stored or {})
-    app = application_worker.make_application(Channel(its), {**given, **client}, library)
+    app = application_worker.ApplicationWorker(Channel(its), {**given, **client}, library)
 
     def work() -> None:
         with pytest.raises(SystemExit):
@@ -264,10 +264,8 @@ script: [{{at: 5s, do: {{send: {{value: m, count: 3, partition: t-0}}}}}}, {{aft
 """
 
 
-@pytest.mark.parametrize("delivery", application.APPLICATIONS)
+@pytest.mark.parametrize("delivery", programs.APPLICATIONS)
 def test_a_loop_takes_the_steps_that_it_takes_on_the_model(delivery: str) -> None:
-    kind, modelled = application_worker.APPLICATIONS[delivery], application.APPLICATIONS[delivery]
-    assert (kind.steps, kind.delivery) == (modelled.steps, modelled.delivery)
     to = "" if delivery == IDEMPOTENT_SINK else "to: u, "
     is_parallel = delivery in (WATERMARK, HIGHEST_FINISHED)
     work = ", workers: 2, work: 100ms" if is_parallel else ""
@@ -297,10 +295,6 @@ def test_what_cannot_be_sent_holds_it_up_for_a_while_alone(monkeypatch: pytest.M
     with running(EXACTLY_ONCE, THREE, hold=("send_offsets", 0), keeps=True) as harrow:
         harrow.wait(lambda: any("held" in report for report in harrow.reports))
         assert len(harrow.library.kept) == len(THREE["called-0"])
-
-
-def test_no_other_loops_are_there() -> None:
-    assert application_worker.APPLICATIONS.keys() == application.APPLICATIONS.keys()
 
 
 def sent(*values: str, first: int = 5) -> list[str]:
@@ -494,7 +488,7 @@ def test_it_closes_when_it_would_poll_next(way: str) -> None:
 def test_one_whose_consumer_can_be_no_member_any_more_ends() -> None:
     with running(AT_LEAST_ONCE, {}) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
-        assert harrow.reports[-1]["ended"] == application.CONSUMER_FAILED
+        assert harrow.reports[-1]["ended"] == programs.CONSUMER_FAILED
 
 
 def test_it_does_not_begin_before_its_time() -> None:
