@@ -3,36 +3,50 @@
 Jepsen writes its histories so (``history.edn``). Keywords and symbols become strings without their colon, and so do keys of maps;
 lists, vectors and sets become lists, and a tagged element, ``#jepsen.history.Op{...}``, what it tags. A map with a collection as
 a key becomes a list of pairs, because no JSON object has such keys.
+
+Texts are cut into tokens by the interpreter's own loop, which knows no positions. Where something stands is found by a second look,
+which only a mistake needs, or an element that ends in a later text.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 _TOKEN: Final = re.compile(
-    r"""[\s,]*(?:
-        (?P<discard>\#_)
-      | (?P<open>\#\{|[\[({])
-      | (?P<close>[\])}])
-      | "(?P<text>(?:[^"\\]++|\\.)*+)"
-      | (?P<comment>;.*)
-      | \#(?P<tag>[^\s,"\[\](){}]+)
-      | (?P<atom>[^\s,"\[\](){}\#;][^\s,"\[\](){};]*)
-    )""",
+    r"""
+        "(?:[^"\\]++|\\.)*+"                        # a string
+      | \#[_{] | [\[\](){}]
+      | ;.*
+      | \#[^\s,"\[\](){}]+                          # a tag
+      | [^\s,"\[\](){}\#;][^\s,"\[\](){};]*         # an atom
+      | "[\s\S]* | \#                               # a string without its end, and what begins nothing
+    """,
     re.VERBOSE,
 )
+_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"')
 _BEGINS: Final = re.compile(rb"\s*(?:#[^\s{]+\s*)?\{\s*:")
 _BEGINS_VECTOR: Final = re.compile(rb"(?:\s|;[^\n]*\n)*[\[(](?:\s|;[^\n]*\n)*(?:#[^\s{]+\s*)?\{\s*:")
+_HEAD: Final = re.compile(r"(?:\s|;[^\n]*\n)*([\[(])")
 _INTEGER: Final = re.compile(r"[+-]?\d+N?")
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_CLOSERS: Final = frozenset(_CLOSES.values())
+_DISCARD: Final = "#_"
 _DIGITS_MAX: Final = 1_000
 _DEPTH_MAX: Final = 200
 """Elements that are nested deeper are refused, as they are in JSON."""
-_BLANKS: Final = " \t\r\n,"
 _WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
+_KEYWORDS_MAX: Final = 1_000
+_KEYWORD_MAX: Final = 50
+_LEFT_OUT: Final = object()
+"""Stands among elements for a ``#_``, which leaves out the element after it."""
+_STRINGS: Final = frozenset({str})
+
+_Level = tuple[str, list[Any]]
+"""How something begins that is open, and the elements in it."""
 
 
 class EdnError(ValueError):
@@ -42,6 +56,16 @@ class EdnError(ValueError):
         super().__init__(reason)
         self.position = position
         self.reason = reason
+
+
+class _Parsed(NamedTuple):
+    """The elements of a text. ``problem`` is why they end before the text does; more text may mend that if it ``is_cut``."""
+
+    elements: list[Any]
+    problem: EdnError | None = None
+    is_cut: bool = False
+    is_closed: bool = False
+    """What stands around the text ends in it."""
 
 
 def looks_like_edn(line: bytes) -> bool:
@@ -54,17 +78,12 @@ def parse_edn(text: str) -> Any:
 
     Raises `EdnError` where it is none, or more than one.
     """
-    nest = _Nest()
-    place = 0
-    while (match := _TOKEN.match(text, place)) is not None:
-        kind = match.lastgroup
-        assert kind is not None
-        nest.take(kind, match[kind], match.start(kind))
-        place = match.end()
-    rest = text[place:].strip(_BLANKS)
-    if rest:
-        raise EdnError(text.index(rest, place), "not EDN")
-    return nest.only_element(len(text))
+    elements, problem, *_ = _parsed(text)
+    if problem is not None:
+        raise problem
+    if len(elements) != 1:
+        raise EdnError(0, f"{len(elements)} elements in one line")
+    return elements[0]
 
 
 def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
@@ -73,80 +92,55 @@ def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
 
 
 class ElementsOfVector:
-    """The elements of the one vector that texts make together, each with its position, in characters from the beginning.
+    """The elements of the one vector that texts make together, in lists of those that end in the same text.
 
     No more is kept of the texts than the element that is being read, which may have up to *size_max* characters. Iterating
-    raises `EdnError` where the texts make no vector; its position, and that of the last element, have a `place`.
+    raises `EdnError` where the texts make no vector; its position has a `place`, and an element of the last list has one (`place_of`).
     """
 
     def __init__(self, texts: Iterable[str], size_max: int) -> None:
         self._texts = iter(texts)
         self._size_max = size_max
-        self._kept = ""
-        self._kept_from = 0
+        self._text = ""
         self._line, self._column = 1, 1
-        self._nest = _Nest()
-        self._begins: int | None = None
 
-    def __iter__(self) -> Iterator[tuple[int, Any]]:
-        nest = self._nest
-        is_over = False
-        for match in self._tokens():
-            kind = match.lastgroup
-            assert kind is not None
-            at = self._kept_from + match.start(kind)
-            if nest.depth > 1:
-                # Most tokens stand within an element and do not end it.
-                nest.take(kind, match[kind], at)
-                if nest.depth > 1:
-                    continue
-                yield from self._taken()
-                continue
-            if is_over and kind != "comment":
-                raise EdnError(at, "there is more after the end of the vector")
-            if self._begins is None and nest.depth == 1 and kind not in ("comment", "discard", "close"):
-                # A tag stands before its element, and is no token of the nest's.
-                self._begins = at - (kind == "tag")
-            nest.take(kind, match[kind], at)
-            is_over = is_over or (nest.depth == 0 and kind == "close")
-            if nest.depth == 1 and kind in ("close", "text", "atom"):
-                yield from self._taken()
-        nest.only_element(self._kept_from + len(self._kept))
+    def __iter__(self) -> Iterator[list[Any]]:
+        around, parsed = "", _Parsed([])
+        for more in self._texts:
+            self._text += self._as_much_again(more, len(self._text))
+            if not around and (head := _HEAD.match(self._text)) is not None:
+                around = head[1]
+                self._forget(head.end())
+            parsed = _parsed(self._text, around)
+            if parsed.elements:
+                yield parsed.elements
+            if parsed.problem is not None and not parsed.is_cut:
+                raise parsed.problem
+            if parsed.is_closed:
+                self._expect_no_more()
+                return
+            self._forget(self._begin(len(parsed.elements)) if parsed.is_cut else len(self._text))
+            if len(self._text) > self._size_max:
+                raise EdnError(0, f"an element of more than {self._size_max} characters (--max-line)")
+        raise _parsed(self._text).problem or EdnError(len(self._text), f"`{around}` is not closed")
 
-    def _taken(self) -> Iterator[tuple[int, Any]]:
-        """Yield the element that has ended; one that is to be left out (``#_``) is none."""
-        begins, self._begins = self._begins or 0, None
-        for element in self._nest.pop_elements():
-            yield begins, element
+    def place_of(self, number: int) -> tuple[int, int]:
+        """Return the place of an element of the list that was yielded last."""
+        return self.place(self._begin(number))
 
     def place(self, position: int) -> tuple[int, int]:
-        """Return the line and the column of a position that has not been passed by; both begin with 1."""
-        return self._after(self._kept[: max(position - self._kept_from, 0)])
+        """Return the line and the column of a position; both begin with 1."""
+        lines = self._text.count("\n", 0, position)
+        column = position - self._text.rfind("\n", 0, position) if lines else self._column + position
+        return self._line + lines, column
 
-    def _tokens(self) -> Iterator[re.Match[str]]:
-        """Yield the tokens of all texts; nothing is kept of what stands before the open element."""
-        place = 0
-        for more in self._texts:
-            used = self._open_from(place)
-            self._line, self._column = self._after(self._kept[:used])
-            self._kept_from += used
-            place -= used
-            self._kept = self._kept[used:] + self._as_much_again(more, len(self._kept) - used)
-            while (match := _TOKEN.match(self._kept, place)) is not None:
-                place = match.end()
-                yield match
-            open_from = self._open_from(place)
-            if len(self._kept) - open_from > self._size_max:
-                raise EdnError(
-                    self._kept_from + open_from,
-                    f"an element of more than {self._size_max} characters (--max-line)",
-                )
-        rest = self._kept[place:].strip(_BLANKS)
-        if rest:
-            raise EdnError(self._kept_from + self._kept.index(rest, place), "not EDN")
+    def _begin(self, number: int) -> int:
+        """Return where an element of the text begins; behind the last one that ends in it stands one that does not."""
+        return next(islice(_begins(self._text), number, None))
 
-    def _open_from(self, place: int) -> int:
-        return place if self._begins is None else self._begins - self._kept_from
+    def _forget(self, end: int) -> None:
+        self._line, self._column = self.place(end)
+        self._text = self._text[end:]
 
     def _as_much_again(self, text: str, size: int) -> str:
         """Return a text with those after it until they are as long as what is kept: that is looked through again."""
@@ -156,88 +150,170 @@ class ElementsOfVector:
             read += len(more)
         return "".join(texts)
 
-    def _after(self, text: str) -> tuple[int, int]:
-        lines = text.count("\n")
-        column = len(text) - text.rfind("\n") if lines else self._column + len(text)
-        return self._line + lines, column
+    def _expect_no_more(self) -> None:
+        for more in self._texts:
+            self._forget(len(self._text))
+            self._text = more
+            if (position := _begins_more(more, 0)) is not None:
+                raise EdnError(position, _MORE)
 
 
-class _Nest:
-    """What is open: how it began, what is in it so far, and how many of its next elements are to be left out (``#_``)."""
+_MORE: Final = "there is more after the end of the vector"
 
-    def __init__(self) -> None:
-        self._levels: list[tuple[str, list[Any]]] = [("", [])]
-        self._discarded = [0]
-        self.depth = 0
-        """In how many elements the next token is."""
 
-    def take(self, kind: str, token: str, at: int) -> None:
-        if kind == "atom":
-            self._add(_atom(token, at))
-        elif kind == "text":
-            self._add(_unescaped(token))
-        elif kind == "open":
-            if self.depth >= _DEPTH_MAX:
-                raise EdnError(at, f"more than {_DEPTH_MAX} elements are open")
-            self._levels.append((token, []))
-            self._discarded.append(0)
-            self.depth += 1
-        elif kind == "close":
-            self._add(self._close(token, at))
-        elif kind == "discard":
-            self._discarded[-1] += 1
+def _begins_more(text: str, number: int) -> int | None:
+    """Return where the first token from a number on stands that is no comment."""
+    tokens = islice(_TOKEN.finditer(text), number, None)
+    return next((match.start() for match in tokens if match[0][0] != ";"), None)
 
-    def pop_elements(self) -> list[Any]:
-        """Return the elements of what is open so far, and forget them."""
-        opened, elements = self._levels[-1]
-        self._levels[-1] = (opened, [])
-        return elements
 
-    def only_element(self, end: int) -> Any:
-        opened, elements = self._levels[-1]
-        if opened:
-            raise EdnError(end, f"`{opened}` is not closed")
-        if len(elements) != 1:
-            raise EdnError(0, f"{len(elements)} elements in one line")
-        return elements[0]
+class _Refused(Exception):
+    """A token that stands where it may not: its number, and the reason."""
 
-    def _close(self, token: str, at: int) -> Any:
-        opened, elements = self._levels[-1]
-        if _CLOSES.get(opened) != token:
-            raise EdnError(at, f"`{token}` closes nothing that is open")
-        self._levels.pop()
-        self._discarded.pop()
-        self.depth -= 1
-        return _closed(opened, elements, at)
 
-    def _add(self, element: Any) -> None:
-        if self._discarded[-1]:
-            self._discarded[-1] -= 1
+def _parsed(text: str, around: str = "") -> _Parsed:
+    """Return the elements of a text that stands in a vector, if *around* says how that begins."""
+    tokens = _TOKEN.findall(text)
+    is_open = bool(tokens) and _is_open_string(tokens[-1])
+    last = len(tokens) - is_open
+    levels: list[_Level] = [(around, [])]
+    try:
+        end = _nest(levels, tokens[:last] if is_open else tokens)
+    except _Refused as refused:
+        number, reason = refused.args
+        return _Parsed(_without_left_out(levels[0][1])[0], EdnError(_start(text, number), reason))
+    elements, is_waiting = _without_left_out(levels[0][1])
+    if end < last:
+        more = _begins_more(text, end + 1)
+        return _Parsed(elements, None if more is None else EdnError(more, _MORE), is_closed=True)
+    if is_open:
+        return _Parsed(elements, EdnError(_start(text, last), "not EDN"), is_cut=True)
+    if len(levels) > 1:
+        return _Parsed(elements, EdnError(len(text), f"`{levels[-1][0]}` is not closed"), is_cut=True)
+    return _Parsed(elements, is_cut=is_waiting or (bool(tokens) and tokens[-1][0] == "#"))
+
+
+def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
+    """Add the elements of tokens to what is open.
+
+    Returns the number of the token that closes what stands around them all, or how many tokens there are.
+
+    Raises `_Refused`.
+    """
+    opened, elements = levels[-1]
+    leaves_out = _DISCARD in tokens
+    keywords = _keywords
+    for number, token in enumerate(tokens):
+        known = keywords.get(token)
+        if known is not None:
+            elements.append(known)
+        elif token in _CLOSES:
+            if len(levels) > _DEPTH_MAX:
+                raise _Refused(number, f"more than {_DEPTH_MAX} elements are open")
+            levels.append((token, []))
+            opened, elements = levels[-1]
+        elif token in _CLOSERS:
+            if token != _CLOSES.get(opened):
+                raise _Refused(number, f"`{token}` closes nothing that is open")
+            if len(levels) == 1:
+                return number
+            closed = _closed(opened, _without_left_out(elements)[0] if leaves_out else elements, number)
+            levels.pop()
+            opened, elements = levels[-1]
+            elements.append(closed)
+        elif token.isdecimal() and len(token) <= _DIGITS_MAX:
+            elements.append(int(token))
         else:
-            self._levels[-1][1].append(element)
+            elements.extend(_others(token, number))
+    return len(tokens)
 
 
-def _closed(opened: str, elements: list[Any], at: int) -> Any:
+def _start(text: str, number: int) -> int:
+    """Return where the token with a number stands."""
+    return next(islice(_TOKEN.finditer(text), number, None)).start()
+
+
+def _begins(text: str) -> Iterator[int]:
+    """Yield where each element of a text begins that is not left out, and at last where one does that has no end."""
+    depth = left_out = 0
+    begins: int | None = None
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token[0] == ";":
+            continue
+        begins = match.start() if begins is None else begins
+        depth += (token in _CLOSES) - (token in _CLOSERS)
+        if depth or _is_open_string(token):
+            continue
+        if token[0] == "#" and token not in _CLOSES:
+            left_out += token == _DISCARD
+        elif left_out:
+            left_out -= 1
+            begins = begins if left_out else None
+        else:
+            yield begins
+            begins = None
+    if begins is not None:
+        yield begins
+
+
+def _is_open_string(token: str) -> bool:
+    return token[0] == '"' and not _STRING.fullmatch(token)
+
+
+def _without_left_out(elements: list[Any]) -> tuple[list[Any], bool]:
+    """Return elements without those that follow a ``#_``, and whether one that has to follow is not there."""
+    kept: list[Any] = []
+    left_out = 0
+    for element in elements:
+        if element is _LEFT_OUT:
+            left_out += 1
+        elif left_out:
+            left_out -= 1
+        else:
+            kept.append(element)
+    return kept, left_out > 0
+
+
+def _closed(opened: str, elements: list[Any], number: int) -> Any:
     if opened != "{":
         return elements
     if len(elements) % 2:
-        raise EdnError(at, "a map with a key that has no value")
-    entries = zip(elements[::2], elements[1::2], strict=True)
-    if any(isinstance(key, (list, dict)) for key in elements[::2]):
-        return [list(entry) for entry in entries]
-    return {key if isinstance(key, str) else str(key): value for key, value in entries}
+        raise _Refused(number, "a map with a key that has no value")
+    keys, values = elements[::2], elements[1::2]
+    if _STRINGS.issuperset(map(type, keys)):
+        return dict(zip(keys, values, strict=True))
+    if any(isinstance(key, (list, dict)) for key in keys):
+        return [list(entry) for entry in zip(keys, values, strict=True)]
+    return {key if isinstance(key, str) else str(key): value for key, value in zip(keys, values, strict=True)}
 
 
-def _atom(token: str, at: int) -> Any:
+_keywords: dict[str, str] = {}
+"""Keywords that were met, as the strings that they become: the same few name the fields of every operation."""
+
+
+def _others(token: str, number: int) -> list[Any]:
+    """Return the element that a token is which is neither a bracket nor a plain number; a comment and a tag are none."""
+    first = token[0]
+    if first == ":":
+        if len(_keywords) < _KEYWORDS_MAX and len(token) <= _KEYWORD_MAX:
+            _keywords[token] = token[1:]
+        return [token[1:]]
+    if first == '"':
+        return [_unescaped(token[1:-1])]
+    if first in ";#":
+        if len(token) == 1 and first == "#":
+            raise _Refused(number, "not EDN")
+        return [_LEFT_OUT] if token == _DISCARD else []
+    return [_atom(token, number)]
+
+
+def _atom(token: str, number: int) -> Any:
     if token in _WORDS:
         return _WORDS[token]
-    if token[0] == ":":
-        return token[1:]
-    if token.isdecimal() and len(token) <= _DIGITS_MAX:
-        return int(token)
     if _INTEGER.fullmatch(token):
         if len(token) > _DIGITS_MAX:
-            raise EdnError(at, f"a number with more than {_DIGITS_MAX} digits")
+            raise _Refused(number, f"a number with more than {_DIGITS_MAX} digits")
         return int(token.rstrip("N"))
     if _NUMBER.fullmatch(token):
         return float(token.rstrip("M"))

@@ -224,21 +224,29 @@ class _Reader:
         """Read a history that is one vector of EDN: where lines end does not matter."""
         vector = ElementsOfVector(self._texts(chunk, lines), self._line_max)
         try:
-            for position, operation in vector:
-                if self._malformed >= _MALFORMED_MAX:
-                    self._end(vector.place(position)[0], self._too_malformed())
+            for operations in vector:
+                if not self._add_together(operations) and not self._add_singly(vector, operations):
                     return
-                try:
-                    _add(self.history, operation)
-                except history_line.MalformedOperation as malformed:
-                    # A place takes time to find, so only if it will be listed.
-                    is_listed = len(self._problems) < _PROBLEMS_MAX
-                    self._note(*(vector.place(position) if is_listed else (1, 1)), malformed.reason)
         except EdnError as error:
             if not self._damaged:
                 self._note(*vector.place(error.position), f"no EDN: {error.reason}")
         except ValueError as error:
             self._note(1, 1, f"no EDN: {error}")
+
+    def _add_singly(self, vector: ElementsOfVector, operations: list[Any]) -> bool:
+        """Add operations of a vector, and return whether to go on: not behind very many that are malformed."""
+        for number, operation in enumerate(operations):
+            if self._malformed >= _MALFORMED_MAX:
+                self._end(vector.place_of(number)[0], self._too_malformed())
+                return False
+            try:
+                _add(self.history, operation)
+            except history_line.MalformedOperation as malformed:
+                # A place takes time to find, so only if it will be listed.
+                is_listed = len(self._problems) < _PROBLEMS_MAX
+                place = vector.place_of(number) if is_listed else (1, 1)
+                self._note(*place, malformed.reason)
+        return True
 
     def _texts(self, chunk: list[bytes], lines: Iterator[bytes]) -> Iterator[str]:
         line_number = 1
@@ -281,11 +289,16 @@ class _Reader:
 
     def _read_chunk(self, chunk: list[bytes], line_number: int) -> None:
         """Read lines together if there is nothing particular about any of them, else singly."""
-        columns = None if self._is_edn else _columns(chunk)
-        if columns is None:
+        operations = _elements(chunk) if self._is_edn else _objects(chunk)
+        if operations is None or not self._add_together(operations):
             self._read_singly(chunk, line_number)
-        else:
+
+    def _add_together(self, operations: list[Any]) -> bool:
+        """Add operations if they are all plain, and return whether they were."""
+        columns = _columns(operations)
+        if columns is not None:
             self.history.add(*columns)
+        return columns is not None
 
     def _read_singly(self, chunk: list[bytes], line_number: int) -> None:
         for number, line in enumerate(chunk, line_number):
@@ -321,17 +334,32 @@ class _Reader:
             self._problems.append(Problem(self._name, line, column, message))
 
 
-def _columns(chunk: list[bytes]) -> _Columns | None:
-    """Return the columns of lines that are plain operations; None if any of them is not.
+def _objects(chunk: list[bytes]) -> list[Any] | None:
+    """Return what lines of JSON hold if each is an object; None if any is not."""
+    if not _BRACE.issuperset(map(_first, chunk)):
+        return None
+    try:
+        operations: list[Any] = from_json(b"[" + b",".join(chunk) + b"]")
+    except ValueError:
+        return None
+    return operations if len(operations) == len(chunk) else None
+
+
+def _elements(chunk: list[bytes]) -> list[Any] | None:
+    """Return the elements of lines of EDN if each is one; None if any is not."""
+    try:
+        return [parse_edn(line.decode()) for line in chunk if not line.isspace()]
+    except ValueError:
+        return None
+
+
+def _columns(operations: list[Any]) -> _Columns | None:
+    """Return the columns of operations if they are all plain; None if any of them is not.
 
     Whole columns are looked at, so that the interpreter's own loops do it.
     """
-    text = b",".join(chunk)
-    if not _BRACE.issuperset(map(_first, chunk)) or b"rebalance-log" in text:
-        return None
     try:
-        operations: list[Any] = from_json(b"[" + text + b"]")
-        if len(operations) != len(chunk):
+        if any("rebalance-log" in operation for operation in operations):
             return None
         processes, types, fs, values, times_ns, numbers = zip(*map(_fields, operations), strict=True)
         if not history_line.JUDGED.issuperset(fs):

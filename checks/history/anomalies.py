@@ -5,7 +5,6 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from harrow.checks import promise
-from harrow.checks.finding import Finding
 from harrow.checks.history import (
     early_reads,
     misrouted_records,
@@ -16,13 +15,14 @@ from harrow.checks.history import (
     torn_transactions,
     transaction_cycles,
 )
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 
 
 class Anomaly(NamedTuple):
     """An anomaly. ``definition`` says what it is by the history alone."""
 
-    find: Callable[[VersionOrders], Iterable[Finding]]
+    find: Callable[[VersionOrders], Iterable[Sighting]]
     definition: str
 
 

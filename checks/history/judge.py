@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
-from harrow.checks.history.witness import AFTER_LOSS, READ_DRY
 from harrow.checks.promise import DEMANDED, LOST_WRITE, UNSEEN, prevention
 from harrow.checks.rules.catalogue import RULES
 from harrow.checks.stated_settings import StatedSettings
@@ -56,7 +56,7 @@ def judge_history(
 
 def _result(
     rule: str,
-    found: Iterable[Finding],
+    seen: Iterable[Sighting],
     settings: StatedSettings,
     *,
     allowed: bool,
@@ -67,12 +67,12 @@ def _result(
     findings: list[Finding] = []
     kinds: Counter[tuple[str | None, bool]] = Counter()
     beyond: Counter[str | None] = Counter()
-    for finding in found:
-        permitted_by = None if demanded else by_settings or _by_itself(finding, settings)
-        kind = permitted_by, _is_undecided(finding)
+    for sighting in seen:
+        permitted_by = None if demanded else by_settings or _by_itself(sighting, settings)
+        kind = permitted_by, sighting.is_undecided
         kinds[kind] += 1
         if kinds[kind] <= findings_max:
-            findings.append(_judged(finding, rule, permitted_by))
+            findings.append(_judged(sighting.finding(), rule, permitted_by))
         else:
             beyond[permitted_by] += 1
     return RuleResult(
@@ -83,23 +83,17 @@ def _result(
     )
 
 
-def _by_itself(finding: Finding, settings: StatedSettings) -> str | None:
-    """Return what permits a finding for what it is: what it says itself, or what permits the loss behind it."""
-    if finding.permitted_by is None and dict(finding.details).get(AFTER_LOSS):
+def _by_itself(sighting: Sighting, settings: StatedSettings) -> str | None:
+    """Return what permits an anomaly for what it is: what it says itself, or what permits the loss behind it."""
+    if sighting.permitted_by is None and sighting.is_after_loss:
         return RULES[LOST_WRITE].promise.permission(settings)
-    return finding.permitted_by
+    return sighting.permitted_by
 
 
 def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
     """Return a finding with what permits it, and what would not have; a broken promise had no help."""
     prevented_by = () if permitted_by is None else prevention(RULES[rule].promise, permitted_by)
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
-
-
-def _is_undecided(finding: Finding) -> bool:
-    """Return whether it rests on a recording that may have ended too early."""
-    details: dict[str, Any] = dict(finding.details)
-    return not details.get(READ_DRY, True)
 
 
 def _status(kinds: Collection[tuple[str | None, bool]]) -> str:

@@ -8,10 +8,12 @@ a batch says nothing of its topic.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import NEVER_SENT, UNKNOWN, Value
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import numbers, polled, sent, shown
 from harrow.checks.link import RecordValue, claim
@@ -24,7 +26,7 @@ def was_sent_elsewhere(*, value: RecordValue, here: PartitionName, there: Partit
     return f"{shown(value)} was sent to {there}, and nobody sent it to {here}"
 
 
-def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Finding]:
+def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Sighting]:
     """Find records that were polled in a partition to which they were not sent, but to another one.
 
     A value that was sent to no partition belongs to a producer outside the history. Unless the history *is_complete*,
@@ -89,27 +91,30 @@ def _values_repeat(history: HistoryIndex) -> bool:
 
 def _misrouted(
     history: HistoryIndex, name: str, rows: list[int], senders: Mapping[Value, tuple[str, int]]
-) -> Iterator[Finding]:
-    records = history.records
+) -> Iterator[Sighting]:
+    values = history.records.values
     for row in rows:
-        value = records.values[row]
-        if value not in senders:
-            continue
-        place, send = senders[value]
-        position = records.polled_by[row]
-        if position == UNKNOWN:
-            position = history.partitions[name].polled_in_vain[row]
-        yield Finding(
-            partition=name,
-            offset=records.polled_at[row],
-            value=value,
-            chain=(
-                sent(history, send),
-                polled(history, position, row),
-                was_sent_elsewhere.conclude(value=value, here=name, there=place),
-            ),
-            details=(
-                ("sent_to", place),
-                ("operations", numbers(history, records.invoked[send], position)),
-            ),
-        )
+        if values[row] in senders:
+            place, send = senders[values[row]]
+            yield Sighting(partial(_finding, history, name, row, place, send))
+
+
+def _finding(history: HistoryIndex, name: str, row: int, place: str, send: int) -> Finding:
+    records = history.records
+    value, position = records.values[row], records.polled_by[row]
+    if position == UNKNOWN:
+        position = history.partitions[name].polled_in_vain[row]
+    return Finding(
+        partition=name,
+        offset=records.polled_at[row],
+        value=value,
+        chain=(
+            sent(history, send),
+            polled(history, position, row),
+            was_sent_elsewhere.conclude(value=value, here=name, there=place),
+        ),
+        details=(
+            ("sent_to", place),
+            ("operations", numbers(history, records.invoked[send], position)),
+        ),
+    )

@@ -1,10 +1,12 @@
 """Committed records that no poll returned: lost-write, unseen."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import ACKED, UNKNOWN, Value
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
     READ_DRY,
@@ -37,32 +39,20 @@ def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) ->
     return f"no poll went beyond offset {highest} ({operation_text(operation)}){end}"
 
 
-def lost_writes(orders: VersionOrders) -> Iterator[Finding]:
+def lost_writes(orders: VersionOrders) -> Iterator[Sighting]:
     """Find committed records that no poll returned, below the highest offset that was read."""
     history, records = orders.history, orders.history.records
     for name in history.partitions:
         highest = orders.highest(name)
         if highest is None:
             continue
-        position = records.polled_by[highest]
         for row in _unread(orders, name):
-            value = records.values[row]
-            last = _last_offset(orders, name, value)
+            last = _last_offset(orders, name, records.values[row])
             if last is not None and last <= records.polled_at[highest]:
-                yield Finding(
-                    partition=name,
-                    offset=last,
-                    value=value,
-                    chain=(
-                        sent(history, row),
-                        polled(history, position, highest),
-                        never_polled.conclude(value=value),
-                    ),
-                    details=(("operations", numbers(history, records.completed[row], position)),),
-                )
+                yield Sighting(partial(_lost, history, name, row, last, highest))
 
 
-def unseen(orders: VersionOrders) -> Iterator[Finding]:
+def unseen(orders: VersionOrders) -> Iterator[Sighting]:
     """Find acked records that no poll returned, beyond the highest offset that was read.
 
     ``read_dry`` tells whether a process that reads the partition polled once more after the ack and
@@ -75,17 +65,10 @@ def unseen(orders: VersionOrders) -> Iterator[Finding]:
             last = _last_offset(orders, name, records.values[row])
             if records.outcomes[row] != ACKED or _is_below(history, last, highest):
                 continue
-            completed = records.completed[row]
-            read_dry = partition.read_dry > completed
-            yield Finding(
-                partition=name,
-                offset=last,
-                value=records.values[row],
-                chain=(
-                    sent(history, row),
-                    _how_far(history, highest, read_dry=read_dry),
-                ),
-                details=(("operations", numbers(history, completed)), (READ_DRY, read_dry)),
+            read_dry = partition.read_dry > records.completed[row]
+            yield Sighting(
+                partial(_unseen, history, name, row, last, highest, read_dry=read_dry),
+                is_undecided=not read_dry,
             )
 
 
@@ -114,6 +97,41 @@ def _last_offset(orders: VersionOrders, partition: str, value: Value) -> int | N
 
 def _is_below(history: HistoryIndex, offset: int | None, highest: int | None) -> bool:
     return offset is not None and highest is not None and offset <= history.records.polled_at[highest]
+
+
+def _lost(history: HistoryIndex, partition: str, row: int, offset: int, highest: int) -> Finding:
+    records = history.records
+    value, position = records.values[row], records.polled_by[highest]
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=value,
+        chain=(
+            sent(history, row),
+            polled(history, position, highest),
+            never_polled.conclude(value=value),
+        ),
+        details=(("operations", numbers(history, records.completed[row], position)),),
+    )
+
+
+def _unseen(
+    history: HistoryIndex,
+    partition: str,
+    row: int,
+    offset: int | None,
+    highest: int | None,
+    *,
+    read_dry: bool,
+) -> Finding:
+    records = history.records
+    return Finding(
+        partition=partition,
+        offset=offset,
+        value=records.values[row],
+        chain=(sent(history, row), _how_far(history, highest, read_dry=read_dry)),
+        details=(("operations", numbers(history, records.completed[row])), (READ_DRY, read_dry)),
+    )
 
 
 def _how_far(history: HistoryIndex, highest: int | None, *, read_dry: bool) -> Link:

@@ -1,15 +1,18 @@
 """One offset with several values, one value at several offsets: inconsistent-offsets, duplicate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import Value
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import PartitionHistory, Value
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import claims
 from harrow.checks.promise import NOT_TRANSACTIONAL
 
 
-def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
+def inconsistent_offsets(orders: VersionOrders) -> Iterator[Sighting]:
     """Find offsets at which acks and polls saw different values."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
@@ -17,16 +20,10 @@ def inconsistent_offsets(orders: VersionOrders) -> Iterator[Finding]:
             continue
         for offset, values in order.standing():
             if len(values) > 1:
-                yield Finding(
-                    partition=name,
-                    offset=offset,
-                    value=values[0],
-                    chain=claims(orders.history, partition, ((offset, value) for value in values)),
-                    details=(("values", values),),
-                )
+                yield Sighting(partial(_conflict, orders.history, partition, offset, values))
 
 
-def duplicates(orders: VersionOrders) -> Iterator[Finding]:
+def duplicates(orders: VersionOrders) -> Iterator[Sighting]:
     """Find values that acks and polls saw at several offsets."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
@@ -40,11 +37,37 @@ def duplicates(orders: VersionOrders) -> Iterator[Finding]:
             if len(offsets) > 1:
                 # As often as the application itself has sent it, it may be there.
                 sent_again = len(orders.history.sends_of(partition, value)) >= len(offsets)
-                yield Finding(
-                    partition=name,
-                    offset=offsets[1],
-                    value=value,
-                    chain=claims(orders.history, partition, ((offset, value) for offset in offsets)),
-                    permitted_by=NOT_TRANSACTIONAL if sent_again else None,
-                    details=(("offsets", offsets),),
+                permitted_by = NOT_TRANSACTIONAL if sent_again else None
+                yield Sighting(
+                    partial(_duplicate, orders.history, partition, value, offsets, permitted_by),
+                    permitted_by=permitted_by,
                 )
+
+
+def _conflict(
+    history: HistoryIndex, partition: PartitionHistory, offset: int, values: Sequence[Value]
+) -> Finding:
+    return Finding(
+        partition=partition.name,
+        offset=offset,
+        value=values[0],
+        chain=claims(history, partition, ((offset, value) for value in values)),
+        details=(("values", values),),
+    )
+
+
+def _duplicate(
+    history: HistoryIndex,
+    partition: PartitionHistory,
+    value: Value,
+    offsets: Sequence[int],
+    permitted_by: str | None,
+) -> Finding:
+    return Finding(
+        partition=partition.name,
+        offset=offsets[1],
+        value=value,
+        chain=claims(history, partition, ((offset, value) for offset in offsets)),
+        permitted_by=permitted_by,
+        details=(("offsets", offsets),),
+    )

@@ -2,15 +2,17 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import partial
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Jump, PartitionHistory
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, polled_pair
 from harrow.checks.promise import SUBSCRIBED
 
 
-def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
     """Find two polls in a row of a process, or of one operation, between which known records were passed over."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
@@ -26,7 +28,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
                     orders.is_read(name, value) for value in values
                 )
                 details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
-                yield _finding(orders, partition, jump, details)
+                yield _sighting(orders, partition, jump, details, is_after_loss=after_loss)
 
 
 def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
@@ -34,20 +36,37 @@ def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
     return bisect_left(order.kept, first) == bisect_left(order.kept, end)
 
 
-def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
     """Find such polls the second of which falls back or reads a record again."""
     for name, partition in orders.history.partitions.items():
         for jump in orders.of(name).jumps(internal=internal):
             here, there = jump.last[0], jump.next[0]
             if there <= here:
                 delta = orders.of(name).distance(here, there)
-                yield _finding(orders, partition, jump, (("delta", delta),))
+                yield _sighting(orders, partition, jump, (("delta", delta),))
+
+
+def _sighting(
+    orders: VersionOrders,
+    partition: PartitionHistory,
+    jump: Jump,
+    details: tuple[tuple[str, object], ...],
+    *,
+    is_after_loss: bool = False,
+) -> Sighting:
+    permitted_by = SUBSCRIBED if jump.subscribed and not jump.internal else None
+    return Sighting(
+        partial(_finding, orders, partition, jump, permitted_by, details),
+        permitted_by=permitted_by,
+        is_after_loss=is_after_loss,
+    )
 
 
 def _finding(
     orders: VersionOrders,
     partition: PartitionHistory,
     jump: Jump,
+    permitted_by: str | None,
     details: tuple[tuple[str, object], ...],
 ) -> Finding:
     history = orders.history
@@ -56,7 +75,7 @@ def _finding(
         offset=jump.next[0],
         value=jump.next[1],
         chain=(polled_pair(history, jump.came, jump.last), polled_pair(history, jump.went, jump.next)),
-        permitted_by=SUBSCRIBED if jump.subscribed and not jump.internal else None,
+        permitted_by=permitted_by,
         details=(
             ("process", jump.process),
             ("operations", numbers(history, *dict.fromkeys((jump.came, jump.went)))),

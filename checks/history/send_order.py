@@ -1,11 +1,13 @@
 """Sends of one process that stand in another order: nonmonotonic-send, and within one operation."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from operator import lt
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent, shown
 from harrow.checks.link import FROM_LOGS, RecordValue, cause
@@ -27,7 +29,7 @@ def sent_later_stands_earlier(
     return f"{shown(value)} was sent after {shown(earlier)}, which stands at offset {earlier_at}, and stands at {stands_at}"
 
 
-def internal_skips(orders: VersionOrders) -> Iterator[Finding]:
+def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
     """Find operations between whose own sends the records of others stand.
 
     A send whose place is not known is left out.
@@ -43,12 +45,11 @@ def internal_skips(orders: VersionOrders) -> Iterator[Finding]:
             if before is not None and row in transaction_of:
                 first, end = order.between(before[0], offset)
                 if transaction_of[row] is transaction_of.get(before[1]) and first < end:
-                    values = order.first_values(first, min(end, first + SKIPPED_SHOWN))
-                    yield _finding(orders, session, before, (offset, row), (("skipped", values),))
+                    yield Sighting(partial(_skip, orders, session, before, (offset, row), first, end))
             before = (offset, row)
 
 
-def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
+def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
     """Find two sends in a row of a process, or of one operation, the second of which stands at or before the first.
 
     Each is compared with the one before it whose place is known.
@@ -69,8 +70,12 @@ def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Finding]:
             if before is not None and offset <= before[0]:
                 within = row in transaction_of and transaction_of[row] is transaction_of.get(before[1])
                 if within == internal:
-                    details = ((AFTER_LOSS, _is_gone(orders, order, before)),)
-                    yield _finding(orders, session, before, (offset, row), details)
+                    is_gone = _is_gone(orders, order, before)
+                    details = ((AFTER_LOSS, is_gone),)
+                    yield Sighting(
+                        partial(_finding, orders, session, before, (offset, row), details),
+                        is_after_loss=is_gone,
+                    )
             before = (offset, row)
 
 
@@ -105,6 +110,13 @@ def _is_gone(orders: VersionOrders, order: VersionOrder, place: _Place) -> bool:
     offset, row = place
     value = orders.history.records.values[row]
     return not orders.is_read(order.partition.name, value) or len(order.values_at(offset)) > 1
+
+
+def _skip(
+    orders: VersionOrders, session: ProducerSession, earlier: _Place, later: _Place, first: int, end: int
+) -> Finding:
+    skipped = orders.of(session.partition).first_values(first, min(end, first + SKIPPED_SHOWN))
+    return _finding(orders, session, earlier, later, (("skipped", skipped),))
 
 
 def _finding(

@@ -1,11 +1,13 @@
 """Transactions of which some records took effect and others did not: torn-transaction."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.missing_records import is_lost
-from harrow.checks.history.records import UNKNOWN, UNSURE
+from harrow.checks.history.records import UNKNOWN, UNSURE, Transaction
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
     OperationId,
@@ -29,7 +31,7 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
     )
 
 
-def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
+def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
     """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
 
     Of one that was acknowledged a record that is never read is a lost write, or unseen, and so is one whose offset is known below others
@@ -54,26 +56,26 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Finding]:
                 unread.append((name, row))
         if seen == UNKNOWN:
             continue
-        position = records.polled_by[seen]
-        since = max(records.completed[first], position)
+        since = max(records.completed[first], records.polled_by[seen])
         dry = [(name, row) for name, row in unread if history.partitions[name].read_dry > since]
-        if not dry:
-            continue
-        name, row = dry[0]
-        yield Finding(
-            partition=name,
-            value=records.values[row],
-            chain=(
-                sent(history, row),
-                polled(history, position, seen),
-                half_polled.conclude(
-                    value=records.values[row],
-                    partition=name,
-                    operation=operation(history, transaction.position),
-                ),
+        if dry:
+            yield Sighting(partial(_finding, history, transaction, *dry[0], seen))
+
+
+def _finding(history: HistoryIndex, transaction: Transaction, partition: str, row: int, seen: int) -> Finding:
+    value, position = history.records.values[row], history.records.polled_by[seen]
+    return Finding(
+        partition=partition,
+        value=value,
+        chain=(
+            sent(history, row),
+            polled(history, position, seen),
+            half_polled.conclude(
+                value=value, partition=partition, operation=operation(history, transaction.position)
             ),
-            details=(("operations", numbers(history, transaction.position, position)),),
-        )
+        ),
+        details=(("operations", numbers(history, transaction.position, position)),),
+    )
 
 
 def _read(history: HistoryIndex, partition: str, row: int) -> int:

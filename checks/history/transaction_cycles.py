@@ -10,11 +10,13 @@ none. After Adya, Weak Consistency (1999), as in Jepsen's Elle.
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Transaction, Value
+from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import OperationId, ended, numbers, operation, operation_text, shown
 from harrow.checks.link import FROM_LOGS, IN_HISTORY, Link, RecordValue, cause, link
@@ -82,14 +84,14 @@ Graph = dict[int, dict[int, Dependency]]
 """Dependencies by the earlier and the later node."""
 
 
-def write_cycles(orders: VersionOrders) -> Iterator[Finding]:
+def write_cycles(orders: VersionOrders) -> Iterator[Sighting]:
     """Find cycles of write-write dependencies (G0), one for each knot of transactions."""
     graphs = _graphs(orders)
     for cycle in _cycles(graphs.writes, graphs.writes):
-        yield _finding(orders, graphs, cycle)
+        yield _sighting(orders, graphs, cycle)
 
 
-def read_cycles(orders: VersionOrders) -> Iterator[Finding]:
+def read_cycles(orders: VersionOrders) -> Iterator[Sighting]:
     """Find cycles with at least one write-read dependency (G1c), one for each knot of transactions.
 
     Where reads alone make a cycle that one is reported: with writes in it Kafka permits it,
@@ -101,10 +103,10 @@ def read_cycles(orders: VersionOrders) -> Iterator[Finding]:
     reported: set[int] = set()
     for cycle in _cycles(graphs.reads, graphs.reads):
         reported.update(edge.earlier for edge in cycle)
-        yield _finding(orders, graphs, cycle)
+        yield _sighting(orders, graphs, cycle)
     for cycle in _cycles(graphs.both(), graphs.reads):
         if not any(edge.earlier in reported for edge in cycle):
-            yield _finding(orders, graphs, cycle)
+            yield _sighting(orders, graphs, cycle)
 
 
 def _graphs(orders: VersionOrders) -> "_Graphs":
@@ -284,20 +286,26 @@ def _shortest_path(graph: Graph, knot: frozenset[int], start: int, end: int) -> 
     return path[::-1]
 
 
-def _finding(orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency]) -> Finding:
+def _sighting(orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency]) -> Sighting:
+    permitted_by = WRITES_INTERLEAVE if any(edge.kind == _WW for edge in cycle) else None
+    return Sighting(partial(_finding, orders, graphs, cycle, permitted_by), permitted_by=permitted_by)
+
+
+def _finding(
+    orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency], permitted_by: str | None
+) -> Finding:
     history = orders.history
     # Where a run of single sends is entered by one record and left by another, both are named.
     positions = [graphs.position(edge.earlier, edge.partition, edge.value) for edge in cycle]
-    written = any(edge.kind == _WW for edge in cycle)
     first = cycle[0]
     return Finding(
         partition=first.partition,
         value=first.value,
         chain=(
             *(_link(orders, graphs, edge) for edge in cycle),
-            *([writes_interleaved.conclude()] if written else ()),
+            *([writes_interleaved.conclude()] if permitted_by else ()),
         ),
-        permitted_by=WRITES_INTERLEAVE if written else None,
+        permitted_by=permitted_by,
         details=(
             ("operations", numbers(history, *dict.fromkeys(positions))),
             ("cycle", [[edge.kind, edge.partition, edge.value, edge.then] for edge in cycle]),

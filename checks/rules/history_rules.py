@@ -378,8 +378,8 @@ def _interleaved(_: Index, finding: Finding) -> Finding:
 
 
 def _find(name: str, judge: Callable[[Index, Finding], Finding | None], index: Index) -> Iterator[Finding]:
-    for finding in ANOMALIES[name].find(index.orders):
-        judged = judge(index, finding)
+    for sighting in ANOMALIES[name].find(index.orders):
+        judged = judge(index, sighting.finding())
         if judged is not None:
             yield judged
 

@@ -23,7 +23,8 @@ def find(index: Index) -> Iterator[Finding]:
 
     A run has all sends in its history, so a value tells records apart even if it was also sent to other partitions.
     """
-    for finding in misrouted_records(index.orders, is_complete=True):
+    for sighting in misrouted_records(index.orders, is_complete=True):
+        finding = sighting.finding()
         assert finding.value is not None, "it was polled"
         chain = _chain(index, finding.partition, finding.value, dict(finding.details)["sent_to"])
         yield replace(finding, chain=chain)

@@ -81,9 +81,9 @@ def test_offsets_that_no_kafka_has_are_judged_all_the_same() -> None:
 
 def test_the_place_of_a_malformed_operation_is_looked_for_only_if_it_is_listed() -> None:
     lines = [b"[{:process 0, :type :ok}\n", *[" {:process 0, :f \u00e9}\n".encode()] * 199, b"]\n"]
-    place = ElementsOfVector.place
+    place = ElementsOfVector.place_of
     with (
-        patch.object(ElementsOfVector, "place", autospec=True, side_effect=place) as places,
+        patch.object(ElementsOfVector, "place_of", autospec=True, side_effect=place) as places,
         pytest.raises(HistoryError) as caught,
     ):
         read_history(lines, "history.edn")
