@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harrow.campaigns.record.edn import EdnError, looks_like_edn, parse_edn
+from harrow.campaigns.record.edn import EdnError, ElementsOfVector, looks_like_edn, parse_edn
 from harrow.campaigns.record.history_file import HistoryError, read_history
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.checks.history.judge import judge_history
@@ -124,6 +124,37 @@ def test_a_history_that_is_one_vector_is_that_of_its_lines(text: str) -> None:
     assert len(read_history(lines(text), "h.edn").processes) == len(
         read_history(lines(TORN), "h.edn").processes
     )
+
+
+EVERYTHING = r"""; a comment [{
+( ; another " one
+{:a 1, "b;#_" [nil true false] :c/d #{ 1 -2N 2.5 } ; with a ] in it
+ [0 1] "\\"}, #_ {:left [out]}
+ #_ #_ 7
+ ("left"
+   out) #some.tag{:a
+ #other "text
+on two lines"} :x #_x
+ y 9
+ #_{:a 1}) ; } the end
+"""
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 2, 3, 5, 100])
+def test_elements_and_their_places_do_not_depend_on_how_a_vector_comes_in_pieces(lines_at_once: int) -> None:
+    every = EVERYTHING.splitlines(keepends=True)
+    starts = range(0, len(every), lines_at_once)
+    # The first piece has the bracket in it.
+    pieces = ["".join(every[start : start + lines_at_once]) for start in starts]
+    if lines_at_once == 1:
+        pieces[:2] = ["".join(pieces[:2])]
+    vector = ElementsOfVector(pieces, size_max=1_000)
+    elements, places = [], []
+    for several in vector:
+        elements += several
+        places += [vector.place_of(number) for number in range(len(several))]
+    assert elements == parse_edn(EVERYTHING)
+    assert places == [(3, 1), (7, 9), (9, 16), (10, 2), (10, 4)]
 
 
 def problems(text: str) -> list[tuple[int, int, str]]:

@@ -1,6 +1,13 @@
 """What of the anomalies of a history is permitted, undecided or violated, and what is said to prevent it."""
 
+from functools import partial
+
+import pytest
+
 from harrow.campaigns.record.phrases import because, preventions, sentence
+from harrow.checks.finding import Finding
+from harrow.checks.history.anomalies import ANOMALIES
+from harrow.checks.history.sighting import Sighting
 from tests.checks.history.history_builder import (
     Operation,
     assign,
@@ -162,3 +169,16 @@ def test_a_broken_promise_is_kept_and_decides_behind_any_number_of_permitted_fin
     judged = verdict.rules["nonmonotonic-poll"]
     assert [finding.permitted_by for finding in judged.findings] == ["subscribe()", None]
     assert (judged.status, judged.count, judged.broken) == ("violated", 3, 1)
+
+
+def test_nothing_is_worked_out_of_a_finding_that_is_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked_out: list[str] = []
+
+    def found(name: str) -> Finding:
+        worked_out.append(name)
+        return Finding(partition="t", chain=(), value=name)
+
+    sightings = [Sighting(partial(found, name), is_undecided=name == "c") for name in "abcd"]
+    monkeypatch.setitem(ANOMALIES, "unseen", ANOMALIES["unseen"]._replace(find=lambda _: iter(sightings)))
+    judged = judge(ok(0, send("t", "a", 0)), findings_max=1).rules["unseen"]
+    assert (worked_out, judged.count) == (["a", "c"], 4)
