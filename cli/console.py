@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text as RichText  # noqa: TID251 - the console of Text itself
 
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import in_message, printable
 from harrow.cli.output_stream import OutputStream, guarded
 from harrow.cli.text import Text
 
@@ -111,7 +111,7 @@ def commands(file: IO[str], texts: Iterable[str]) -> None:
 
 def say(console: Console, message: str, *, style: str = "") -> None:
     """Print a message for the user, marked as ours."""
-    text = Text.assemble(("harrow: ", "bold"), (message, style))
+    text = Text.assemble(("harrow: ", "bold"), (in_message(message), style))
     console.print(text, soft_wrap=True)
 
 

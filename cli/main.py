@@ -85,9 +85,9 @@ def _printable_mistakes() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
-        from harrow.campaigns.language.spelling import printable
+        from harrow.campaigns.language.spelling import in_message
 
-        error.message = printable(with_a_way_out(error.message))
+        error.message = in_message(with_a_way_out(error.message))
         raise
 
 

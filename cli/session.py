@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from harrow.campaigns.language.problem import FileError, Problem
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import in_message, printable
 from harrow.campaigns.record.json_text import json_parts
 from harrow.cli import exit_code
 from harrow.cli.console import commands, data_console, message_console, say, show
@@ -59,7 +59,7 @@ def exit_code_of(command: str, request: Request) -> int:
     except Refusal as error:
         say(messages, str(error), style="red")
         for line in error.below:
-            messages.print(Text(line, "red"), soft_wrap=True)
+            messages.print(Text(in_message(line), "red"), soft_wrap=True)
         return error.code
     except KeyboardInterrupt:
         say(messages, "interrupted: there is no result")

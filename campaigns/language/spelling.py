@@ -14,11 +14,15 @@ _MOST_NAMES_LISTED = 12
 LOG_COMMAND: Final = r"##\w{0,20}\["
 """How a command to a CI system begins that is one anywhere in a line.
 
-The runners of GitHub Actions and Azure Pipelines look for the first ``##[`` or ``##vso[`` of a line (ActionCommand.TryParse),
-TeamCity for ``##teamcity[``. Commands that begin with ``::`` count at the start of a line alone, behind any blanks
-(ActionCommand.TryParseV2): `harrow.cli.output_stream` looks for those, because only there lines have a start.
+A runner of GitHub Actions looks for ``##[`` anywhere in a line (``ActionCommand.TryParse``), an agent of Azure Pipelines for ``##vso[``
+(``Command.TryParse``; the viewer of its logs knows ``##[group]`` and the like), and TeamCity has ``##teamcity[name ...]`` on one line
+("Service Messages"). Commands that begin with ``::`` count at the start of a line alone, behind any blanks
+(``ActionCommand.TryParseV2``): `harrow.cli.output_stream` looks for those, because only there lines have a start.
 """
 _LOG_COMMAND: Final = re.compile(LOG_COMMAND)
+_LONG: Final = 500
+_SHOWN_OF_LONG: Final = 400
+_LONG_WORDS: Final = re.compile(rf"\S{{{_LONG},}}[^\s:,;.]")
 
 
 def nearest(word: str, names: Collection[str]) -> str | None:
@@ -80,6 +84,15 @@ def printable(text: str) -> str:
             char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
         )
     return _LOG_COMMAND.sub(_disarmed, text) if "##" in text else text
+
+
+def in_message(text: str) -> str:
+    """Return printable text whose words are not so long that what a message says is lost behind a path or a value."""
+    return _LONG_WORDS.sub(_shortened, printable(text))
+
+
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN_OF_LONG]}...({len(word[0])} characters)"
 
 
 def _disarmed(command: re.Match[str]) -> str:

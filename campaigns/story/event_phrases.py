@@ -168,6 +168,10 @@ def _shutdown_answered(event: events.ControlledShutdownAnswered, _context: Event
     return f"{begin}: leads nothing any more that others have"
 
 
+def _broker_registered(event: events.BrokerRegistered, _context: EventContext) -> str:
+    return "registered" if event.broker_epoch < 0 else f"registered (broker epoch {event.broker_epoch})"
+
+
 def _session_expired(event: events.SessionExpired, _context: EventContext) -> str:
     # A broker that restarts before its session expires has a new one by then, and the old one nothing.
     fenced = ", and it was fenced" if events.REGISTRATION in event.ephemerals else ""
@@ -407,7 +411,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.BrokerRegistered,
         "session",
-        "registered (broker epoch {broker_epoch})",
+        _broker_registered,
         "registration",
         at_start=True,
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.spelling import in_message
 from harrow.cli.console import show, unbroken
 from harrow.cli.text import Text
 
@@ -19,7 +20,7 @@ def show_problems(console: Console, problems: Iterable[Problem]) -> None:
     listed = list(problems)
     for problem in listed[:_SHOWN_MAX]:
         place, message = str(problem)[: -len(problem.message)], problem.message
-        show(console, unbroken(Text.assemble((place, "bold"), message)))
+        show(console, unbroken(Text.assemble((in_message(place), "bold"), in_message(message))))
         if console.is_terminal:
             show(console, *_excerpt(problem))
     if len(listed) > _SHOWN_MAX:

@@ -141,8 +141,16 @@ class Proxies:
     def _listen(
         self, port: int, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     ) -> None:
+        async def serve_or_fail(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await serve(reader, writer)
+            except Exception as error:  # noqa: BLE001 - whatever it is, messages no longer pass
+                _fail_as_thread(error)
+
         async def start() -> None:
-            self._servers.append(await asyncio.start_server(serve, "127.0.0.1", port, reuse_address=True))
+            self._servers.append(
+                await asyncio.start_server(serve_or_fail, "127.0.0.1", port, reuse_address=True)
+            )
 
         self._wait_for(start())
 
@@ -175,9 +183,9 @@ class Proxies:
             pass
         finally:
             self._connections.pop(task, None)
-            passage.over()
             for writer in writers:
                 writer.transport.abort()
+            passage.over()
 
     async def _end(self) -> None:
         # A connection that is taken while its server closes would never be closed.
@@ -193,6 +201,17 @@ class Proxies:
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_STARTED_S)
+
+
+def _fail_as_thread(error: Exception) -> None:
+    """Treat an exception that ends a connection as one that ends the thread, which ends the run.
+
+    asyncio would only log it, among the output, and the run would be judged without what no longer passes.
+    """
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    thread = threading.current_thread()
+    threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
 
 
 class _Reset(Exception):

@@ -117,18 +117,18 @@ def compared_part(result: RunResult) -> ModelledRun:
 
 
 def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]) -> Comparison:
-    """Compare runs of a plan on real brokers with runs of it on the model."""
+    """Compare runs of a plan on real brokers with runs of it on the model, which are asked for only if any of the former was decided."""
     decided = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
     outcomes: Counter[Outcome] = Counter()
     modelled_service: list[Service] = []
-    for made in model:
+    for made in model if decided else ():
         if made.outcome is not None:
             outcomes[made.outcome] += 1
             modelled_service += made.service
     modelled = outcomes.most_common()
     reasons: list[str] = []
     status: Conformity = AGREED
-    if not decided or not modelled:
+    if not modelled:
         status = NOT_COMPARED
         reasons += dict.fromkeys(reason for run in real for reason in run.verdict.reasons)
         if decided:

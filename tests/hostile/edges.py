@@ -34,6 +34,8 @@ CPU_MAX_S: Final = 20.0
 RSS_MAX_KIB: Final = 1 << 20
 WALL_MAX_S: Final = 600.0
 LINES_MAX: Final = 12
+LINE_MAX: Final = 4_000
+"""No value of an option is echoed whole, whatever its length."""
 _GOOD: Final = frozenset(range(4))
 
 SAMPLES: Final = {
@@ -246,6 +248,8 @@ def _faults(edge: Edge, code: int, stdout: str, stderr: str) -> Iterator[str]:
         yield "a traceback"
     if any(line.startswith("::") for line in both.splitlines()):
         yield "a command to CI"
+    if any(len(line) > LINE_MAX for line in stderr.splitlines()):
+        yield "a line that is too long"
     if code == 2:
         # `validate` prints what is wrong as its result.
         lines = (stderr or stdout).splitlines()

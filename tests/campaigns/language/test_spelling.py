@@ -5,7 +5,7 @@ import json
 import pytest
 
 from harrow.campaigns.language.loader import CampaignError, load_text
-from harrow.campaigns.language.spelling import listed, printable, suggestion
+from harrow.campaigns.language.spelling import in_message, listed, printable, suggestion
 from harrow.campaigns.record.json_text import json_document, json_line
 
 
@@ -13,6 +13,16 @@ def test_what_a_file_calls_something_is_escaped_where_it_is_suggested() -> None:
     assert suggestion("after-the-write", ["aft\t\ter-the-write"]) == r"; did you mean `aft\t\ter-the-write`?"
     assert suggestion("x", ["one\x1b[31m", "two"]) == r"; known: one\x1b[31m, two"
     assert listed(["a\u2028b", 3]) == r"a\u2028b, 3"
+
+
+def test_a_message_shows_the_beginning_of_a_word_that_is_longer_than_any_path_in_use() -> None:
+    path = "x/" * 2_500
+    assert (
+        in_message(f"cannot read {path}: too long")
+        == f"cannot read {path[:400]}...(5000 characters): too long"
+    )
+    assert in_message("\x1b" * 200) == r"\x1b" * 100 + "...(800 characters)"
+    assert in_message(f"{'word ' * 1_000}{path[:500]}") == f"{'word ' * 1_000}{path[:500]}"
 
 
 def test_no_message_has_a_control_character() -> None:

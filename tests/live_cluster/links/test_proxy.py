@@ -589,3 +589,17 @@ def test_a_reset_breaks_the_connections_between_two_processes_and_no_others(netw
     assert received(client.connection, 1) == b""
     assert other.ask(3) == 3
     assert network.client().ask(4) == 4
+
+
+def test_what_fails_while_messages_pass_fails_as_the_thread_does_and_is_not_logged(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    monkeypatch.setattr(network.passed, "link_ended", lambda link: tuple(link.number))
+    client = network.client()
+    client.ask(1)
+    client.connection.close()
+    wait_until(lambda: failed)
+    (failure,) = failed
+    assert (failure.exc_type, failure.thread and failure.thread.name) == (TypeError, "proxies")

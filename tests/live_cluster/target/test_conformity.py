@@ -9,7 +9,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks.finding import HELD, PERMITTED, SKIPPED, VIOLATED, Verdict
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED, Verdict
 from harrow.live_cluster.target import conformity
 from harrow.live_cluster.target.conformity import (
     AGREED,
@@ -99,12 +99,20 @@ def test_one_of_several_runs_that_differs_is_enough() -> None:
 def test_a_run_that_was_skipped_is_not_compared() -> None:
     (run,) = runs(LOST, range(1))
     skipped = replace(run, verdict=Verdict(status=SKIPPED, rules={}, reasons=("it cannot be seen",)))
-    for model in ([run], []):
-        comparison = compared(run.plan, [skipped], model)
-        assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
-        assert comparison.alike(skipped) == 0
+    comparison = compared(run.plan, [skipped], [run])
+    assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
+    assert comparison.alike(skipped) == 0
     comparison = compared(run.plan, [run], [])
     assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model comes to no verdict",))
+
+
+@pytest.mark.parametrize("status", [SKIPPED, INCONCLUSIVE])
+def test_the_model_is_not_asked_where_no_run_on_brokers_was_decided(status: str) -> None:
+    (run,) = runs(LOST, range(1))
+    undecided = replace(run, verdict=Verdict(status=status, rules={}, reasons=("who knows",)))
+    model = iter(runs(LOST, range(2)))
+    assert compared(run.plan, [undecided], model).reasons == ("who knows",)
+    assert len(list(model)) == 2
 
 
 def test_service_is_told_of_workloads_and_differs_in_nothing() -> None:
