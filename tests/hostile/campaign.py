@@ -71,7 +71,8 @@ class Campaign:
         if self._keep is not None:
             kept = self._keep / str(number)
             shutil.copytree(folder, kept, dirs_exist_ok=True, symlinks=True)
-        outcome = tried(case.words, folder, {**self._environment, **case.environment})
+        environment = {**self._environment, **case.environment}
+        outcome = tried(case.words, folder, environment, on_terminal=case.is_watched)
         if self._keep is not None and not outcome.faults and not outcome.is_costly:
             shutil.rmtree(kept)
         return case.kind, outcome

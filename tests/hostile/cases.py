@@ -103,6 +103,11 @@ class Case:
     words: tuple[str, ...]
     environment: Mapping[str, str]
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether it needs a terminal, which it plays runs on."""
+        return "--watch" in self.words
+
 
 class Cases:
     """Makes cases. *whole* has a run and a sweep as harrow writes them; *broker* answers where a cluster is asked."""
@@ -113,6 +118,7 @@ class Cases:
         self._library = sorted((Path(__file__).parents[2] / "campaigns" / "library").glob("*.yaml"))
         self._kinds: Mapping[Callable[[Path, Random], list[str]], int] = {
             self._campaign: 22,
+            self._watched: 4,
             self._library_campaign: 8,
             self._history: 25,
             self._large_history: 1,
@@ -143,6 +149,20 @@ class Cases:
             document = poisoned(document, draws)
         _write_yaml(folder / "c.yaml", document, draws)
         return self._with_campaign(draws)
+
+    def _watched(self, folder: Path, draws: Random) -> list[str]:
+        """Make a campaign that is played on a terminal: all that it names is drawn again and again."""
+        self._campaign(folder, draws)
+        if draws.random() < 0.7:
+            # Most of what is hostile is refused; values of records, written as JSON escapes them, are not.
+            document = renamed(json.loads(json.dumps(CAMPAIGN)), _names(draws, ("m0", "first")))
+            (folder / "c.yaml").write_text(json.dumps(document), encoding="utf-8")
+        return draws.choice(
+            (
+                ["run", "c.yaml", "--watch", "--speed", draws.choice(("max", "500")), "--no-results"],
+                ["sweep", "c.yaml", "--seeds", "2", "--watch", "--engine", "process", "--workers", "1"],
+            )
+        )
 
     def _library_campaign(self, folder: Path, draws: Random) -> list[str]:
         document = yaml.safe_load(draws.choice(self._library).read_text(encoding="utf-8"))

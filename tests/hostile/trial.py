@@ -1,9 +1,12 @@
 """A command in a process of its own: what it prints and writes, and what it costs."""
 
+import fcntl
 import os
 import re
 import signal
+import struct
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +30,10 @@ _LOG_COMMAND: Final = re.compile(r"##\w*\[")
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_TERMINAL_OWN: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+"""Colours and movements of the cursor, which only harrow itself makes."""
+_FROM_DATA: Final = ("\x1b[31mred", "\x1b[2J", "\x1b]0;title")
+"""What the hostile texts would have a terminal do."""
 _EXCERPT: Final = 120
 _STREAMS: Final = ("stdout", "stderr")
 _INPUTS: Final = frozenset({".jsonl", ".parquet", ".gz", ".edn", ".lock", ".yaml"})
@@ -48,27 +55,36 @@ class Outcome:
         return self.cpu_s > CPU_MAX_S or self.rss_kib > RSS_MAX_KIB
 
 
-def tried(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Outcome:
-    """Run a command in a folder, forked from this process, which has harrow imported."""
+def tried(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], *, on_terminal: bool = False
+) -> Outcome:
+    """Run a command in a folder, forked from this process, which has harrow imported; *on_terminal* on a pseudo-terminal."""
     before = {path: path.stat().st_mtime_ns for path in _files(folder)}
     streams = folder.parent / f"{folder.name}.streams"
     streams.mkdir(exist_ok=True)
+    ours, theirs = _terminal() if on_terminal else (-1, -1)
     pid = os.fork()
     if not pid:
-        _become(words, folder, streams, environment)
-    status, usage = _ended(pid)
+        _become(words, folder, streams, environment, theirs)
+    shown = bytearray()
+    status, usage = _ended(pid, ours, shown)
+    if on_terminal:
+        os.close(theirs)
+        _drain(ours, shown)
+        os.close(ours)
     cpu_s = usage.ru_utime + usage.ru_stime
     code = os.waitstatus_to_exitcode(status)
     is_github = "github" in words
     # Where lines are wrapped, one may begin with what was within a line.
     command = _COMMAND if "COLUMNS" in environment else _BROKEN_OUT
     faults = [] if code in _GOOD else [f"exit code {code}"]
-    for name in _STREAMS:
-        shown = (streams / name).read_bytes()
+    for name in () if on_terminal else _STREAMS:
+        printed = (streams / name).read_bytes()
         faults += (
             f"{name}: {fault}"
-            for fault in _faults(shown, command, allows_commands=is_github and name == "stdout")
+            for fault in _faults(printed, command, allows_commands=is_github and name == "stdout")
         )
+    faults += (f"terminal: {fault}" for fault in _terminal_faults(shown))
     for path in _files(folder):
         is_new = before.get(path) != path.stat().st_mtime_ns
         if is_new and path.suffix not in _INPUTS:
@@ -104,10 +120,40 @@ def _faults(data: bytes, commands: re.Pattern[str], *, allows_commands: bool) ->
         yield f"traceback: {shown[-600:]!a}"
 
 
-def _become(words: Sequence[str], folder: Path, streams: Path, environment: Mapping[str, str]) -> None:
+def _terminal_faults(data: bytearray) -> Iterator[str]:
+    """Yield what is wrong with what a terminal got: no text of data may move the cursor or change colours."""
+    shown = data.decode("utf-8", "replace")
+    for obeyed in _FROM_DATA:
+        if obeyed in shown:
+            yield f"raw {obeyed!a}"
+    # A terminal knows no commands to a CI system, and a line may begin anywhere.
+    yield from _faults(_TERMINAL_OWN.sub("", shown).encode(), re.compile(r"(?!)"), allows_commands=True)
+
+
+def _terminal() -> tuple[int, int]:
+    """Return the two ends of a pseudo-terminal of 24 lines and 80 columns."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.set_blocking(ours, False)
+    return ours, theirs
+
+
+def _drain(terminal: int, shown: bytearray) -> None:
+    with suppress(OSError):  # There is no more for now, or the other end is closed.
+        while piece := os.read(terminal, 65_536):
+            shown += piece
+
+
+def _become(
+    words: Sequence[str], folder: Path, streams: Path, environment: Mapping[str, str], terminal: int
+) -> None:
     """Become the command in a forked process, and never come back."""
     try:
         os.setsid()
+        if terminal >= 0:
+            for number in range(3):
+                os.dup2(terminal, number)
+            run_harrow(words, folder, environment)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, name in enumerate(_STREAMS, 1):
             os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
@@ -146,10 +192,12 @@ def run_harrow(
         os._exit(code)
 
 
-def _ended(pid: int) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
+def _ended(pid: int, terminal: int, shown: bytearray) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
     until_s = time.monotonic() + _WALL_MAX_S
     while True:
         ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if terminal >= 0:
+            _drain(terminal, shown)
         if ended:
             return status, usage
         if time.monotonic() > until_s or _cpu_s(pid) > 2 * CPU_MAX_S:
