@@ -35,7 +35,7 @@ CORE: Final = (
         "campaigns/run/targets/model_observer.py",
         "campaigns/run/script.py",
     ),
-    "campaigns/probes/probe_counter.py",
+    *("campaigns/probes/probe_counter.py", "campaigns/probes/probe_memory.py"),
 )
 """What takes time. Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom."""
 

@@ -218,37 +218,6 @@ TopicName = Annotated[str, TopicNameMarker]
 Topic = Annotated[str, TopicMarker]
 ClientName = Annotated[str, ClientNameMarker]
 
-APIS: Final = (
-    "Produce",
-    "Fetch",
-    "OffsetsForLeaderEpoch",
-    "ListOffsets",
-    "Metadata",
-    "InitProducerId",
-    "FindCoordinator",
-    "JoinGroup",
-    "SyncGroup",
-    "Heartbeat",
-    "LeaveGroup",
-    "ConsumerGroupHeartbeat",
-    "OffsetCommit",
-    "OffsetFetch",
-    "LeaderAndIsr",
-    "UpdateMetadata",
-    "StopReplica",
-    "ControlledShutdown",
-    "AlterPartition",
-    "AddPartitionsToTxn",
-    "AddOffsetsToTxn",
-    "EndTxn",
-    "WriteTxnMarkers",
-    "TxnOffsetCommit",
-    "BrokerRegistration",
-    "BrokerHeartbeat",
-    "ZooKeeper",
-)
-"""The APIs whose messages can be named."""
-
 FOR: Final = "for"
 
 EXTENSIONS: Final[Registry[type[Any], type[Any]]] = Registry()

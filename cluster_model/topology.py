@@ -58,6 +58,8 @@ CONFLUENT_KAFKA: Final = "confluent-kafka"
 KAFKA_PYTHON: Final = "kafka-python"
 ZOOKEEPER: Final = "zookeeper"
 KRAFT: Final = "kraft"
+CONTROL_PLANES: Final[Mapping[str, str]] = {ZOOKEEPER: "ZooKeeper", KRAFT: "KRaft"}
+"""The control planes, with what they are called in a sentence."""
 Metadata = Literal["zookeeper", "kraft"]
 Library = Literal["confluent-kafka", "kafka-python"]
 """What stands for the Java client on real brokers. The model has the Java client alone."""

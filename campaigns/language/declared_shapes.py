@@ -17,6 +17,7 @@ from harrow.campaigns.language.shapes import (
     Shape,
 )
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release import RELEASES
@@ -69,7 +70,7 @@ SHAPES: Final[dict[type[Any], Shape]] = {
     kinds.CountBoundMarker: _bound(literals.whole_number(0), "[0-9]+", "<= 10"),
     kinds.ShareBoundMarker: _bound(literals.share, "[0-9]+([.][0-9]+)?%", "> 99.9%"),
     kinds.ProbabilityMarker: Leaf(literals.probability, {"type": "number", "minimum": 0, "maximum": 1}),
-    kinds.ApiMarker: shapes.one_of(*kinds.APIS),
+    kinds.ApiMarker: shapes.one_of(*APIS),
     kinds.ZnodePathMarker: Leaf(
         literals.znode_path, shapes.spelling_schema(literals.ZNODE_PATH_PATTERN, "/controller")
     ),
@@ -83,6 +84,9 @@ SHAPES: Final[dict[type[Any], Shape]] = {
 
 Modules that know more kinds add them.
 """
+
+NAMES: Final[dict[type[Any], Callable[[], Leaf]]] = {}
+"""Shapes that list the names in a catalogue, which may have more names later."""
 
 SECTIONS: Final[dict[type[Any], Callable[[DeclaredField], SectionShape]]] = {}
 """Sections that are made when they are first needed, because they follow from catalogues."""
@@ -140,6 +144,8 @@ def _single(item: DeclaredField) -> Shape:
     shape = _leaf(item) or by_kind(SHAPES, item.kind)
     if shape is not None:
         return shape
+    if (names := by_kind(NAMES, item.kind)) is not None:
+        return names()
     if (made := by_kind(SECTIONS, item.kind)) is not None:
         return Later(partial(made, item))
     if is_dataclass(item.kind):

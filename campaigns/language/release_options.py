@@ -13,7 +13,7 @@ from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.overlay import Override
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES
-from harrow.faults.control_plane.features import NAMES
+from harrow.cluster_model.topology import CONTROL_PLANES
 
 _KAFKA: Final[nodes.Path] = ("kafka",)
 _METADATA: Final[nodes.Path] = ("cluster", "metadata")
@@ -50,7 +50,9 @@ class WrittenRelease(NamedTuple):
 
     def in_words(self, other: "WrittenRelease") -> str:
         """Return what it is called where the *other* one is used instead."""
-        plane = f" with {NAMES.get(self.metadata, self.metadata)}" if self.kafka == other.kafka else ""
+        plane = (
+            f" with {CONTROL_PLANES.get(self.metadata, self.metadata)}" if self.kafka == other.kafka else ""
+        )
         return f"Kafka {self.kafka}{plane}"
 
 

@@ -155,10 +155,10 @@ declared_shapes.SHAPES.update(
         plan.StatusesMarker: Mapped(NAME, _STATUS),
         plan.RuleMarker: TEXT,
         plan.InvariantMarker: one_of(ALL_INVARIANTS, NO_INVARIANTS, *INVARIANTS),
-        plan.ProbeMarker: one_of(*PROBES),
         plan.VersionMarker: Leaf(literals.version, _VERSION),
     }
 )
+declared_shapes.NAMES[plan.ProbeMarker] = lambda: one_of(*PROBES)
 declared_shapes.SECTIONS.update(
     {
         plan.ActionMarker: lambda _: catalogue_shapes.action_section(),

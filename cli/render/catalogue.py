@@ -31,11 +31,10 @@ from harrow.cluster_model.release import (
     switch_docs,
 )
 from harrow.cluster_model.repairs import REPAIRS
-from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
 from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import FACTS
-from harrow.faults.control_plane.features import NAMES
 
 _EXAMPLES: Final[Mapping[type[Any], str]] = {
     bool: "true",
@@ -245,7 +244,7 @@ def _rules() -> Iterator[CatalogueEntry]:
 def _probes() -> Iterator[CatalogueEntry]:
     for name, probe in PROBES.items():
         planes, topics = probe.control_planes(), probe.topics()
-        plane = "".join(NAMES[plane] for plane in NAMES if planes == {plane})
+        plane = "".join(CONTROL_PLANES[plane] for plane in CONTROL_PLANES if planes == {plane})
         users = ", ".join(users for topic, users in _USERS.items() if topic in topics)
         needs = {"control plane": plane, "clients": users, "behaviour": probe.switch or ""}
         parts: dict[str, Terms] = {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}}

@@ -14,14 +14,13 @@ from harrow.cluster_model.events import EVENTS, FieldKind, FieldTrait, event_fie
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release import RELEASES, switch_docs
 from harrow.cluster_model.settings import CONSUMER
-from harrow.cluster_model.topology import KRAFT, ClusterSpec, ConsumerSpec
+from harrow.cluster_model.topology import CONTROL_PLANES, KRAFT, ClusterSpec, ConsumerSpec
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.control_plane.features import NAMES as CONTROL_PLANES
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.links import link_ends

@@ -10,6 +10,7 @@ from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.events import (
     EVENTS,
     FieldKind,
@@ -20,16 +21,12 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release import DEFAULT_RELEASE
-from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
+from harrow.cluster_model.topology import CONTROL_PLANES, FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.conditions.fact import Fact
 from harrow.faults.conditions.happening import HasHappened
-from harrow.faults.control_plane.features import (
-    API_CONTROL_PLANES,
-    NAMES,
-    where_kept,
-)
+from harrow.faults.control_plane.features import where_kept
 
 _NO_LEADER = -1
 _API = "api"
@@ -91,13 +88,13 @@ class ConditionReader:
         if metadata is None:
             return
         only = EVENTS[pattern.event].of
-        if only in NAMES and only != metadata:
+        if only in CONTROL_PLANES and only != metadata:
             self._never(path, f"{pattern.event} never happens", at_key=True)
         controllers = fields_with(pattern.event, FieldTrait.NAMES_CONTROLLER)
         for name, value in pattern.fields:
             if name in controllers:
                 self._check_controller(value, (*path, name))
-            elif name == _API and API_CONTROL_PLANES.get(value, metadata) != metadata:
+            elif name == _API and APIS.get(value) in CONTROL_PLANES.keys() - {metadata}:
                 self._never((*path, name), f"{value} is never sent")
             elif name == _RULE and pattern.event == MessageRuleApplied.name:
                 self._awaited_rules.append(((*path, name), value))

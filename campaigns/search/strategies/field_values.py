@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harrow.campaigns.search.strategies.clusters import drawn_part, settings
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import LONG_MAX
@@ -36,7 +37,7 @@ USUAL: Final[Values] = {
     kinds.ProbabilityMarker: st.sampled_from([1.0, 0.5, 0.1]),
     kinds.CountMarker: st.integers(1, 4),
     kinds.SkipMarker: st.integers(0, 20),
-    kinds.ApiMarker: st.sampled_from(kinds.APIS),
+    kinds.ApiMarker: st.sampled_from(list(APIS)),
     kinds.ZnodePathMarker: st.sampled_from(["/controller", "/brokers/ids/0", "/brokers/topics"]),
     kinds.ReleaseMarker: st.sampled_from(list(RELEASES)),
     bool: st.booleans(),

@@ -7,10 +7,9 @@ import pytest
 import harrow.cluster_model
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
+from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.events import EVENTS
-from harrow.cluster_model.fields import APIS
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER
-from harrow.faults.control_plane.features import API_CONTROL_PLANES
 
 FOLDERS = {ZOOKEEPER: ("zookeeper", "controller"), KRAFT: ("kraft",)}
 OTHER = {ZOOKEEPER: KRAFT, KRAFT: ZOOKEEPER}
@@ -28,12 +27,6 @@ def test_only_the_control_plane_that_has_an_event_emits_it(event: str, metadata:
     kind = EVENTS[event].__name__
     assert kind in source_of(metadata)
     assert kind not in source_of(OTHER[metadata])
-
-
-@pytest.mark.parametrize(("api", "metadata"), API_CONTROL_PLANES.items())
-def test_an_api_of_one_control_plane_can_be_named(api: str, metadata: str) -> None:
-    assert api in APIS
-    assert metadata in FOLDERS
 
 
 @pytest.mark.parametrize("metadata", FOLDERS)
@@ -54,5 +47,5 @@ script:
     seen = {name for _, name, *_ in trace}
     sent = {fields[0] for _, name, *fields in trace if name == "message"}
     assert not [name for name in seen if EVENTS[name].of == OTHER[metadata]]
-    assert not [api for api in sent if API_CONTROL_PLANES.get(api, metadata) != metadata]
-    assert any(api in API_CONTROL_PLANES for api in sent)
+    assert not [api for api in sent if APIS.get(api) == OTHER[metadata]]
+    assert any(APIS.get(api) == metadata for api in sent)

@@ -1,0 +1,270 @@
+"""What probes remember of a run: the state of the cluster, and the little that no state has."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.partition_state import FOLLOWER, LEADER, PartitionState, ReplicaState
+from harrow.cluster_model import events
+from harrow.cluster_model.coordinators.groups.group import DEAD
+from harrow.cluster_model.coordinators.transactions.transaction_metadata import COMPLETE, PREPARED
+from harrow.cluster_model.events import Event
+from harrow.cluster_model.topology import TRANSACTION_STATE
+
+_APPENDED: Final = 1
+_ACKNOWLEDGED: Final = 2
+_TRANSACTIONS_PREFIX: Final = f"{TRANSACTION_STATE}-"
+
+_Replica = tuple[int, str]
+
+
+class ProbeMemory:
+    """A run so far, up to the event before the one that probes are asked about."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState({})
+        # How often each broker has started.
+        self.lives: dict[int, int] = {}
+        # When a leader last took a member out of the ISR.
+        self.taken_out_us: dict[_Replica, int] = {}
+        # In which epoch a partition's leader was last elected: reducing an ISR raises it, too.
+        self.elected_epoch: dict[str, int] = {}
+        # How far each partition was ever committed, and read.
+        self.committed: dict[str, int] = {}
+        self.read_end: dict[str, int] = {}
+        # Who led a partition last, and from where; in which epoch and life a replica last led.
+        self.last_leader: dict[str, tuple[int, int]] = {}
+        self.led: dict[_Replica, tuple[int, int]] = {}
+        # The replicas that have cut their logs and not followed or led since.
+        self.truncated: set[_Replica] = set()
+        # Batches, by their records: in one mapping, for an event that is unpacked has records of its own.
+        self._batches: dict[Any, int] = {}
+        # Which members a leader has asked to have in the ISR, by partition, while it waits for the answer.
+        self.joining: dict[str, tuple[int, ...]] = {}
+        # Which leader a batch was last sent to in vain.
+        self.failed_leader: dict[Any, int] = {}
+        self.controller = events.NO_CONTROLLER
+        # Which broker reported each group last, and in which state; what its members were last given.
+        self.groups: dict[str, tuple[int, str]] = {}
+        self.assignments: dict[str, object] = {}
+        # What coordinators last wrote of each transactional id, by that and by producer id.
+        self.transactions: dict[str, events.TransactionStateChanged] = {}
+        self.producers: dict[int, events.TransactionStateChanged] = {}
+        # When a replica of __transaction_state last became leader.
+        self.coordinators_elected_us = 0
+        # When and at which offset the transaction of each producer that is open in a partition began there.
+        self.opened: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def take(self, event: Event) -> None:
+        """Take an event into account, and then let it change the state."""
+        handler = _HANDLERS.get(event.name)
+        if handler is not None:
+            handler(self, event)
+        if event.name in _STRUCTURE:
+            self.state.take(event)
+
+    # What probes ask
+
+    def partitions(self) -> Sequence[PartitionState]:
+        return list(self.state.partitions.values())
+
+    def controllers(self) -> list[int]:
+        """Return the brokers that take themselves for the controller."""
+        return [known.broker for known in self.state.brokers.values() if known.is_active_controller]
+
+    def brokers_down(self) -> list[int]:
+        return [known.broker for known in self.state.brokers.values() if not known.is_live]
+
+    def replicas_on(self, broker: int) -> list[tuple[str, ReplicaState]]:
+        """Return the replicas that a broker has, with the names of their partitions."""
+        return [
+            (known.name, known.replicas[broker])
+            for known in self.state.partitions.values()
+            if broker in known.replicas
+        ]
+
+    def leads(self, broker: int, partition: str) -> bool:
+        """Return whether a broker takes itself for a partition's leader."""
+        return self.state.partition(partition).replica(broker).role == LEADER
+
+    def follows(self, broker: int, partition: str) -> bool:
+        replica = self.state.partition(partition).replicas.get(broker)
+        return replica is not None and replica.role == FOLLOWER
+
+    def is_zombie(self, broker: int, partition: str) -> bool:
+        """Return whether another broker, or none, has been elected to lead a partition."""
+        state = self.state.partitions.get(partition)
+        return state is not None and bool(state.elections) and state.leader != broker
+
+    def is_appended(self, values: Any) -> bool:
+        return bool(self._batches.get(values, 0) & _APPENDED)
+
+    def is_acknowledged(self, values: Any) -> bool:
+        return bool(self._batches.get(values, 0) & _ACKNOWLEDGED)
+
+    def coordinates(self, broker: int) -> bool:
+        """Return whether a broker coordinates transactions."""
+        return any(
+            leader == broker
+            for name, (leader, _) in self.last_leader.items()
+            if name.startswith(_TRANSACTIONS_PREFIX)
+        )
+
+    def prepared(self, event: events.TransactionStateChanged) -> events.TransactionStateChanged | None:
+        """Return where the end was decided of a transaction that an event completes; None for any other event."""
+        before = self.transactions.get(event.transactional_id)
+        is_completed = before is not None and before.state in PREPARED and event.state in COMPLETE
+        return before if is_completed else None
+
+    # What it remembers
+
+    def broker_started(self, event: events.BrokerStarted) -> None:
+        self.lives[event.broker] = self.lives.get(event.broker, 0) + 1
+
+    def controller_elected(self, event: events.ControllerElected) -> None:
+        self.controller = event.broker
+
+    def leader_elected(self, event: events.LeaderElected) -> None:
+        self.elected_epoch[event.partition] = max(
+            event.leader_epoch, self.elected_epoch.get(event.partition, 0)
+        )
+
+    def became_leader(self, event: events.BecameLeader) -> None:
+        replica = (event.broker, event.partition)
+        self.truncated.discard(replica)
+        self._forget_transactions_lost(event)
+        if event.partition.startswith(_TRANSACTIONS_PREFIX):
+            self.coordinators_elected_us = event.at_us
+        self.led[replica] = (event.leader_epoch, self.lives.get(event.broker, 0))
+        if not self.leads(event.broker, event.partition):
+            self.last_leader[event.partition] = (event.broker, event.start_offset)
+
+    def _forget_transactions_lost(self, event: events.BecameLeader) -> None:
+        """Forget the transactions of a partition that its new leader does not have."""
+        lost = [
+            key
+            for key, (_, first_offset) in self.opened.items()
+            if key[0] == event.partition and first_offset >= event.start_offset
+        ]
+        for key in lost:
+            del self.opened[key]
+
+    def became_follower(self, event: events.BecameFollower) -> None:
+        self.truncated.discard((event.broker, event.partition))
+
+    def isr_pending(self, event: events.IsrPending) -> None:
+        known = self.state.partition(event.partition).replica(event.broker).isr
+        self.joining[event.partition] = tuple(member for member in event.isr if member not in known)
+
+    def isr_refused(self, event: events.IsrRefused) -> None:
+        self.joining.pop(event.partition, None)
+
+    def isr_changed(self, event: events.IsrChanged) -> None:
+        self.joining.pop(event.partition, None)
+        if event.change == "shrink":
+            for member in self.state.partition(event.partition).replica(event.broker).isr:
+                if member not in event.isr:
+                    self.taken_out_us[member, event.partition] = event.at_us
+        else:
+            for member in event.isr:
+                self.taken_out_us.pop((member, event.partition), None)
+
+    def log_truncated(self, event: events.LogTruncated) -> None:
+        self.truncated.add((event.broker, event.partition))
+
+    def send_failed(self, event: events.SendFailed) -> None:
+        self.failed_leader[event.values] = event.leader
+
+    def group_state_changed(self, event: events.GroupStateChanged) -> None:
+        # A broker reports a group as dead, too, that another one coordinates by now.
+        if event.state != DEAD:
+            self.groups[event.group] = (event.broker, event.state)
+
+    def group_assigned(self, event: events.GroupAssigned) -> None:
+        self.assignments[event.group] = event.assignments
+
+    def target_assigned(self, event: events.TargetAssigned) -> None:
+        self.assignments[event.group] = event.assignments
+
+    def transaction_state_changed(self, event: events.TransactionStateChanged) -> None:
+        self.transactions[event.transactional_id] = event
+        self.producers[event.producer_id] = event
+
+    def transaction_begun(self, event: events.TransactionBegun) -> None:
+        if self.leads(event.broker, event.partition):
+            self.opened[event.partition, event.producer_id] = (event.at_us, event.first_offset)
+
+    def transaction_marker_written(self, event: events.TransactionMarkerWritten) -> None:
+        if self.leads(event.broker, event.partition):
+            self.opened.pop((event.partition, event.producer_id), None)
+
+    # What there is so much of that an object for each event would cost too much
+
+    def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
+        if hw > self.committed.get(partition, 0):
+            self.committed[partition] = hw
+        state = self.state.partitions.get(partition) or self.state.partition(partition)
+        replica = state.replicas.get(broker) or state.replica(broker)
+        replica.high_watermark = hw
+
+    def batch_appended(
+        self, _broker: int, _partition: str, _: int, _epoch: int, _producer: int, _sequence: int, values: Any
+    ) -> None:
+        if values:
+            self._batches[values] = self._batches.get(values, 0) | _APPENDED
+
+    def records_served(
+        self, _broker: int, partition: str, _client: str, _offset: int, end_offset: int, _hw: int
+    ) -> None:
+        if end_offset > self.read_end.get(partition, 0):
+            self.read_end[partition] = end_offset
+
+    def batch_acknowledged(self, _broker: int, _partition: str, _: int, _acks: int, values: Any) -> None:
+        self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
+
+
+_HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
+    events.BrokerStarted.name: ProbeMemory.broker_started,
+    events.ControllerElected.name: ProbeMemory.controller_elected,
+    events.LeaderElected.name: ProbeMemory.leader_elected,
+    events.BecameLeader.name: ProbeMemory.became_leader,
+    events.BecameFollower.name: ProbeMemory.became_follower,
+    events.IsrChanged.name: ProbeMemory.isr_changed,
+    events.IsrPending.name: ProbeMemory.isr_pending,
+    events.IsrRefused.name: ProbeMemory.isr_refused,
+    events.LogTruncated.name: ProbeMemory.log_truncated,
+    events.SendFailed.name: ProbeMemory.send_failed,
+    events.GroupStateChanged.name: ProbeMemory.group_state_changed,
+    events.GroupAssigned.name: ProbeMemory.group_assigned,
+    events.TargetAssigned.name: ProbeMemory.target_assigned,
+    events.TransactionStateChanged.name: ProbeMemory.transaction_state_changed,
+    events.TransactionBegun.name: ProbeMemory.transaction_begun,
+    events.TransactionMarkerWritten.name: ProbeMemory.transaction_marker_written,
+}
+"""What is called with an event of each kind."""
+FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
+    events.HighWatermarkSet.name: ProbeMemory.high_watermark_set,
+    events.BatchAppended.name: ProbeMemory.batch_appended,
+    events.RecordsServed.name: ProbeMemory.records_served,
+    events.BatchAcknowledged.name: ProbeMemory.batch_acknowledged,
+}
+"""What is called with the fields of an event."""
+_OF_PARTITIONS: Final[set[type[Event]]] = {
+    events.LeaderElected,
+    events.IsrReduced,
+    events.IsrWritten,
+    events.IsrChanged,
+    events.BecameLeader,
+    events.BecameFollower,
+    events.LogOpened,
+    events.LogTruncated,
+    events.UnflushedLost,
+    events.LogLost,
+    events.CorruptionCut,
+}
+_STRUCTURE: Final = frozenset(
+    kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
+)
+"""What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
+REMEMBERED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *FREQUENT))
+"""The events that change what a memory has."""

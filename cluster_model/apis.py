@@ -1,0 +1,39 @@
+"""The requests of a cluster, by API, with the part of Kafka that each belongs to."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
+
+APIS: Final[Mapping[str, str | None]] = {
+    "Produce": None,
+    "Fetch": None,
+    "OffsetsForLeaderEpoch": None,
+    "ListOffsets": None,
+    "Metadata": None,
+    "InitProducerId": None,
+    "FindCoordinator": None,
+    "JoinGroup": CONSUMER_OFFSETS,
+    "SyncGroup": CONSUMER_OFFSETS,
+    "Heartbeat": CONSUMER_OFFSETS,
+    "LeaveGroup": CONSUMER_OFFSETS,
+    "ConsumerGroupHeartbeat": CONSUMER_OFFSETS,
+    "OffsetCommit": CONSUMER_OFFSETS,
+    "OffsetFetch": CONSUMER_OFFSETS,
+    "LeaderAndIsr": ZOOKEEPER,
+    "UpdateMetadata": ZOOKEEPER,
+    "StopReplica": ZOOKEEPER,
+    "ControlledShutdown": ZOOKEEPER,
+    "AlterPartition": None,
+    "AddPartitionsToTxn": TRANSACTION_STATE,
+    "AddOffsetsToTxn": TRANSACTION_STATE,
+    "EndTxn": TRANSACTION_STATE,
+    "WriteTxnMarkers": TRANSACTION_STATE,
+    "TxnOffsetCommit": CONSUMER_OFFSETS,
+    "BrokerRegistration": KRAFT,
+    "BrokerHeartbeat": KRAFT,
+    "ZooKeeper": ZOOKEEPER,
+}
+"""Each API whose messages a campaign can name: the only control plane with which it is sent, or the only internal topic that
+it is about; None for the others."""
+GROUP_APIS: Final = tuple(api for api, part in APIS.items() if part == CONSUMER_OFFSETS)

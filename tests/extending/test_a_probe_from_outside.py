@@ -1,0 +1,65 @@
+"""A probe that one function brings is known to everything that counts, requires or lists rare states."""
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.probes.probe import at_each, probe
+from harrow.campaigns.probes.probe_memory import ProbeMemory
+from harrow.campaigns.probes.probes import PROBES
+from harrow.campaigns.run.runner import run_plan
+from harrow.cli.main import app
+from harrow.cluster_model import events
+
+DELETED = "committed-log-deleted"
+MOVING = f"""
+cluster: {{brokers: 3, topics: [{{name: t, replication_factor: 2, assignment: [[0, 1]]}}]}}
+script:
+  - do: {{send: m0}}
+  - when: {{acked: m0}}
+    do: {{reassign_partition: {{partition: t-0, replicas: [1, 2]}}}}
+  - when: {{event: {{log_deleted: {{broker: 0}}}}}}
+expect: {{probes: [{DELETED}]}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def deleted(example: Callable[[str], ModuleType]) -> Iterator[None]:
+    example("campaigns/probes/deleted_logs.py")
+    yield
+    del PROBES[DELETED], PROBES["unclean-reassignment"]
+
+
+def test_a_run_counts_it_and_a_campaign_requires_it() -> None:
+    result = run_plan(load_text(MOVING, "moving.yaml").plans[0], 0)
+    assert result.probes[DELETED] == 1
+    assert not result.probes_missed
+
+
+def test_commands_list_and_explain_it() -> None:
+    for arguments in (("list", "probes"), ("explain", DELETED)):
+        ended = CliRunner().invoke(app, arguments)
+        assert "A broker deleted a log with committed records." in " ".join(ended.output.split())
+
+
+def test_a_name_that_is_nearly_right_is_corrected() -> None:
+    with pytest.raises(CampaignError, match=f"did you mean `{DELETED}`"):
+        load_text(MOVING.replace(DELETED, "committed-log-deletd"), "moving.yaml")
+
+
+def test_a_field_that_its_event_does_not_have_is_an_error() -> None:
+    with pytest.raises(TypeError, match="LogDeleted has no field reason"):
+
+        @at_each(events.LogDeleted, reason="reassignment")
+        def log_deleted_for_a_reason() -> None: ...
+
+
+def test_a_condition_at_a_notice_is_an_error() -> None:
+    with pytest.raises(TypeError, match="declare it below `at_each`"):
+
+        @probe()
+        def member_gone(run: ProbeMemory, event: events.MemberExpired) -> bool:
+            return bool(run.lives and event.member)
