@@ -155,7 +155,12 @@ def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
         "sequences": measured.sequences,
         "asked": {asked: asdict(tally) for asked, tally in measured.tallies.items()},
         "differences": [
-            {"count": measured.differing[kind], "kind": kind, "shortest": recording(found)}
+            {
+                "count": measured.differing[kind],
+                "kind": "; ".join(map(str, kind)),
+                "parts": [part._asdict() for part in kind],
+                "shortest": recording(found),
+            }
             for kind, found in measured.shortest.items()
         ],
         "ended_in": None if measured.ended_in is None else recording(measured.ended_in),

@@ -1,9 +1,13 @@
 """What a broker answers, as plain data: the same from a model's broker, a real one, and a file."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.sim.connection import Connection, Message
 
 Answer = dict[str, Any]
 """Texts, numbers, and lists and dictionaries of them."""
@@ -13,6 +17,19 @@ NO_ANSWER: Final[Answer] = {"error": "no answer"}
 LOG_START: Final = 0
 """Where every log of the model begins."""
 _UNKNOWN: Final = -1
+
+
+@dataclass(slots=True, eq=False)
+class ReceivedAnswers:
+    """A client's end of connections to what is modelled: it keeps the answers until they are looked at."""
+
+    received: list[Message] = field(default_factory=list)
+
+    def receive_response(self, message: Message) -> None:
+        self.received.append(message)
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Do nothing: no answer comes, which is noticed by the caller."""
 
 
 def described_batch(batch: RecordBatch) -> list[Any]:
@@ -27,42 +44,67 @@ def described_batch(batch: RecordBatch) -> list[Any]:
     ]
 
 
-def fetched(error: str, hw: int, log_start: int, batches: list[list[Any]]) -> Answer:
-    """Return what is answered of one partition of a fetch."""
-    return {"error": error, "hw": hw, "log_start": log_start, "batches": batches}
+def described(answer: Any, *, with_epochs: bool = True) -> Answer:
+    """Return an answer in the model's words as plain data; metadata *with_epochs* of leaders since KIP-320."""
+    error = getattr(answer, "error", errors.NONE)
+    match answer:
+        case protocol.FetchResponse():
+            return {
+                "error": error,
+                "session": answer.session_id,
+                "partitions": {
+                    name: {
+                        "error": told.error,
+                        "hw": told.hw,
+                        "log_start": told.log_start_offset if told.error == errors.NONE else _UNKNOWN,
+                        "batches": [described_batch(batch) for batch in told.batches],
+                    }
+                    for name, told in sorted(answer.partitions.items())
+                },
+            }
+        case protocol.ProduceResponse():
+            return {"partitions": _plain(answer.partitions)}
+        case protocol.MetadataResponse():
+            told = {name: state if with_epochs else state[:1] for name, state in answer.partitions.items()}
+            return {"brokers": sorted(answer.brokers), "partitions": _plain(told)}
+        case protocol.AlterPartitionResponse():
+            # The epoch of a partition is told where its ISR is as wanted.
+            states = {
+                name: state if state[0] == errors.NONE else state[:1]
+                for name, state in answer.partitions.items()
+            }
+            return {"error": error, "partitions": _plain(states)}
+        case messages.JoinGroupResponse():
+            if error != errors.NONE:
+                return {"error": error, "member": answer.member}
+            return {
+                "error": error,
+                "generation": answer.generation,
+                "protocol": answer.protocol,
+                "leader": answer.leader,
+                "member": answer.member,
+                "members": [
+                    [member, instance, list(told.topics)] for member, instance, told in answer.members
+                ],
+                "skips": answer.skip_assignment,
+            }
+        case messages.ConsumerGroupHeartbeatResponse():
+            if error != errors.NONE:
+                return {"error": error}
+            return {
+                "error": error,
+                "consumer": answer.member,
+                "epoch": answer.epoch,
+                "interval_us": answer.heartbeat_interval_us,
+                "assignment": None if answer.assignment is None else sorted(answer.assignment),
+            }
+    return {each.name: _plain(getattr(answer, each.name)) for each in fields(answer)}
 
 
-def described(answer: Any, *, with_epochs: bool) -> Answer:
-    """Return what a broker of the model has answered; metadata *with_epochs* of leaders since KIP-320."""
-    if isinstance(answer, protocol.FetchResponse):
-        return {
-            "error": answer.error,
-            "session": answer.session_id,
-            "partitions": {
-                name: fetched(
-                    told.error,
-                    told.hw,
-                    LOG_START if told.error == errors.NONE else _UNKNOWN,
-                    [described_batch(batch) for batch in told.batches],
-                )
-                for name, told in sorted(answer.partitions.items())
-            },
-        }
-    if isinstance(answer, protocol.InitProducerIdResponse):
-        return {
-            "error": answer.error,
-            "producer_id": answer.producer_id,
-            "producer_epoch": answer.producer_epoch,
-        }
-    if isinstance(answer, protocol.MetadataResponse):
-        return {
-            "brokers": sorted(answer.brokers),
-            "partitions": {
-                name: [leader, *([epoch] if with_epochs else [])]
-                for name, (leader, epoch) in sorted(answer.partitions.items())
-            },
-        }
-    return {"partitions": {name: list(told) for name, told in sorted(answer.partitions.items())}}
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(of_name) for name, of_name in sorted(value.items())}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def errors_in(answer: Answer) -> tuple[str, ...]:

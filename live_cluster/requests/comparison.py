@@ -1,11 +1,10 @@
 """A sequence on two brokers, up to the first answer in which they differ, and the shortest sequence in which they do."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harrow.cluster_model.protocol import FetchRequest
 from harrow.live_cluster.errors import LiveError
@@ -20,7 +19,6 @@ from harrow.live_cluster.requests.resolution import FetchSessions, Resolution
 from harrow.live_cluster.requests.steps import FollowerStep, Step
 
 _SHRINK_TRIES_MAX: Final = 200
-_NUMBER: Final = re.compile(r"\d+")
 _PRODUCER_ID: Final = "producer_id"
 
 
@@ -165,33 +163,73 @@ def exchanged(
     return Exchange(step, request, modelled, real)
 
 
-def kind_of(exchange: Exchange) -> str:
-    """Return in which respect two answers differ, the same for other numbers."""
-    return _NUMBER.sub("n", where(exchange))
+class DifferingPlace(NamedTuple):
+    """A place in which two answers differ: the API, and the path to it with *n* for each number on the way.
+
+    ``said`` is what the model and the broker say there in words, such as their errors; "" for anything with a number.
+    """
+
+    api: str
+    path: tuple[str, ...]
+    said: tuple[str, str]
+
+    def __str__(self) -> str:
+        """Return it in a line."""
+        ours, theirs = self.said
+        said = (
+            f": {ours or 'other'} in the model, {theirs or 'other'} on the broker" if any(self.said) else ""
+        )
+        return f"{self.api} {'.'.join(self.path)}{said}"
+
+
+def kind_of(exchange: Exchange) -> tuple[DifferingPlace, ...]:
+    """Return in which respects two answers differ, the same for other numbers."""
+    return tuple(
+        dict.fromkeys(
+            DifferingPlace(
+                _api(exchange), tuple(map(_without_number, path)), (_words(modelled), _words(real))
+            )
+            for path, modelled, real in _parts(exchange.modelled, exchange.real)
+        )
+    )
 
 
 def where(exchange: Exchange) -> str:
     """Return in words what two answers say differently."""
-    request = "election" if exchange.request is None else exchange.request.api
-    return f"{request}: {'; '.join(_parts(exchange.modelled, exchange.real, ''))}"
+    parts = (
+        f"{_written(path)} is {modelled!r} in the model, {real!r} on the broker"
+        for path, modelled, real in _parts(exchange.modelled, exchange.real)
+    )
+    return f"{_api(exchange)}: {'; '.join(parts)}"
 
 
-def _parts(modelled: Any, real: Any, path: str) -> list[str]:
-    if modelled == real:
-        return []
+def _api(exchange: Exchange) -> str:
+    return "election" if exchange.request is None else exchange.request.api
+
+
+def _written(path: Iterable[str | int]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def _without_number(key: str | int) -> str:
+    name, dash, number = str(key).rpartition("-")
+    return f"{name}{dash}n" if number.isdigit() else str(key)
+
+
+def _words(value: Any) -> str:
+    return value if isinstance(value, str) and not any(map(str.isdigit, value)) else ""
+
+
+def _parts(modelled: Any, real: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield each place in which two answers differ, with what both have there."""
     if isinstance(modelled, dict) and isinstance(real, dict):
-        keys = list(dict.fromkeys((*modelled, *real)))
-        return [
-            part
-            for key in keys
-            for part in _parts(modelled.get(key), real.get(key), f"{path}.{key}" if path else str(key))
-        ]
-    if isinstance(modelled, list) and isinstance(real, list) and len(modelled) == len(real):
-        pairs = enumerate(zip(modelled, real, strict=True))
-        return [
-            part for number, (ours, theirs) in pairs for part in _parts(ours, theirs, f"{path}[{number}]")
-        ]
-    return [f"{path} is {modelled!r} in the model, {real!r} on the broker"]
+        for key in dict.fromkeys((*modelled, *real)):
+            yield from _parts(modelled.get(key), real.get(key), (*path, key))
+    elif isinstance(modelled, list) and isinstance(real, list) and len(modelled) == len(real):
+        for place, (ours, theirs) in enumerate(zip(modelled, real, strict=True)):
+            yield from _parts(ours, theirs, (*path, place))
+    elif modelled != real:
+        yield path, modelled, real
 
 
 def shortest(

@@ -11,6 +11,7 @@ from harrow.cluster_model.settings import SETTINGS as KAFKA_SETTINGS
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.requests.comparison import (
     ComparedSequence,
+    DifferingPlace,
     SequenceEndedError,
     compared_sequence,
     kind_of,
@@ -103,9 +104,9 @@ class Measure:
     """
 
     tallies: dict[Asked, RequestTally] = field(default_factory=dict)
-    differing: dict[str, int] = field(default_factory=dict)
+    differing: dict[tuple[DifferingPlace, ...], int] = field(default_factory=dict)
     """How many sequences ended in a difference, by its kind."""
-    shortest: dict[str, ComparedSequence] = field(default_factory=dict)
+    shortest: dict[tuple[DifferingPlace, ...], ComparedSequence] = field(default_factory=dict)
     ended_in: ComparedSequence | None = None
     """The sequence in which what is real did not hold out: no difference, and not counted."""
 

@@ -1,6 +1,5 @@
 """A broker of the model, alone with its control plane."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from harrow.cluster_model.cluster import Cluster
@@ -8,13 +7,12 @@ from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, NetworkSpec, TopicSpec
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
-from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, described
+from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, ReceivedAnswers, described
 from harrow.live_cluster.requests.broker_driver import (
     BROKER,
     FOLLOWER,
@@ -31,19 +29,6 @@ _ELECTION_US: Final = US_PER_SECOND
 """Within it all that an election brings has been said."""
 _ANSWER_US: Final = 60 * US_PER_SECOND
 _SESSION_US: Final = 6 * US_PER_SECOND
-
-
-@dataclass(slots=True, eq=False)
-class _Answers:
-    """The client's end of the connection."""
-
-    received: list[Message] = field(default_factory=list)
-
-    def receive_response(self, message: Message) -> None:
-        self.received.append(message)
-
-    def connection_lost(self, connection: Connection) -> None:
-        """Leave it to who waits for an answer."""
 
 
 class _Registration:
@@ -90,7 +75,7 @@ class ModelBroker:
         self._cluster.network.stop_listening(self._follower)
         self._cluster.start()
         self._host = self._cluster.host(Process("driver"))
-        self._answers = _Answers()
+        self._answers = ReceivedAnswers()
         self._connection = self._host.connect(f"broker-{BROKER}", _LISTENER, self._answers)
         self._correlation_id = 0
         self._registration: _Registration | None = None

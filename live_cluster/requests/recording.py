@@ -7,12 +7,15 @@ from typing import Annotated, Any, Final
 from pydantic import Field, TypeAdapter
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.kraft.protocol import BrokerRegistrationRequest
-from harrow.live_cluster.requests.answers import Answer
+from harrow.cluster_model.kraft.protocol import (
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from harrow.live_cluster.requests.answers import Answer, described
 from harrow.live_cluster.requests.broker_driver import PartitionStates, SingleRequest
 from harrow.live_cluster.requests.comparison import ComparedSequence
 from harrow.live_cluster.requests.controllers.driver import PartitionsSeen, RequestToController
-from harrow.live_cluster.requests.controllers.model_controller import heard, registered
 from harrow.live_cluster.requests.controllers.steps import ControllerStep
 from harrow.live_cluster.requests.coordinators.driver import (
     Answers,
@@ -106,7 +109,7 @@ class RecordedController:
     def ask(self, request: RequestToController) -> Answer:
         is_registration = isinstance(request, BrokerRegistrationRequest)
         if not self._has_topic:
-            alive = heard(errors.NONE, is_caught_up=True, is_fenced=False, should_shut_down=False)
+            alive = described(BrokerHeartbeatResponse(errors.NONE, is_caught_up=True, is_fenced=False))
             return self._registered() if is_registration else alive
         answer = self._next()
         if not is_registration:
@@ -115,7 +118,7 @@ class RecordedController:
 
     def _registered(self, error: str = errors.NONE) -> Answer:
         self._broker_epoch += 1
-        return registered(error, self._broker_epoch)
+        return described(BrokerRegistrationResponse(error, self._broker_epoch))
 
     def create_topic(self) -> None:
         self._has_topic = True

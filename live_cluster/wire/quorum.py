@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 from kafka.protocol.admin import DescribeQuorumRequest
 
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.controller_requests import VOTE
+from harrow.live_cluster.wire.schemas import VOTE
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _PARTITION: Final = 0

@@ -3,28 +3,27 @@
 A request of the replica -2 is one for debugging: a broker answers it for every replica that it has (``Request.DebuggingConsumerId``).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
 
+from harrow.cluster_model import errors, protocol
 from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.wire.codec import asked
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 _DEBUGGING: Final = -2
-_CONSUMER: Final = -1
-_LATEST: Final = -1
 _LIST_OFFSETS: Final = 1
 """Every release from 0.10.1 on has it."""
 _LIST_OFFSETS_OF_EPOCH: Final = 4
 """From 2.1 on a request may say which leader epoch its sender knows, and is refused where that is not the broker's (KIP-320)."""
-_NO_EPOCH: Final = -1
-_OF_OTHER_EPOCH: Final = frozenset({74, 75})
-"""FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
-_ANSWERED_BY_LEADER: Final = frozenset({0, 5, 78})
+_OF_OTHER_EPOCH: Final = frozenset({errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH})
+_ANSWERED_BY_LEADER: Final = frozenset(
+    {errors.NONE, errors.LEADER_NOT_AVAILABLE, errors.OFFSET_NOT_AVAILABLE}
+)
 """What a leader answers a consumer. One whose high watermark is below the start of its epoch tells no end of its log
 (KIP-207, ``Partition.fetchOffsetForTimestamp``): LEADER_NOT_AVAILABLE, from version 5 on OFFSET_NOT_AVAILABLE. Others are no leaders.
 """
@@ -32,7 +31,6 @@ _FETCH: Final = (3, 5, 11)
 """From 2.4 on a follower answers only what knows of racks (KIP-392), which the last one does; before, any. From 0.11 on
 answers say where a log begins (KIP-107), which is version 5.
 """
-_WITH_LOG_START: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,79 +78,33 @@ def _offsets_there(
     agreed = epochs.keys() - others
     if others:
         answers |= _list_offsets(connection, others, _DEBUGGING, {})
-    ends = {name: offset for name, (error, offset) in answers.items() if error == 0}
-    led = _led(connection, names)
-    version = connection.version_of(FetchRequest, *_FETCH)
-    topic_type = FetchRequest.FetchTopic
-    topics = [
-        topic_type(
-            topic=topic,
-            partitions=[
-                topic_type.FetchPartition(
-                    partition=number, fetch_offset=ends[f"{topic}-{number}"], partition_max_bytes=1
-                )
-                for number in numbers
-            ],
+    ends = {name: offset for name, (error, offset) in answers.items() if error == errors.NONE}
+    if not ends:
+        return {}
+    led = _list_offsets(connection, names, protocol.CONSUMER_REPLICA_ID, {})
+    places = {name: (end, protocol.NO_EPOCH) for name, end in ends.items()}
+    fetch = protocol.FetchRequest(_DEBUGGING, 0, 1, places, rack="")
+    told = asked(connection, fetch, versions=_FETCH).partitions
+    return {
+        name: ReplicaOffsets(
+            ends[name],
+            fetched.hw,
+            led[name][0] in _ANSWERED_BY_LEADER,
+            epochs[name] if name in agreed else None,
+            None if fetched.log_start_offset < 0 else fetched.log_start_offset,
         )
-        for topic, numbers in _by_topic(ends)
-    ]
-    request = FetchRequest[version](
-        replica_id=_DEBUGGING, max_wait_ms=0, min_bytes=0, max_bytes=1, isolation_level=0, topics=topics
-    )
-    found = {}
-    for topic in connection.ask(request).responses if topics else ():
-        for told in topic.partitions:
-            name = f"{topic.topic}-{told.partition_index}"
-            if told.error_code == 0 and name in ends:
-                found[name] = ReplicaOffsets(
-                    ends[name],
-                    told.high_watermark,
-                    name in led,
-                    epochs[name] if name in agreed else None,
-                    told.log_start_offset if version >= _WITH_LOG_START else None,
-                )
-    return found
-
-
-def _led(connection: BrokerConnection, partitions: Iterable[str]) -> frozenset[str]:
-    """Return the partitions that a broker takes itself for the leader of."""
-    told = _list_offsets(connection, partitions, _CONSUMER, {})
-    return frozenset(name for name, (error, _) in told.items() if error in _ANSWERED_BY_LEADER)
+        for name, fetched in told.items()
+        if fetched.error == errors.NONE and name in ends
+    }
 
 
 def _list_offsets(
     connection: BrokerConnection, partitions: Iterable[str], replica: int, epochs: Mapping[str, int]
-) -> dict[str, tuple[int, int]]:
+) -> dict[str, tuple[str, int]]:
     """Return what a broker tells a *replica* of the end of each log: an error, and an offset; an error where it has another of the *epochs*."""
-    topic_type = ListOffsetsRequest.ListOffsetsTopic
     version = _LIST_OFFSETS_OF_EPOCH if epochs else _LIST_OFFSETS
-    request = ListOffsetsRequest[version](
-        replica_id=replica,
-        topics=[
-            topic_type(
-                name=topic,
-                partitions=[
-                    topic_type.ListOffsetsPartition(
-                        partition_index=number,
-                        current_leader_epoch=epochs.get(f"{topic}-{number}", _NO_EPOCH),
-                        timestamp=_LATEST,
-                    )
-                    for number in numbers
-                ],
-            )
-            for topic, numbers in _by_topic(partitions)
-        ],
+    wanted = {name: epochs.get(name, protocol.NO_EPOCH) for name in sorted(partitions)}
+    answer: protocol.ListOffsetsResponse = asked(
+        connection, protocol.ListOffsetsRequest(replica, wanted), versions=(version,)
     )
-    return {
-        f"{topic.name}-{told.partition_index}": (told.error_code, told.offset)
-        for topic in connection.ask(request).topics
-        for told in topic.partitions
-    }
-
-
-def _by_topic(partitions: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
-    split: list[tuple[str, Any]] = [
-        (topic, int(number)) for topic, _, number in (name.rpartition("-") for name in partitions)
-    ]
-    for topic, group in groupby(sorted(split), key=lambda pair: pair[0]):
-        yield topic, [number for _, number in group]
+    return answer.partitions

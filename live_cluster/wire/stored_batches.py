@@ -1,16 +1,25 @@
 """Batches as brokers store them and clients send them, in the model's words."""
 
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kafka.errors import CorruptRecordError
-from kafka.record import MemoryRecords
+from kafka.record import MemoryRecords, MemoryRecordsBuilder
 from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.util import calc_crc32c
 
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 _MARKER: Final = struct.Struct(">hi")
+_MARKER_KEY: Final = struct.Struct(">hh")
+_BASE_OFFSET, _INT, _CRC = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
+_LEADER_EPOCH_AT, _CRC_AT, _CHECKED_FROM, _ATTRIBUTES_AT, _SEQUENCE_AT = 12, 17, 21, 22, 53
+"""Where a batch has what its builder does not set, and from where on its checksum counts (``DefaultRecordBatch.java``)."""
+_CONTROL: Final = 0x20
+_BYTES_MAX: Final = 1_000_000
 
 
 def whole_batches(data: bytes, position: int = 0) -> Iterator[tuple[Any, int]]:
@@ -72,3 +81,32 @@ def _control_batch(stored: Any, marker: Any) -> ControlBatch:
 
 def _text(value: bytes | None) -> str:
     return "" if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def encoded(batch: RecordBatch) -> bytes:
+    """Return a batch of the model as a producer sends it, or as a leader stores it."""
+    is_control = isinstance(batch, ControlBatch)
+    builder = MemoryRecordsBuilder(
+        2,
+        0,
+        _BYTES_MAX,
+        transactional=batch.is_transactional,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=0 if is_control else batch.base_sequence,
+    )
+    created_ms = batch.max_timestamp_us // US_PER_MS or int(time.time() * 1_000)
+    if isinstance(batch, ControlBatch):
+        key = _MARKER_KEY.pack(0, int(batch.control_type == COMMIT))
+        builder.append(timestamp=created_ms, key=key, value=_MARKER.pack(0, batch.coordinator_epoch))
+    for value in batch.values:
+        builder.append(timestamp=created_ms, key=None, value=value.encode())
+    builder.close()
+    data = bytearray(builder.buffer())
+    _BASE_OFFSET.pack_into(data, 0, max(0, batch.base_offset))
+    _INT.pack_into(data, _LEADER_EPOCH_AT, batch.leader_epoch)
+    if is_control:
+        data[_ATTRIBUTES_AT] |= _CONTROL
+        _INT.pack_into(data, _SEQUENCE_AT, batch.base_sequence)
+        _CRC.pack_into(data, _CRC_AT, calc_crc32c(bytes(data[_CHECKED_FROM:])))
+    return bytes(data)

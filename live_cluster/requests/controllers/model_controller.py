@@ -1,6 +1,5 @@
 """A controller of the model, the only voter of its quorum."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -9,11 +8,9 @@ from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.kraft.records import PartitionRecord
-from harrow.cluster_model.protocol import AlterPartitionResponse
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
@@ -21,7 +18,7 @@ from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, NetworkSpec, process_name
 from harrow.cluster_model.trace import Trace
-from harrow.live_cluster.requests.answers import Answer
+from harrow.live_cluster.requests.answers import Answer, ReceivedAnswers, described
 from harrow.live_cluster.requests.controllers.driver import (
     PartitionsSeen,
     RequestToController,
@@ -34,19 +31,6 @@ ALL_METADATA: Final = 1 << 40
 """More than any log has."""
 _ELECTION_US: Final = 10 * US_PER_SECOND
 _ANSWER_US: Final = US_PER_SECOND
-
-
-@dataclass(slots=True, eq=False)
-class _ControllerAnswers:
-    """The brokers' end of the connection."""
-
-    received: list[Message] = field(default_factory=list)
-
-    def receive_response(self, message: Message) -> None:
-        self.received.append(message)
-
-    def connection_lost(self, connection: Connection) -> None:
-        """The controller does not end."""
 
 
 class ModelController:
@@ -78,7 +62,7 @@ class ModelController:
         self._simulator.run_until(_ELECTION_US)
         driver = Process("driver")
         self._host = SimulatedHost(driver, self._simulator, network, choices, trace)
-        self._answers = _ControllerAnswers()
+        self._answers = ReceivedAnswers()
         self._connection = self._host.connect(
             process.name, protocol.server_name(FIRST_CONTROLLER_ID), self._answers
         )
@@ -130,39 +114,3 @@ class ModelController:
         assert correlation_id == self._correlation_id
         answer: protocol.ControllerResponse = response
         return answer
-
-
-def described(answer: protocol.ControllerResponse) -> Answer:
-    """Return an answer as plain data."""
-    if isinstance(answer, protocol.BrokerRegistrationResponse):
-        return registered(answer.error, answer.broker_epoch)
-    if isinstance(answer, protocol.BrokerHeartbeatResponse):
-        return heard(
-            answer.error,
-            is_caught_up=answer.is_caught_up,
-            is_fenced=answer.is_fenced,
-            should_shut_down=answer.should_shut_down,
-        )
-    assert isinstance(answer, AlterPartitionResponse)
-    return {
-        "error": answer.error,
-        "partitions": {name: altered(error, epoch) for name, (error, epoch) in answer.partitions.items()},
-    }
-
-
-def registered(error: str, broker_epoch: int) -> Answer:
-    return {"error": error, "broker_epoch": broker_epoch}
-
-
-def heard(error: str, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> Answer:
-    return {
-        "error": error,
-        "is_caught_up": is_caught_up,
-        "is_fenced": is_fenced,
-        "should_shut_down": should_shut_down,
-    }
-
-
-def altered(error: str, partition_epoch: int) -> list[object]:
-    """Return what is answered of a partition: its epoch is told where its ISR is as wanted."""
-    return [error, partition_epoch] if error == errors.NONE else [error]

@@ -19,7 +19,6 @@ from harrow.live_cluster.requests.comparison import (
     compared_sequence,
     kind_of,
     shortest,
-    where,
 )
 from harrow.live_cluster.requests.measure import SETTINGS, model_broker
 from harrow.live_cluster.requests.model_broker import ModelBroker
@@ -151,12 +150,12 @@ def test_before_there_were_epochs_in_requests_none_is_asked_about() -> None:
     [
         (
             {"producer_batches_retained": 1},
-            "partitions.t-n[n] is n in the model, -n on the broker",
+            "Produce partitions.t-n.n",
             (ProduceStep(producer=0), ProduceStep(producer=0), RetryStep(back=1)),
         ),
         (
             {"hw_counts_whole_isr": False},
-            "partitions.t-n.hw is n in the model, n on the broker",
+            "Fetch partitions.t-n.hw",
             (
                 FetchStep(places=(FetchedPlace(partition=0),), follower=True),
                 ProduceStep(),
@@ -180,8 +179,7 @@ def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
     assert least.steps == needed
     assert least.difference is not None
     assert least.difference.differs
-    assert kind in kind_of(least.difference)
-    assert where(least.difference) != kind
+    assert kind in map(str, kind_of(least.difference))
 
 
 def test_sequences_depend_on_the_seed_alone() -> None:

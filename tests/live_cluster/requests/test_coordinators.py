@@ -346,22 +346,22 @@ def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
         (
             {"heartbeats_while_syncing": False},
             (JoinStep(member=2), GroupHeartbeatStep(member=2)),
-            "Heartbeat: answers.n.error is 'NONE' in the model, 'REBALANCE_IN_PROGRESS' on the broker",
+            "Heartbeat answers.n.error: NONE in the model, REBALANCE_IN_PROGRESS on the broker",
         ),
         (
             {"transactional_epoch_checked": False},
             (InitStep(), InitStep(instance=1), EndTxnStep()),
-            "EndTxn: answers.n.error is 'PRODUCER_FENCED' in the model, 'INVALID_TXN_STATE' on the broker",
+            "EndTxn answers.n.error: PRODUCER_FENCED in the model, INVALID_TXN_STATE on the broker",
         ),
         (
             {"lso_below_open_transactions": False},
             (InitStep(), AddPartitionsStep(), TxnProduceStep(), ReadStep()),
-            "Fetch: answers.n.fetched.t-n.lso is n in the model, n on the broker",
+            "Fetch answers.n.fetched.t-n.lso",
         ),
         (
             {"markers_to_all_partitions": False},
             (InitStep(), AddPartitionsStep(partitions=(0, 1)), EndTxnStep(), ReadStep(partition=1)),
-            "Fetch: answers.n.fetched.t-n.hw is n in the model, n on the broker",
+            "Fetch answers.n.fetched.t-n.hw",
         ),
     ],
 )
@@ -370,7 +370,7 @@ def test_a_broker_that_does_otherwise_is_noticed(
 ) -> None:
     compared = compared_coordinators(steps, broker(), broker(**switches))
     assert compared.difference is not None
-    assert kind in kind_of(compared.difference)
+    assert kind in map(str, kind_of(compared.difference))
 
 
 class OtherLeader(ModelCoordinator):

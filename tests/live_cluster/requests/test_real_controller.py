@@ -6,9 +6,9 @@ import pytest
 
 from harrow.cluster_model.kraft.protocol import BrokerRegistrationRequest
 from harrow.live_cluster.requests.controllers.real_controller import RealController
-from harrow.live_cluster.wire.controller_requests import REGISTRATION, RESPONSES
+from harrow.live_cluster.wire.schemas import BROKER_REGISTRATION, RESPONSES
 
-RESPONSE = next(kind for kind in RESPONSES if kind.API_KEY == REGISTRATION.API_KEY)
+RESPONSE = RESPONSES[BROKER_REGISTRATION.API_KEY]
 
 
 class Controller:
@@ -18,7 +18,7 @@ class Controller:
         self._newest = newest
 
     def version_of(self, request: Any, *known: int) -> int:
-        return max(version for version in known if request is REGISTRATION and version <= self._newest)
+        return max(version for version in known if request is BROKER_REGISTRATION and version <= self._newest)
 
     def ask(self, request: Any) -> Any:
         assert self._newest == request.API_VERSION

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from kafka.errors import UnsupportedVersionError
 
-from harrow.live_cluster.requests.coordinators.topic_probe import TopicProbe
-from harrow.live_cluster.wire.group_requests import CONSUMER_GROUP_HEARTBEAT, RESPONSES
+from harrow.live_cluster.requests.coordinators.real_coordinator import TopicProbe
+from harrow.live_cluster.wire.schemas import CONSUMER_GROUP_HEARTBEAT, RESPONSES
+
+ANSWER = RESPONSES[CONSUMER_GROUP_HEARTBEAT.API_KEY]
 
 
 class Connection:
@@ -26,10 +28,10 @@ class Connection:
 
     def ask(self, request: Any) -> Any:
         self.epochs.append(request.member_epoch)
-        answer = RESPONSES[0][1](error_code=self._error_code, member_epoch=request.member_epoch)
+        answer = ANSWER[1](error_code=self._error_code, member_epoch=request.member_epoch)
         if request.member_epoch == 0 and not self._error_code:
             assert request.subscribed_topic_names == ["t7"]
-            given = RESPONSES[0].Assignment
+            given = ANSWER.Assignment
             numbers = list(self._partitions.pop(0))
             topics = [given.TopicPartitions(partitions=numbers)] if numbers else []
             answer.assignment = given(topic_partitions=topics)

@@ -1,14 +1,15 @@
 """What a broker says of its replicas: also one that leads and cannot tell a consumer where its log ends."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.replicas import replica_offsets
 
 NOT_LEADER, LEADER_NOT_AVAILABLE, OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH = 6, 5, 78, 75
+WITH_LOG_START = 5
 
 
 class OneReplica(BrokerConnection):
@@ -17,7 +18,6 @@ class OneReplica(BrokerConnection):
     def __init__(self, error: int, leader_epoch: int = 3, *, newest_fetch: int = 11) -> None:
         super().__init__(("127.0.0.1", 1))
         self._newest_fetch = newest_fetch
-        self._log_start = 1
         self._error = error
         self._leader_epoch = leader_epoch
         self.asked = 0
@@ -30,16 +30,19 @@ class OneReplica(BrokerConnection):
 
     def ask(self, request: Any) -> Any:
         self.asked += 1
-        if type(request).__name__.startswith("Fetch"):
-            told = SimpleNamespace(
-                partition_index=0, error_code=0, high_watermark=2, log_start_offset=self._log_start
-            )
-            return SimpleNamespace(responses=[SimpleNamespace(topic="t", partitions=[told])])
-        wanted = request.topics[0].partitions[0].current_leader_epoch or -1
+        if request.name == "FetchRequest":
+            topic = FetchResponse.FetchableTopicResponse
+            log_start = {"log_start_offset": 1} if self._newest_fetch >= WITH_LOG_START else {}
+            told = topic.PartitionData(partition_index=0, error_code=0, high_watermark=2, **log_start)
+            return FetchResponse[self._newest_fetch](responses=[topic(topic="t", partitions=[told])])
+        wanted = request.topics[0].partitions[0].current_leader_epoch
         is_other = UNKNOWN_LEADER_EPOCH if wanted not in (-1, self._leader_epoch) else 0
         error = self._error if request.replica_id == -1 else is_other
-        told = SimpleNamespace(partition_index=0, error_code=error, offset=-1 if error else 3)
-        return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[told])])
+        of_topic = ListOffsetsResponse.ListOffsetsTopicResponse
+        told = of_topic.ListOffsetsPartitionResponse(
+            partition_index=0, error_code=error, offset=-1 if error else 3
+        )
+        return ListOffsetsResponse[4](topics=[of_topic(name="t", partitions=[told])])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,222 @@
+"""Messages of the model on the wire: each is the same again when it is read back, in every version."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any, Final, get_args
+from uuid import UUID
+
+import pytest
+from kafka.protocol.producer import EndTxnRequest
+
+from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.coordinators import protocol as messages
+from harrow.cluster_model.kraft import protocol as kraft
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
+from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
+from harrow.live_cluster.names import Names
+from harrow.live_cluster.requests.broker_driver import SingleRequest
+from harrow.live_cluster.requests.controllers.driver import RequestToController
+from harrow.live_cluster.requests.coordinators.driver import CoordinatorRequest
+from harrow.live_cluster.wire.answers import decoded
+from harrow.live_cluster.wire.codec import (
+    Place,
+    Sent,
+    answer_to_wire,
+    request_from_wire,
+    to_wire,
+)
+from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.errors import error_code, error_name
+from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
+
+BATCH: Final = RecordBatch(("a", "b"), 7, 1, 3, 0, max_timestamp_us=1_000, is_transactional=True)
+STORED: Final = RecordBatch(("a", "b"), 7, 1, 3, 40, 2, max_timestamp_us=1_000)
+MARKER: Final = ControlBatch(
+    (),
+    7,
+    1,
+    -1,
+    42,
+    2,
+    max_timestamp_us=1_000,
+    is_transactional=True,
+    control_type=ABORT,
+    coordinator_epoch=5,
+)
+TOLD: Final = messages.Subscription(("t", "u"))
+THERE: Final = Place(
+    Names({0: 0, 1: 41, 2: 42}, {"t": "t7", "u": "u7"}), "7", {"t7": UUID(int=107), "u7": UUID(int=108)}, "c"
+)
+"""A cluster that calls everything otherwise."""
+VERSIONS: Final = range(13)
+
+REQUESTS: Final[tuple[Any, ...]] = (
+    protocol.ProduceRequest(-1, 30_000, {"t-0": BATCH}, "x"),
+    protocol.FetchRequest(
+        1, 20_000, 900, {"t-0": (5, 2), "t-1": (6, 2)}, session_id=3, session_epoch=4, forgotten=("t-2",)
+    ),
+    protocol.FetchRequest(1, 0, 900, {"t-0": (5, -1)}, log_starts={"t-0": 3}),
+    protocol.FetchRequest(-1, 0, 900, {"t-0": (5, -1)}, protocol.READ_COMMITTED, rack=""),
+    protocol.ListOffsetsRequest(
+        -1, {"t-0": -1, "u-1": -1}, protocol.READ_COMMITTED, protocol.EARLIEST_TIMESTAMP
+    ),
+    protocol.OffsetsForLeaderEpochRequest(-2, {"t-0": (-1, 2)}),
+    protocol.InitProducerIdRequest("x", 60_000_000, 7, 2),
+    protocol.MetadataRequest(),
+    messages.FindCoordinatorRequest(CONSUMER_OFFSETS, "g"),
+    messages.FindCoordinatorRequest(TRANSACTION_STATE, "x"),
+    messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0", "t-1")),
+    messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0",), verify_only=True),
+    messages.AddOffsetsToTxnRequest("x", 7, 2, "g"),
+    messages.TxnOffsetCommitRequest("x", "g", 7, 2, {"t-0": 5}, 3, "m", "i"),
+    messages.EndTxnRequest("x", 7, 2, committed=True),
+    messages.JoinGroupRequest("g", 9_000, 8_000, "m", "i", (("range", TOLD),)),
+    messages.SyncGroupRequest("g", 3, "m", "i", {"m": ("t-0", "t-1"), "n": ()}),
+    messages.HeartbeatRequest("g", 3, "m", ""),
+    messages.LeaveGroupRequest("g", "m", "i"),
+    messages.OffsetCommitRequest("g", 3, "m", "", {"t-0": 5, "t-1": 6}),
+    messages.OffsetFetchRequest("g", ("t-0", "t-1"), require_stable=True),
+    messages.OffsetFetchRequest("g", ("t-0",), member="m", epoch=3),
+    messages.ConsumerGroupHeartbeatRequest("g", "m", 0, "i", 9_000, ("t",), "range", ("t-0",)),
+    messages.ConsumerGroupHeartbeatRequest("g", "m", -1),
+    kraft.BrokerRegistrationRequest(1, 3, -1),
+    kraft.BrokerHeartbeatRequest(1, 9, 70, want_fence=True, want_shut_down=False),
+    protocol.AlterPartitionRequest(1, 9, {"t-0": protocol.AlterPartition(2, 3, ((1, 9), (2, -1)))}),
+)
+FETCHED: Final = protocol.FetchedPartition(
+    *(errors.NONE, 43, (STORED, MARKER)),
+    log_start_offset=1,
+    preferred_read_replica=2,
+    aborted=((7, 40),),
+    last_stable_offset=40,
+)
+ANSWERS: Final[dict[type, tuple[Any, ...]]] = {
+    protocol.ProduceRequest: (
+        protocol.ProduceResponse({"t-0": (errors.NOT_ENOUGH_REPLICAS, -1)}, throttle_us=1_000),
+    ),
+    protocol.FetchRequest: (protocol.FetchResponse({"t-0": FETCHED}, session_id=3),),
+    protocol.ListOffsetsRequest: (protocol.ListOffsetsResponse({"t-0": (errors.NONE, 4)}),),
+    protocol.OffsetsForLeaderEpochRequest: (
+        protocol.OffsetsForLeaderEpochResponse({"t-0": (errors.NONE, 2, 9)}),
+    ),
+    protocol.InitProducerIdRequest: (protocol.InitProducerIdResponse(errors.NONE, 7, 2),),
+    protocol.MetadataRequest: (protocol.MetadataResponse((0, 1), {"t-0": (1, 3), "u-0": (-1, 4)}, {1: "r"}),),
+    messages.FindCoordinatorRequest: (messages.FindCoordinatorResponse(errors.NONE, 1),),
+    messages.AddPartitionsToTxnRequest: (
+        messages.AddPartitionsToTxnResponse({"t-0": errors.CONCURRENT_TRANSACTIONS}),
+    ),
+    messages.AddOffsetsToTxnRequest: (messages.AddOffsetsToTxnResponse(errors.PRODUCER_FENCED),),
+    messages.TxnOffsetCommitRequest: (messages.TxnOffsetCommitResponse({"t-0": errors.ILLEGAL_GENERATION}),),
+    messages.EndTxnRequest: (messages.EndTxnResponse(errors.NONE, 7, 3),),
+    messages.JoinGroupRequest: (
+        messages.JoinGroupResponse(
+            errors.NONE, 3, "range", "m", "m", (("m", "i", TOLD), ("n", "", TOLD)), skip_assignment=True
+        ),
+        messages.JoinGroupResponse(errors.MEMBER_ID_REQUIRED, member="m"),
+    ),
+    messages.SyncGroupRequest: (messages.SyncGroupResponse(errors.NONE, ("t-0", "t-1")),),
+    messages.HeartbeatRequest: (messages.HeartbeatResponse(errors.REBALANCE_IN_PROGRESS),),
+    messages.LeaveGroupRequest: (messages.LeaveGroupResponse(errors.UNKNOWN_MEMBER_ID),),
+    messages.OffsetCommitRequest: (
+        messages.OffsetCommitResponse({"t-0": errors.NONE, "t-1": errors.ILLEGAL_GENERATION}),
+    ),
+    messages.OffsetFetchRequest: (
+        messages.OffsetFetchResponse({"t-0": (errors.NONE, 5), "t-1": (errors.NONE, -1)}),
+    ),
+    messages.ConsumerGroupHeartbeatRequest: (
+        messages.ConsumerGroupHeartbeatResponse(errors.NONE, "m", 3, 5_000, ("t-0", "u-1")),
+        messages.ConsumerGroupHeartbeatResponse(errors.NONE, "m", 3, 5_000),
+    ),
+    kraft.BrokerRegistrationRequest: (kraft.BrokerRegistrationResponse(errors.NONE, 9),),
+    kraft.BrokerHeartbeatRequest: (
+        kraft.BrokerHeartbeatResponse(errors.NONE, is_caught_up=True, is_fenced=False, should_shut_down=True),
+    ),
+    protocol.AlterPartitionRequest: (
+        protocol.AlterPartitionResponse(errors.NONE, {"t-0": (errors.NONE, 4)}),
+    ),
+}
+
+
+class Spoken(BrokerConnection):
+    """Speaks one version of a request, and has transactions v2 from 5 on."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(("broker", 1))
+        self._version = version
+
+    def _spoken(self, request: Any) -> tuple[int, int]:
+        return (0, 4) if request is EndTxnRequest and self._version < 5 else (self._version, self._version)
+
+
+def sent_in_each_version(request: Any) -> Iterator[Sent]:
+    """Yield a request as it is in each version that it is asked in, read back from bytes."""
+    for version in VERSIONS:
+        try:
+            sent = to_wire(request, Spoken(version), THERE)
+        except ConnectionLostError:
+            continue
+        sent.wire.with_header(1, "harrow")
+        frame = bytes(sent.wire.encode(header=True))
+        yield replace(sent, wire=type(sent.wire)[version].decode(frame, header=True))
+
+
+def told_back(sent: Sent, answer: Any) -> Any:
+    """Return an answer as a client reads what a server has written."""
+    wire = answer_to_wire(sent.wire, answer, THERE)
+    wire.with_header(correlation_id=1)
+    kind = sent.wire.header.get_response_class()
+    return sent.answer(decoded(kind, bytes(wire.encode(header=True))))
+
+
+def plain(message: Any) -> Any:
+    """Return a message as dictionaries, without what a log alone knows of a batch."""
+    return without(asdict(message), {"size_bytes", "max_timestamp_us"})
+
+
+def without(value: Any, names: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: without(each, names) for name, each in value.items() if name not in names}
+    return [without(each, names) for each in value] if isinstance(value, list | tuple) else value
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: type(each).__name__)
+def test_a_server_reads_what_a_client_has_asked(asked: Any) -> None:
+    *older, newest = [request_from_wire(sent.wire, THERE) for sent in sent_in_each_version(asked)]
+    assert plain(newest) == plain(asked)
+    assert {type(read) for read in older} <= {type(asked)}
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: type(each).__name__)
+def test_a_client_reads_what_a_server_has_answered(asked: Any) -> None:
+    for answer in ANSWERS[type(asked)]:
+        *older, newest = [told_back(sent, answer) for sent in sent_in_each_version(asked)]
+        # Without its rack a consumer is not told of another replica to read from.
+        knows_replicas = getattr(asked, "rack", "") is not None
+        lacking = set() if knows_replicas else {"preferred_read_replica"}
+        assert without(plain(newest), lacking) == without(plain(answer), lacking)
+        assert {type(read) for read in older} <= {type(answer)}
+
+
+def test_every_request_that_is_compared_has_a_shape() -> None:
+    kinds = {*get_args(SingleRequest), *get_args(RequestToController), *get_args(CoordinatorRequest)}
+    assert kinds == {type(each) for each in REQUESTS} == set(ANSWERS)
+
+
+def test_an_error_has_one_name_and_one_number() -> None:
+    for name in vars(errors).values():
+        if isinstance(name, str) and name.isupper():
+            assert error_name(error_code(name)) == name
+
+
+@pytest.mark.parametrize("kind", [COMMIT, ABORT])
+def test_a_marker_is_stored_as_kafka_does(kind: str) -> None:
+    marker = replace(MARKER, control_type=kind)
+    [(stored, _)] = whole_batches(encoded(marker))
+    [read] = as_batches(stored)
+    assert isinstance(read, ControlBatch)
+    assert (read.control_type, read.coordinator_epoch, read.base_offset, read.leader_epoch) == (
+        kind,
+        5,
+        42,
+        2,
+    )
