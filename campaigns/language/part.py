@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.yaml_positions import Mark
 
 _LOST_MAX: Final = 200
@@ -62,6 +63,15 @@ class Part:
     def given(self) -> dict[str, Any]:
         """Return the values of a mapping by key."""
         return {key: part.value for key, part in self.parts.items()}
+
+    def is_from_option(self) -> bool:
+        """Return whether an option of the command line says this, not the file."""
+        return self.key_mark.option is not None
+
+    def place(self) -> str:
+        """Return where this stands, for a message about something else."""
+        option = self.key_mark.option
+        return f"line {self.key_mark.line}" if option is None else f"--set {printable(option)}"
 
     def knows(self, *path: str | int) -> bool:
         """Return whether nothing was wrong at a path, below it, or on the way to it.

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import cleandoc
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from harrow.campaigns.language import literals
 from harrow.campaigns.language.literals import LiteralError
@@ -53,7 +53,9 @@ class Definitions:
 
 
 class Shape(ABC):
-    """What a part of a file may look like."""
+    """What a part of a file may look like; ``takes_lists`` is whether that may be a list."""
+
+    takes_lists: ClassVar[bool] = True
 
     @abstractmethod
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
@@ -71,6 +73,8 @@ class Shape(ABC):
 @dataclass(frozen=True, eq=False)
 class Leaf(Shape):
     """A single value: how its text is read, and what JSON Schema says of it."""
+
+    takes_lists = False
 
     of_text: Callable[[str], Any]
     says: Mapping[str, Any]
@@ -102,6 +106,8 @@ class Leaf(Shape):
 
 class OneOrSeveral(Leaf):
     """A single value, or a list of such, which is read as a tuple."""
+
+    takes_lists = True
 
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
         if not isinstance(node, ListNode):
@@ -279,7 +285,9 @@ class SectionShape(Shape):
             if not self.emptiable:
                 raise LiteralError("there is no value")
             return {}
-        if self.short is not None:
+        if self.short is not None and (
+            self.keys[self.short].shape.takes_lists or not isinstance(node, ListNode)
+        ):
             return {self.short: MapEntry(key_mark, node)}
         if isinstance(node, ListNode):
             raise LiteralError("expected a mapping (`key: value`), not a list")

@@ -1,16 +1,15 @@
 """The section ``cluster``: brokers, topics, network and disk."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
-from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, GivenSettings, plain
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.spelling import counted, listed
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.release import RELEASES
 from harrow.cluster_model.settings import BROKER, CONTROL_PLANE_LISTENER, SETTINGS, TOPIC
 from harrow.cluster_model.topology import (
@@ -27,9 +26,6 @@ from harrow.faults.control_plane.features import where_kept
 
 BROKERS_DEFAULT = 3
 REPLICAS_DEFAULT = 3
-
-_BROKERS: Path = ("cluster", "brokers")
-_TOPICS: Path = ("cluster", "topics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +44,8 @@ class ClusterReader:
     def __init__(self, draft: Draft, settings: EffectiveSettings) -> None:
         self._draft = draft
         self._settings = settings
-        self._section: Section | None = draft.body.get("cluster")
+        self._section = draft.body / "cluster"
         self._reader = SectionReader(draft)
-        self._given = {} if self._section is None else self._section.given()
         self._ids: tuple[int, ...] = ()
         # Those of them that are there from the beginning.
         self._initial: tuple[int, ...] = ()
@@ -61,9 +56,8 @@ class ClusterReader:
         self._ids = tuple(brokers)
         self._initial = tuple(broker.id for broker, _ in brokers.values() if broker.joins_us == 0)
         if self._ids and not self._initial and self._knows_brokers():
-            self._draft.problem(
-                _BROKERS, "a cluster begins with a broker: every one of these `joins` it later"
-            )
+            message = "a cluster begins with a broker: every one of these `joins` it later"
+            self._draft.problem(self._section / "brokers", message)
         self._settings.check_brokers(settings for _, settings in brokers.values())
         topics = self._topics()
         specs = tuple(topic for topic, _ in topics.values())
@@ -73,7 +67,6 @@ class ClusterReader:
         spec = SectionReader(self._draft, references).read(
             ClusterSpec,
             self._section,
-            ("cluster",),
             brokers=tuple(known),
             topics=specs,
             quotas=self._quotas(),
@@ -87,7 +80,7 @@ class ClusterReader:
             and spec.controller in self._ids
             and spec.controller not in self._initial
         ):
-            self._draft.problem(("cluster", "controller"), f"broker {spec.controller} joins later")
+            self._draft.problem(self._section / "controller", f"broker {spec.controller} joins later")
         references.add_servers(self._servers(spec), self._quorum(spec), self._metadata(spec))
         return CheckedCluster(
             spec=spec,
@@ -99,24 +92,20 @@ class ClusterReader:
     def _quotas(self) -> tuple[QuotaSpec, ...]:
         """Return the quotas; the clients that they name are not known yet."""
         found: dict[str | None, QuotaSpec] = {}
-        for index, section in enumerate(self._given.get("quotas") or ()):
-            quota: QuotaSpec = self._reader.read(QuotaSpec, section, ("cluster", "quotas", index))
+        for section in self._section / "quotas":
+            quota: QuotaSpec = self._reader.read(QuotaSpec, section)
             if quota.client in found:
                 whose = "every client" if quota.client is None else quota.client
-                self._draft.problem(("cluster", "quotas", index), f"{whose} has a quota twice")
-            elif (quota.producer_byte_rate, quota.consumer_byte_rate) == (
-                None,
-                None,
-            ) and self._draft.is_intact("cluster", "quotas", index):
+                self._draft.problem(section, f"{whose} has a quota twice")
+            elif section.is_whole and quota.producer_byte_rate is quota.consumer_byte_rate is None:
                 message = "a quota has a `producer_byte_rate` or a `consumer_byte_rate`"
-                self._draft.problem(("cluster", "quotas", index), message)
+                self._draft.problem(section, message)
             found[quota.client] = quota
         return tuple(found.values())
 
     def _metadata(self, spec: ClusterSpec) -> str | None:
         """Return where brokers keep their metadata; None where a seed draws that."""
-        swarm = self._draft.body.get("swarm")
-        drawn = {} if swarm is None else swarm.given()
+        drawn = self._draft.body / "swarm"
         if "kafka" in drawn or "cluster.metadata" in drawn:
             return None
         release = RELEASES.get(self._settings.release)
@@ -144,27 +133,26 @@ class ClusterReader:
         message = (
             f"Kafka {release} keeps its metadata in {known}; leave `metadata` out, or name another release"
         )
-        self._draft.problem(("cluster", "metadata"), message)
+        self._draft.problem(self._section / "metadata", message)
 
     def _check_voters(self, spec: ClusterSpec) -> None:
         """Check that each voter has a broker to run in, in combined mode; the default makes do with fewer."""
-        section = self._given.get("kraft")
-        if section is None or "voters" not in section.given() or not spec.combined:
+        voters = self._section.at("kraft", "voters")
+        if voters.value is None or not spec.combined:
             return
         if not self._knows_brokers() or self._metadata(spec) == ZOOKEEPER:
             return
         fewest, found = min(self._broker_counts())
         if spec.voters > fewest:
             message = f"{spec.voters} voters need as many brokers with `combined: true`, and {found}"
-            self._draft.problem(("cluster", "kraft", "voters"), message)
+            self._draft.problem(voters, message)
 
     def _broker_counts(self) -> Iterator[tuple[int, str]]:
         """Yield how many brokers there may be at the beginning, in figures and in words: of what is drawn the fewest."""
-        swarm = {} if self._draft.body.get("swarm") is None else self._draft.body.get("swarm").given()
-        aims = swarm["aims"].given().get("any_of", ()) if "aims" in swarm else ()
-        for given in (swarm, *(aim.given() for aim in aims)):
-            if "brokers" in given:
-                fewest = given["brokers"][0]
+        swarm = self._draft.body / "swarm"
+        for drawn in (swarm, *swarm.at("aims", "any_of")):
+            if "brokers" in drawn:
+                fewest = drawn.get("brokers")[0]
                 yield fewest, f"a seed may draw {fewest}"
         if "brokers" not in swarm:
             at_first = " at the beginning" if len(self._initial) < len(self._ids) else ""
@@ -182,10 +170,10 @@ class ClusterReader:
             if known.metadata not in ("", metadata):
                 # KafkaConfig.validateControlPlaneListenerEmptyForKRaft
                 refused = " (brokers refuse to start with it)" if name == CONTROL_PLANE_LISTENER else ""
-                self._draft.note(given.path, f"{name} says nothing: {why}{refused}")
+                self._draft.note(given.part, f"{name} says nothing: {why}{refused}")
         for section, of in (("zookeeper", ZOOKEEPER), ("kraft", KRAFT)):
-            if of != metadata and self._given.get(section):
-                self._draft.note(("cluster", section), f"cluster.{section} says nothing: {why}")
+            if of != metadata and section in self._section:
+                self._draft.note(self._section / section, f"cluster.{section} says nothing: {why}")
 
     def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:
         """Check that racks are known of all brokers or of none, if replicas are to be assigned by them."""
@@ -198,92 +186,87 @@ class ClusterReader:
                 f"{names} without a `rack`: Kafka assigns replicas to racks only when every broker has one; "
                 "give all a rack, or every topic an `assignment`"
             )
-            self._draft.problem(_BROKERS, message)
+            self._draft.problem(self._section / "brokers", message)
 
     def _knows_brokers(self) -> bool:
-        return self._has_all and self._draft.is_intact(*_BROKERS)
+        return self._has_all and self._draft.body.knows("cluster", "brokers")
 
     def _brokers(self) -> dict[int, tuple[BrokerSpec, GivenSettings]]:
-        sections = self._given.get("brokers")
-        if sections is None:
+        sections = self._section / "brokers"
+        if sections.value is None:
             return {number: (BrokerSpec(id=number), {}) for number in range(BROKERS_DEFAULT)}
-        if not sections and not self._draft.has_lost(_BROKERS):
-            self._draft.problem(_BROKERS, "a cluster needs a broker")
-        if len(sections) > BROKERS_MAX:
-            self._draft.problem(_BROKERS, f"{len(sections)} brokers are too many: at most {BROKERS_MAX}")
+        if not sections.value and not sections.lost:
+            self._draft.problem(sections, "a cluster needs a broker")
+        if len(sections.value) > BROKERS_MAX:
+            message = f"{len(sections.value)} brokers are too many: at most {BROKERS_MAX}"
+            self._draft.problem(sections, message)
             self._has_all = False
         found: dict[int, tuple[BrokerSpec, GivenSettings]] = {}
-        places: dict[int, Path] = {}
-        for index, section in enumerate(sections[:BROKERS_MAX]):
-            path = (*_BROKERS, index)
-            if not self._draft.is_duplicate("broker", section.get("id"), (*path, "id"), places):
-                found[section.get("id")] = self._broker(section, path)
+        places: dict[int, Part] = {}
+        for section in islice(sections, BROKERS_MAX):
+            number = section.get("id")
+            if not self._draft.is_duplicate("broker", number, section / "id", places):
+                settings = self._settings.own_of_broker(section)
+                broker = self._reader.read(BrokerSpec, section, settings=plain(settings))
+                found[number] = (broker, settings)
         return found
 
-    def _broker(self, section: Section, path: Path) -> tuple[BrokerSpec, GivenSettings]:
-        settings = self._settings.own_of_broker(section, path)
-        return self._reader.read(BrokerSpec, section, path, settings=plain(settings)), settings
-
     def _topics(self) -> dict[str, tuple[TopicSpec, GivenSettings]]:
-        sections = self._given.get("topics")
-        if sections is None:
+        sections = self._section / "topics"
+        if sections.value is None:
             # Nothing in the file is responsible for a topic that it does not mention.
-            return {"t": self._topic(None, ())}
-        if not sections and not self._draft.has_lost(_TOPICS):
-            self._draft.problem(_TOPICS, "a cluster needs a topic")
+            return {"t": self._topic("t", self._draft.body / "topics")}
+        if not sections.value and not sections.lost:
+            self._draft.problem(sections, "a cluster needs a topic")
         found: dict[str, tuple[TopicSpec, GivenSettings]] = {}
-        places: dict[str, Path] = {}
+        places: dict[str, Part] = {}
         total = 0
-        for index, section in enumerate(sections):
-            path = (*_TOPICS, index)
-            if self._draft.is_duplicate("topic", section.get("name"), (*path, "name"), places):
+        for section in sections:
+            name = section.get("name")
+            if self._draft.is_duplicate("topic", name, section / "name", places):
                 continue
-            topic = self._topic(section, path)
+            topic = self._topic(name, section)
             total += topic[0].partitions
             if total > PARTITIONS_MAX:
                 message = f"more than {PARTITIONS_MAX} partitions in all are too many"
-                self._draft.problem(path, message)
+                self._draft.problem(section, message)
                 self._has_all = False
                 break
-            found[section.get("name")] = topic
+            found[name] = topic
         return found
 
-    def _topic(self, section: Section | None, path: Path) -> tuple[TopicSpec, GivenSettings]:
-        settings = self._settings.own(TOPIC, section, path)
-        given: Mapping[str, Any] = section.given() if section is not None else {"name": "t"}
-        assignment = tuple(tuple(replicas) for replicas in given.get("assignment", ()))
-        if "assignment" in given and self._draft.is_intact(*path, "assignment"):
-            self._check_assignment(given, assignment, path)
-        factor: int | None = given.get("replication_factor")
+    def _topic(self, name: str, section: Part) -> tuple[TopicSpec, GivenSettings]:
+        settings = self._settings.own(TOPIC, section)
+        assignment = tuple(tuple(replicas) for replicas in section.get("assignment") or ())
+        if "assignment" in section and section.knows("assignment"):
+            self._check_assignment(section, assignment)
+        factor: int | None = section.get("replication_factor")
         if factor is not None and not assignment:
-            self._check_replication_factor(factor, path)
+            self._check_replication_factor(factor, section / "replication_factor")
         usual = len(assignment[0]) if assignment else 0
         spec = self._reader.read(
             TopicSpec,
             section,
-            path,
-            name=given["name"],
-            partitions=given.get("partitions") or len(assignment) or 1,
+            name=name,
+            partitions=section.get("partitions") or len(assignment) or 1,
             replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._initial))),
             assignment=assignment,
             settings=plain(settings),
         )
         return spec, settings
 
-    def _check_replication_factor(self, factor: int, path: Path) -> None:
+    def _check_replication_factor(self, factor: int, place: Part) -> None:
         if factor > len(self._initial) and self._knows_brokers():
             at_first = " at the beginning" if len(self._initial) < len(self._ids) else ""
             message = f"replication factor {factor} is larger than the number of brokers{at_first}, {len(self._initial)}"
-            self._draft.problem((*path, "replication_factor"), message)
+            self._draft.problem(place, message)
 
-    def _check_assignment(
-        self, given: Mapping[str, Any], assignment: tuple[tuple[int, ...], ...], path: Path
-    ) -> None:
+    def _check_assignment(self, topic: Part, assignment: tuple[tuple[int, ...], ...]) -> None:
         """Check what Kafka's AdminUtils.validateReplicaAssignment checks, and that the numbers agree."""
-        place = (*path, "assignment")
+        place = topic / "assignment"
         if not assignment:
             self._draft.problem(place, "an assignment has a list of brokers for each partition")
-        partitions, factor = given.get("partitions"), given.get("replication_factor")
+        partitions, factor = topic.get("partitions"), topic.get("replication_factor")
         if partitions not in (None, len(assignment)):
             message = f"the assignment has {counted(len(assignment), 'partition')}, but `partitions` is {partitions}"
             self._draft.problem(place, message)
@@ -292,22 +275,23 @@ class ClusterReader:
         expected = "`replication_factor` is" if factor else "partition 0 has"
         factor = factor or (len(assignment[0]) if assignment else 0)
         for number, replicas in enumerate(assignment):
-            self._check_replicas(replicas, (*place, number))
+            self._check_replicas(place / number)
             if len(replicas) != factor:
                 message = (
                     f"partition {number} has {counted(len(replicas), 'replica')}, but {expected} {factor}"
                 )
-                self._draft.problem((*place, number), message)
+                self._draft.problem(place / number, message)
 
-    def _check_replicas(self, replicas: Iterable[int], path: Path) -> None:
+    def _check_replicas(self, replicas: Part) -> None:
         knows_brokers = self._knows_brokers()
         seen: set[int] = set()
-        for index, broker in enumerate(replicas):
+        for part in replicas:
+            broker = part.value
             if broker in seen:
-                self._draft.problem((*path, index), f"broker {broker} has two replicas of the same partition")
+                self._draft.problem(part, f"broker {broker} has two replicas of the same partition")
             elif broker not in self._ids and knows_brokers:
                 message = f"unknown broker {broker}; the brokers are {listed(sorted(self._ids))}"
-                self._draft.problem((*path, index), message)
+                self._draft.problem(part, message)
             elif broker not in self._initial and knows_brokers:
-                self._draft.problem((*path, index), f"broker {broker} joins later, when the topic is there")
+                self._draft.problem(part, f"broker {broker} joins later, when the topic is there")
             seen.add(broker)

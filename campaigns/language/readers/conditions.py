@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from harrow.campaigns.language.catalogue_shapes import is_value, unkeyed_fields
-from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed, quoted
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.events import (
@@ -43,165 +42,158 @@ class ConditionReader:
         self._draft = draft
         self._references = references
         # Message rules may be made by faults that are not read yet.
-        self._awaited_rules: list[tuple[Path, str]] = []
+        self._awaited_rules: list[tuple[Part, str]] = []
 
     def check_awaited_rules(self, control_plane_of: Callable[[str], str | None]) -> None:
         """Check, when all faults have been read, that there are messages for the rules that a condition waits for."""
-        for path, rule in self._awaited_rules:
+        for part, rule in self._awaited_rules:
             if control_plane_of(rule) not in (None, self._references.metadata):
-                self._never(path, f"message rule {quoted(rule)} meets nothing", at_key=False)
+                self._never(part, f"message rule {quoted(rule)} meets nothing", at_key=False)
 
-    def read(self, section: Section, path: Path) -> Condition:
-        given = section.given()
-        if not given and not self._draft.has_lost(path):
-            self._draft.problem(path, "a condition needs something that has to hold")
+    def read(self, section: Part) -> Condition:
+        if not section.parts and not section.lost:
+            self._draft.problem(section, "a condition needs something that has to hold")
         facts: list[Fact] = []
-        for name, value in given.items():
-            facts += self._facts(FACTS[name], value, (*path, name))
+        for name, part in section.parts.items():
+            facts += self._facts(FACTS[name], part)
         return Condition(tuple(facts))
 
-    def _facts(self, kind: type[Fact], value: Any, path: Path) -> Iterator[Fact]:
-        if not isinstance(value, list):
-            yield from self._below(kind, kind.keyed_by, value, path, {})
+    def _facts(self, kind: type[Fact], part: Part) -> Iterator[Fact]:
+        if not isinstance(part.value, list):
+            yield from self._below(kind, kind.keyed_by, part, {})
             return
         if kind.repeats:
-            self._check_says_something(value, path)
-        for index, part in enumerate(value):
-            yield from self._below(kind, kind.keyed_by, part, (*path, index), {})
+            self._check_says_something(part)
+        for each in part:
+            yield from self._below(kind, kind.keyed_by, each, {})
 
-    def _below(
-        self, kind: type[Fact], keys: tuple[str, ...], value: Any, path: Path, known: Known
-    ) -> Iterator[Fact]:
+    def _below(self, kind: type[Fact], keys: tuple[str, ...], part: Part, known: Known) -> Iterator[Fact]:
         if not keys:
-            yield from self._rows(kind, value, path, known)
+            yield from self._rows(kind, part, known)
             return
-        self._check_says_something(value, path)
+        self._check_says_something(part)
         item = next(item for item in fields_of(kind) if item.attribute == keys[0])
-        for key, inner in value.items():
-            place = (*path, str(key))
-            if self._check(item, key, place, known, at_key=True):
-                yield from self._below(kind, keys[1:], inner, place, {**known, item.attribute: key})
+        for key, inner in zip(part.value, part, strict=True):
+            if self._check(item, key, inner, known, at_key=True):
+                yield from self._below(kind, keys[1:], inner, {**known, item.attribute: key})
 
-    def _check_can_happen(self, pattern: EventPattern, path: Path) -> None:
+    def _check_can_happen(self, pattern: EventPattern, part: Part) -> None:
         """Check that an event that a condition waits for is one of this control plane."""
         metadata = self._references.metadata
         if metadata is None:
             return
         only = EVENTS[pattern.event].of
         if only in CONTROL_PLANES and only != metadata:
-            self._never(path, f"{pattern.event} never happens", at_key=True)
+            self._never(part, f"{pattern.event} never happens", at_key=True)
         controllers = fields_with(pattern.event, FieldTrait.NAMES_CONTROLLER)
         for name, value in pattern.fields:
             if name in controllers:
-                self._check_controller(value, (*path, name))
+                self._check_controller(value, part / name)
             elif name == _API and APIS.get(value) in CONTROL_PLANES.keys() - {metadata}:
-                self._never((*path, name), f"{value} is never sent")
+                self._never(part / name, f"{value} is never sent")
             elif name == _RULE and pattern.event == MessageRuleApplied.name:
-                self._awaited_rules.append(((*path, name), value))
+                self._awaited_rules.append((part / name, value))
 
-    def _check_controller(self, node: Any, path: Path) -> None:
+    def _check_controller(self, node: Any, part: Part) -> None:
         """Check that a node can be controller: in KRaft the voters of the quorum are, and with ZooKeeper any broker is."""
         quorum = self._references.quorum
         is_server = isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID
         who = process_name(node) if is_server else f"broker {node}"
         if self._references.metadata == KRAFT and node not in (_NO_LEADER, *quorum):
             voters = listed([process_name(voter) for voter in quorum])
-            self._never(path, f"{who} is never the controller, which is one of {voters}")
+            self._never(part, f"{who} is never the controller, which is one of {voters}")
         elif self._references.metadata == ZOOKEEPER and is_server:
-            self._never(path, f"{who} is never the controller, which is a broker")
+            self._never(part, f"{who} is never the controller, which is a broker")
 
-    def _never(self, path: Path, what: str, *, at_key: bool = False) -> None:
+    def _never(self, part: Part, what: str, *, at_key: bool = False) -> None:
         """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
         release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         metadata = self._references.metadata
         why = where_kept(release, metadata) if metadata else ""
-        self._draft.problem(path, f"{what}: {why}", at_key=at_key)
+        self._draft.problem(part, f"{what}: {why}", at_key=at_key)
 
-    def _check_says_something(self, values: Any, path: Path) -> None:
-        if not values and not self._draft.has_lost(path):
-            self._draft.problem(path, "there is nothing in it that has to hold")
+    def _check_says_something(self, part: Part) -> None:
+        if not part.value and not part.lost:
+            self._draft.problem(part, "there is nothing in it that has to hold")
 
-    def _rows(self, kind: type[Fact], value: Any, path: Path, known: Known) -> Iterator[Fact]:
+    def _rows(self, kind: type[Fact], part: Part, known: Known) -> Iterator[Fact]:
         items = unkeyed_fields(kind)
         if is_value(items):
-            for read in self._values(items[0], value, path, known):
+            for read in self._values(items[0], part, known):
                 if kind is HasHappened:
-                    self._check_can_happen(read, (*path, read.event))
+                    self._check_can_happen(read, part / read.event)
                 yield kind(**known, **{items[0].attribute: read})
             return
-        given = value.given()
         row = {
             item.attribute: read
             for item in items
-            if item.key in given
-            for read in self._values(item, given[item.key], (*path, item.key), known)
+            if item.key in part
+            for read in self._values(item, part / item.key, known)
         }
         yield kind(**known, **row)
 
-    def _values(self, item: DeclaredField, value: Any, path: Path, known: Known) -> Iterable[Any]:
-        """Return what a value says: one thing, or several where it names several events."""
-        forms: dict[type[Any], Callable[[Any, Path, Known], Iterable[Any]]] = {
+    def _values(self, item: DeclaredField, part: Part, known: Known) -> Iterable[Any]:
+        """Return what a part says: one thing, or several where it names several events."""
+        forms: dict[type[Any], Callable[[Part, Known], Iterable[Any]]] = {
             kinds.EventMarker: self._events,
             kinds.OffsetsByBrokerMarker: self._offsets,
             kinds.EpochStartsMarker: self._epochs,
         }
         form = by_kind(forms, item.kind)
         if form is not None:
-            return form(value, path, known)
+            return form(part, known)
         if not item.many:
-            self._check(item, value, path, known)
-            return (value,)
-        for index, part in enumerate(value):
-            self._check(item, part, (*path, index), known)
-        return (tuple(value),)
+            self._check(item, part.value, part, known)
+            return (part.value,)
+        for each in part:
+            self._check(item, each.value, each, known)
+        return (tuple(part.value),)
 
     def _check(
-        self, item: DeclaredField, value: Any, path: Path, known: Known, *, at_key: bool = False
+        self, item: DeclaredField, value: Any, part: Part, known: Known, *, at_key: bool = False
     ) -> bool:
         """Check what a value refers to; a broker beside a partition has a replica of it."""
         if item.kind is kinds.PartitionMarker:
-            return self._references.seen_partition(path, value, at_key=at_key)
+            return self._references.seen_partition(part, value, at_key=at_key)
         if item.kind is kinds.ControllerIdMarker:
             if self._references.metadata == ZOOKEEPER and value < FIRST_ZOOKEEPER_ID:
-                return self._references.broker(path, value)
-            self._check_controller(value, path)
+                return self._references.broker(part, value)
+            self._check_controller(value, part)
             return True
         if item.kind in (kinds.BrokerIdMarker, kinds.BrokerOrNoneMarker):
             if value != _NO_LEADER and "partition" in known:
-                self._references.replica(path, known["partition"], value, at_key=at_key)
+                self._references.replica(part, known["partition"], value, at_key=at_key)
             elif value != _NO_LEADER:
-                self._references.broker(path, value, at_key=at_key)
+                self._references.broker(part, value, at_key=at_key)
             return True
-        return self._references.check(item.kind, value, path)
+        return self._references.check(item.kind, value, part)
 
-    def _offsets(self, offsets: Mapping[int, int], path: Path, known: Known) -> Iterable[Any]:
-        for broker in offsets:
-            self._references.replica((*path, str(broker)), known["partition"], broker, at_key=True)
-        return (tuple(offsets.items()),)
+    def _offsets(self, offsets: Part, known: Known) -> Iterable[Any]:
+        for broker, part in zip(offsets.value, offsets, strict=True):
+            self._references.replica(part, known["partition"], broker, at_key=True)
+        return (tuple(offsets.value.items()),)
 
-    def _epochs(self, pairs: list[list[int]], path: Path, _: Known) -> Iterable[Any]:
+    def _epochs(self, pairs: Part, _: Known) -> Iterable[Any]:
         found: list[tuple[int, int]] = []
-        for index, pair in enumerate(pairs):
-            if len(pair) == 2:
-                found.append((pair[0], pair[1]))
-            elif not self._draft.has_lost((*path, index)):
-                self._draft.problem((*path, index), "write a pair [leader epoch, start offset]")
+        for pair in pairs:
+            if len(pair.value) == 2:
+                found.append((pair.value[0], pair.value[1]))
+            elif not pair.lost:
+                self._draft.problem(pair, "write a pair [leader epoch, start offset]")
         return (tuple(found),)
 
-    def _events(self, section: Section, path: Path, _: Known) -> Iterator[EventPattern]:
-        given = section.given()
-        if not given and not self._draft.has_lost(path):
-            self._draft.problem(path, "name an event")
-        for name, fields in given.items():
-            yield EventPattern(event=name, fields=self._event_fields(fields, (*path, name)))
+    def _events(self, section: Part, _: Known) -> Iterator[EventPattern]:
+        if not section.parts and not section.lost:
+            self._draft.problem(section, "name an event")
+        for name, fields in section.parts.items():
+            yield EventPattern(event=name, fields=self._event_fields(name, fields))
 
-    def _event_fields(self, section: Section, path: Path) -> tuple[tuple[str, Any], ...]:
-        fields = section.given()
-        declared = event_fields(str(path[-1]))
-        for name, value in fields.items():
-            place = (*path, name)
+    def _event_fields(self, event: str, fields: Part) -> tuple[tuple[str, Any], ...]:
+        declared = event_fields(event)
+        for name, part in fields.parts.items():
+            value = part.value
             if declared[name] is FieldKind.PARTITION and isinstance(value, str):
-                self._references.seen_partition(place, value)
+                self._references.seen_partition(part, value)
             elif declared[name] is FieldKind.BROKER and isinstance(value, int) and value != _NO_LEADER:
-                self._references.broker(place, value)
-        return tuple(fields.items())
+                self._references.broker(part, value)
+        return tuple(fields.given().items())

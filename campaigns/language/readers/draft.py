@@ -7,6 +7,7 @@ from typing import Any
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.catalogue_shapes import action_section
 from harrow.campaigns.language.former_names import former_name_hint
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.schema import body_section, file_section
 from harrow.campaigns.language.shapes import Reading, SectionShape
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
@@ -71,51 +72,28 @@ class Draft:
         for mistake in reading.mistakes:
             report.add(*mistake, variant)
 
-    def problem(self, path: nodes.Path, message: str, *, at_key: bool = False) -> None:
-        """Report what is wrong with what stands at *path*, or *at_key* with its key."""
-        part = self.body.at(*path)
+    def problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
+        """Report what is wrong with a part, or *at_key* with its key."""
         self.report.add(part.key_mark if at_key else part.mark, message, self.variant)
 
-    def note(self, path: nodes.Path, message: str) -> None:
-        """Note that what stands at *path* changes nothing here."""
-        self.report.notes[nodes.Mistake(self.body.at(*path).key_mark, message)] = None
+    def note(self, part: Part, message: str) -> None:
+        """Note that a part changes nothing here."""
+        self.report.notes[nodes.Mistake(part.key_mark, message)] = None
 
     def unknown(
-        self, path: nodes.Path, what: str, word: str, names: Collection[str], *, at_key: bool = False
+        self, part: Part, what: str, word: str, names: Collection[str], *, at_key: bool = False
     ) -> None:
         """Report a name that does not exist."""
         message = f"unknown {what} {quoted(word)}{self.report.suggestion(word, names)}"
-        self.problem(path, message, at_key=at_key)
+        self.problem(part, message, at_key=at_key)
 
-    def line(self, path: nodes.Path) -> int:
-        """Return the line in which something stands; 0 for an option."""
-        return self.body.at(*path).mark.line
-
-    def is_from_option(self, path: nodes.Path) -> bool:
-        """Return whether an option of the command line, not the file, says what stands at *path*."""
-        return self.body.at(*path).key_mark.option is not None
-
-    def place(self, path: nodes.Path) -> str:
-        """Return where something stands, for a message about something else."""
-        mark = self.body.at(*path).key_mark
-        return f"--set {printable(mark.option)}" if mark.option is not None else f"line {mark.line}"
-
-    def is_duplicate(self, what: str, name: Any, path: nodes.Path, places: dict[Any, nodes.Path]) -> bool:
+    def is_duplicate(self, what: str, name: Any, part: Part, places: dict[Any, Part]) -> bool:
         """Report a name that another place has; *places* has the first of each."""
         if name not in places:
-            places[name] = path
+            places[name] = part
             return False
-        self.problem(
-            path, f"duplicate {what} {printable(str(name))}; the first is in {self.place(places[name])}"
-        )
+        self.problem(part, f"duplicate {what} {printable(str(name))}; the first is in {places[name].place()}")
         return True
-
-    def is_intact(self, *path: str | int) -> bool:
-        return self.body.knows(*path)
-
-    def has_lost(self, path: nodes.Path) -> bool:
-        """Return whether the mapping or list at *path* itself has lost something."""
-        return bool(self.body.at(*path).lost)
 
     def _unknown_key(self, section: SectionShape, key: str) -> str:
         body = body_section()

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
 from harrow.cluster_model.settings import (
@@ -29,7 +29,7 @@ class Given(NamedTuple):
     """A setting's value, and where the campaign says so."""
 
     value: Value
-    path: Path
+    part: Part
 
 
 GivenSettings = Mapping[str, Given]
@@ -42,8 +42,8 @@ class EffectiveSettings:
         self._draft = draft
         self.behaviours = behaviours_of(draft.body)
         self.release: str = draft.body.get("kafka") or DEFAULT_RELEASE
-        self._checks_release = draft.is_intact("kafka")
-        self._common = self._read(draft.body, (), SCOPES)
+        self._checks_release = draft.body.knows("kafka")
+        self._common = self._read(draft.body / "settings", SCOPES)
 
     def broker(self) -> GivenSettings:
         """Return what all brokers get."""
@@ -56,54 +56,46 @@ class EffectiveSettings:
         common = self.broker()
         for settings in (common, *({**common, **given} for given in own if given)):
             for conflict in catalogue.broker_conflicts(self.release, plain(settings)):
-                self._draft.problem(settings[conflict.setting].path, conflict.needed)
+                self._draft.problem(settings[conflict.setting].part, conflict.needed)
 
-    def own_of_broker(self, broker: Any, path: Path) -> GivenSettings:
-        return self._read(broker, path, (BROKER,))
+    def own_of_broker(self, broker: Part) -> GivenSettings:
+        return self._read(broker / "settings", (BROKER,))
 
-    def own(self, scope: str, owner: Any, path: Path) -> GivenSettings:
+    def own(self, scope: str, owner: Part) -> GivenSettings:
         """Return what a topic or a client gets."""
-        section = None if owner is None else owner.get("settings")
-        return self.own_in(scope, section, (*path, "settings"))
+        return self.own_in(scope, owner / "settings")
 
     def own_in(
-        self, scope: str, section: Any, path: Path, implied: Mapping[str, Value] = MappingProxyType({})
+        self, scope: str, section: Part, implied: Mapping[str, Value] = MappingProxyType({})
     ) -> GivenSettings:
         """Return what a client gets whose settings stand in a section; *implied* are those that follow from elsewhere."""
-        settings = {**self._known_to(scope), **self._read_section(section, path, (scope,))}
-        settings |= {name: Given(value, path) for name, value in implied.items() if name not in settings}
+        settings = {**self._known_to(scope), **self._read(section, (scope,))}
+        settings |= {name: Given(value, section) for name, value in implied.items() if name not in settings}
         if scope == PRODUCER:
             self._check(settings)
         elif scope == CONSUMER and self._checks_release:
             for conflict in catalogue.consumer_conflicts(self.release, plain(settings)):
-                self._draft.problem(settings[conflict.setting].path, conflict.needed)
+                self._draft.problem(settings[conflict.setting].part, conflict.needed)
         return settings
 
     def _known_to(self, scope: str) -> dict[str, Given]:
         return catalogue.shared_with(scope, self.release, self._common)
 
-    def _read(self, owner: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
-        """Return the settings that *owner* has, and report those that its release does not know."""
-        section = owner.get("settings") if owner is not None else None
-        return self._read_section(section, (*path, "settings"), scopes)
-
-    def _read_section(self, section: Any, path: Path, scopes: tuple[str, ...]) -> dict[str, Given]:
-        if section is None:
-            return {}
+    def _read(self, section: Part, scopes: tuple[str, ...]) -> dict[str, Given]:
+        """Return the settings of a section, and report those that the release does not know."""
         found: dict[str, Given] = {}
-        for name, value in section.given().items():
-            place = (*path, name)
+        for name, part in section.parts.items():
             known = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in known):
-                self._missing(known[0], place)
+                self._missing(known[0], part)
             elif not all(getattr(self.behaviours, setting.needs) for setting in known if setting.needs):
                 needed = f"`behaviours: {{{known[0].needs}: true}}` brings it back"
-                self._draft.problem(place, f"no release that is modelled has {name}; {needed}", at_key=True)
+                self._draft.problem(part, f"no release that is modelled has {name}; {needed}", at_key=True)
             else:
-                found[name] = Given(value, place)
+                found[name] = Given(part.value, part)
         return found
 
-    def _missing(self, setting: Setting, place: Path) -> None:
+    def _missing(self, setting: Setting, place: Part) -> None:
         """Report a setting that the release does not have; one of a control plane that is gone changes nothing, and may stand there."""
         if setting.metadata and setting.is_gone(self.release):
             self._draft.note(place, f"{setting.name} says nothing: Kafka {self.release} no longer has it")
@@ -119,9 +111,9 @@ class EffectiveSettings:
                 needed = needed.format(remedy=duration_text(conflict.remedy * US_PER_MS))
             if conflict.others in ((IDEMPOTENCE,), (TRANSACTIONAL_ID,)):
                 (asked_for,) = conflict.others
-                place = self._draft.place(settings[asked_for].path)
+                place = settings[asked_for].part.place()
                 needed = f"{asked_for} ({place}) {needed}"
-            self._draft.problem(settings[conflict.setting].path, needed)
+            self._draft.problem(settings[conflict.setting].part, needed)
 
     def acks_all(self, settings: GivenSettings) -> bool:
         """Return whether a producer waits for every replica in the ISR."""
@@ -144,11 +136,11 @@ def plain(settings: GivenSettings) -> dict[str, Value]:
     return {name: given.value for name, given in settings.items()}
 
 
-def switches_of(body: Any) -> dict[str, Value]:
-    return body.get("behaviours").given() if body.get("behaviours") is not None else {}
+def switches_of(body: Part) -> dict[str, Value]:
+    return (body / "behaviours").given()
 
 
-def behaviours_of(body: Any) -> Behaviours:
+def behaviours_of(body: Part) -> Behaviours:
     """Return what the release does, with the campaign's switches."""
     switches: dict[str, Any] = switches_of(body)
     return replace(RELEASES[body.get("kafka") or DEFAULT_RELEASE].behaviours, **switches)

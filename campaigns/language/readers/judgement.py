@@ -1,15 +1,13 @@
 """What a campaign is judged by, and what it expects: ``invariants``, ``demand``, ``found`` and ``expect``."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import Expectation, Found, Plan
 from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVARIANTS
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.faults.control_plane.features import where_kept
@@ -27,18 +25,18 @@ class Judgement:
 
         return frozenset(rules_for(self.invariants, core=self.core))
 
-    def check(self, draft: Draft, path: Path, rule: str, *, at_key: bool = False) -> None:
+    def check(self, draft: Draft, part: Part, rule: str, *, at_key: bool = False) -> None:
         """Report a rule that there is not, or that is not judged."""
         known = rule_names()
         if rule not in known:
-            draft.unknown(path, "rule", rule, known, at_key=at_key)
+            draft.unknown(part, "rule", rule, known, at_key=at_key)
         elif rule in self.rules():
             return
         elif rule in Judgement(invariants=self.invariants).rules():
-            draft.problem(path, f"{rule} is not judged without a `core`", at_key=at_key)
-        elif not draft.is_from_option(("invariants",)):
+            draft.problem(part, f"{rule} is not judged without a `core`", at_key=at_key)
+        elif not (draft.body / "invariants").is_from_option():
             # An option that leaves an invariant out is no mistake of the file's.
-            draft.problem(path, f"{rule} is not judged, for `invariants` leaves it out", at_key=at_key)
+            draft.problem(part, f"{rule} is not judged, for `invariants` leaves it out", at_key=at_key)
 
 
 def judgement_of(plan: Plan) -> Judgement:
@@ -51,74 +49,66 @@ def rule_names() -> frozenset[str]:
     return Judgement().rules()
 
 
-def read_invariants(names: Sequence[str] | None, draft: Draft) -> tuple[str, ...]:
+def read_invariants(draft: Draft) -> tuple[str, ...]:
     """Return the invariants that a campaign wants, in the order of the catalogue; all when it says nothing."""
-    if names is None:
+    names = draft.body / "invariants"
+    if names.value is None:
         return tuple(INVARIANTS)
-    if len(names) > 1:
-        for index, name in enumerate(names):
-            if name in (ALL_INVARIANTS, NO_INVARIANTS):
-                draft.problem(
-                    ("invariants", index), f"invariants: `{name}` stands alone, without other names"
-                )
-    if ALL_INVARIANTS in names:
+    for name in names if len(names.value) > 1 else ():
+        if name.value in (ALL_INVARIANTS, NO_INVARIANTS):
+            draft.problem(name, f"invariants: `{name.value}` stands alone, without other names")
+    if ALL_INVARIANTS in names.value:
         return tuple(INVARIANTS)
-    return tuple(name for name in INVARIANTS if name in names)
+    return tuple(name for name in INVARIANTS if name in names.value)
 
 
-def read_demand(names: Sequence[str] | None, draft: Draft, judgement: Judgement) -> tuple[str, ...]:
+def read_demand(draft: Draft, judgement: Judgement) -> tuple[str, ...]:
     """Return the rules that a campaign demands, sorted; report those that do not exist or are not judged."""
-    if not names:
-        return ()
-    for index, name in enumerate(names):
-        if name != ALL_RULES:
-            judgement.check(draft, ("demand", index), name)
+    names = draft.body.get("demand") or ()
+    for part in draft.body / "demand":
+        if part.value != ALL_RULES:
+            judgement.check(draft, part, part.value)
         elif len(names) > 1:
-            draft.problem(("demand", index), f"demand: `{name}` stands alone, without other names")
+            draft.problem(part, f"demand: `{part.value}` stands alone, without other names")
     return tuple(sorted(judgement.rules() if ALL_RULES in names else set(names)))
 
 
-def read_found(
-    section: Section | None, draft: Draft, judgement: Judgement, sections: SectionReader
-) -> Found | None:
+def read_found(draft: Draft, judgement: Judgement, sections: SectionReader) -> Found | None:
     """Return where a campaign's failure comes from, and report a rule that does not exist or is not judged."""
-    if section is None:
+    section = draft.body / "found"
+    if section.value is None:
         return None
-    found: Found = sections.read(Found, section, ("found",), line=draft.line(("found",)))
-    judgement.check(draft, ("found", "rule"), found.rule)
+    found: Found = sections.read(Found, section, line=section.mark.line)
+    judgement.check(draft, section / "rule", found.rule)
     return found
 
 
-def read_expectation(
-    section: Section | None, draft: Draft, judgement: Judgement, sections: SectionReader
-) -> Expectation:
+def read_expectation(draft: Draft, judgement: Judgement, sections: SectionReader) -> Expectation:
     """Return what a campaign expects, and report what it cannot."""
-    if section is None:
+    section = draft.body / "expect"
+    if section.value is None:
         return Expectation()
-    path: Path = ("expect",)
-    given = section.given()
-    rules: dict[str, str] = given.get("rules", {})
-    for name in rules:
-        judgement.check(draft, (*path, "rules", name), name, at_key=True)
+    rules = section / "rules"
+    for name, part in rules.parts.items():
+        judgement.check(draft, part, name, at_key=True)
     judged = judgement.rules()
     expectation: Expectation = sections.read(
         Expectation,
         section,
-        path,
         # What an option leaves out, the campaign cannot expect; the rest still counts.
-        rules=tuple(sorted(item for item in rules.items() if item[0] in judged)),
-        probes=tuple(probe for probe in PROBES if probe in given.get("probes", ())),
+        rules=tuple(sorted(item for item in rules.given().items() if item[0] in judged)),
+        probes=tuple(probe for probe in PROBES if probe in (section.get("probes") or ())),
     )
     return expectation
 
 
 def check_probes(draft: Draft, plan: Plan) -> None:
     """Report a probe that a campaign requires and no run of it can reach, and note an aim at one."""
-    if not all(draft.is_intact(section) for section in ("kafka", "cluster", "workload", "swarm")):
+    if not all(draft.body.knows(section) for section in ("kafka", "cluster", "workload", "swarm")):
         return
-    required = () if draft.body.get("expect") is None else draft.body.get("expect").given().get("probes", ())
-    aims = () if plan.swarm is None or plan.swarm.aims is None else plan.swarm.aims.kinds
-    if not required and not aims:
+    required = draft.body.at("expect", "probes")
+    aims = draft.body.at("swarm", "aims", "any_of")
+    if not required.value and not aims.value:
         return
     reach = reach_of(plan)
 
@@ -129,9 +119,9 @@ def check_probes(draft: Draft, plan: Plan) -> None:
             return why
         return f"{why}, and {where_kept(plan.kafka, plan.metadata)}"
 
-    for index, name in enumerate(required):
-        if why := obstacle(name):
-            draft.problem(("expect", "probes", index), f"{name} is never reached: {why}")
-    for index, aim in enumerate(aims):
-        if why := obstacle(aim.probe):
-            draft.note(("swarm", "aims", "any_of", index, "probe"), f"{aim.probe} is never reached: {why}")
+    for part in required:
+        if why := obstacle(part.value):
+            draft.problem(part, f"{part.value} is never reached: {why}")
+    for probe in (aim / "probe" for aim in aims):
+        if why := obstacle(probe.value):
+            draft.note(probe, f"{probe.value} is never reached: {why}")

@@ -1,11 +1,10 @@
 """A campaign, or one of its variants, from its sections to the plan."""
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from collections.abc import Collection
 
-from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import ActionMarker, Plan
-from harrow.campaigns.language.plan_cost import excess
+from harrow.campaigns.language.plan_cost import Path, excess
 from harrow.campaigns.language.readers import judgement
 from harrow.campaigns.language.readers.cluster import ClusterReader
 from harrow.campaigns.language.readers.conditions import ConditionReader
@@ -17,7 +16,6 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.readers.swarm import read_swarm
 from harrow.campaigns.language.readers.transactions import ScriptedTransactions, check_internal_topics
 from harrow.campaigns.language.readers.workload import WorkloadReader
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.fields import ConditionMarker, FaultMarker
 
 BASE = "base"
@@ -32,9 +30,9 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     workload = WorkloadReader(draft, settings, cluster)
     clients = workload.read()
     references.add_clients(**clients)
-    for index, quota in enumerate(cluster.spec.quotas):
-        if quota.client is not None:
-            references.client(("cluster", "quotas", index, "client"), quota.client)
+    for quota in body.at("cluster", "quotas"):
+        if "client" in quota:
+            references.client(quota / "client", quota.get("client"))
     sections = SectionReader(draft, references)
     faults = FaultReader(draft, sections, workload.duration_us)
     script = ScriptReader(draft, sections, faults, references)
@@ -44,22 +42,22 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         FaultMarker: faults.one_fault,
         ActionMarker: script.action,
     }
-    steps = _for_variant(draft, "script", script.step, variants)
+    places = _of_variant(draft, "script", variants)
+    steps = tuple(map(script.step, places.values()))
     injections = [
         (path, injection)
-        for section, path in _of_variant(draft, "faults", variants)
-        for injection in faults.injections(section, path)
+        for path, part in _of_variant(draft, "faults", variants).items()
+        for injection in faults.injections(part)
     ]
     swarm = read_swarm(draft, sections)
     faults.check_releases()
     judged_by = judgement.Judgement(
-        invariants=judgement.read_invariants(body.get("invariants"), draft),
-        core=body.get("core") is not None or (swarm is not None and swarm.core),
+        invariants=judgement.read_invariants(draft),
+        core="core" in body or (swarm is not None and swarm.core),
     )
     plan: Plan = sections.read(
         Plan,
         body,
-        (),
         campaign=campaign,
         cluster=cluster.spec,
         variant=draft.variant,
@@ -70,41 +68,39 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         faults=tuple(injection for _, injection in injections),
         invariants=judged_by.invariants,
         swarm=swarm,
-        demand=judgement.read_demand(body.get("demand"), draft, judged_by),
-        expect=judgement.read_expectation(body.get("expect"), draft, judged_by, sections),
-        found=judgement.read_found(body.get("found"), draft, judged_by, sections),
+        demand=judgement.read_demand(draft, judged_by),
+        expect=judgement.read_expectation(draft, judged_by, sections),
+        found=judgement.read_found(draft, judged_by, sections),
     )
     conditions.check_awaited_rules(faults.control_plane_of_rule)
     faults.note_unmet(references.metadata)
-    places = [path for _, path in _of_variant(draft, "script", variants)]
-    if draft.is_intact("workload") and draft.is_intact("script"):
-        ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places, strict=True))
+    if draft.body.knows("workload") and draft.body.knows("script"):
+        ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places.values(), strict=True))
     check_internal_topics(draft, plan)
     judgement.check_probes(draft, plan)
     if not draft.report.found:
-        too_much = excess(plan, places, [path for path, _ in injections])
+        too_much = excess(plan, list(places), [path for path, _ in injections])
         if too_much is not None:
-            draft.problem(*too_much)
+            path, message = too_much
+            draft.problem(body.at(*path), message)
     return plan
 
 
-def _of_variant(draft: Draft, key: str, variants: Collection[str]) -> Iterator[tuple[Section, Path]]:
-    for index, section in enumerate(draft.body.get(key) or ()):
-        if _is_meant(draft, section.given().get("only"), (key, index, "only"), variants):
-            yield section, (key, index)
+def _of_variant(draft: Draft, key: str, variants: Collection[str]) -> dict[Path, Part]:
+    """Return the items of a list that a variant has, by their path."""
+    listed = draft.body / key
+    return {
+        (key, index): part
+        for index, part in listed.parts.items()
+        if _is_meant(draft, part / "only", variants)
+    }
 
 
-def _for_variant(
-    draft: Draft, key: str, read: Callable[[Section, Path], Any], variants: Collection[str]
-) -> tuple[Any, ...]:
-    return tuple(read(section, path) for section, path in _of_variant(draft, key, variants))
-
-
-def _is_meant(draft: Draft, only: list[str] | None, path: Path, variants: Collection[str]) -> bool:
-    if only is None:
+def _is_meant(draft: Draft, only: Part, variants: Collection[str]) -> bool:
+    if only.value is None:
         return True
     known = dict.fromkeys((BASE, *variants))
-    for index, name in enumerate(only):
-        if name not in known:
-            draft.unknown((*path, index), "variant", name, known)
-    return (draft.variant or BASE) in only
+    for name in only:
+        if name.value not in known:
+            draft.unknown(name, "variant", name.value, known)
+    return (draft.variant or BASE) in only.value

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from harrow.campaigns.language import literals
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.spelling import listed, quoted
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.topology import (
     FIRST_ZOOKEEPER_ID,
@@ -53,9 +53,9 @@ class References:
         self._internal: dict[str, int] = {}
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
-        self._checks_brokers = has_all and draft.is_intact("cluster", "brokers")
-        self._checks_partitions = self._checks_brokers and draft.is_intact("cluster", "topics")
-        self._checks_clients = draft.is_intact("workload", "producers") and draft.is_intact(
+        self._checks_brokers = has_all and draft.body.knows("cluster", "brokers")
+        self._checks_partitions = self._checks_brokers and draft.body.knows("cluster", "topics")
+        self._checks_clients = draft.body.knows("workload", "producers") and draft.body.knows(
             "workload", "consumers"
         )
 
@@ -78,9 +78,9 @@ class References:
             (*self._producers, *(client.name for clients in others.values() for client in clients))
         )
 
-    def check(self, kind: type[Any], value: Any, path: Path) -> bool:
+    def check(self, kind: type[Any], value: Any, part: Part) -> bool:
         """Check a value of a field of this *kind*; return whether it may be right."""
-        checks: dict[type[Any], Callable[[Path, Any], bool | None]] = {
+        checks: dict[type[Any], Callable[[Part, Any], bool | None]] = {
             kinds.BrokerMarker: self.broker_reference,
             kinds.BrokerIdMarker: self.broker,
             kinds.EndpointMarker: self.endpoint,
@@ -92,33 +92,33 @@ class References:
             kinds.TopicMarker: self.topic,
         }
         check = kinds.by_kind(checks, kind)
-        return check is None or check(path, value) is not False
+        return check is None or check(part, value) is not False
 
-    def broker(self, path: Path, broker: int, *, at_key: bool = False) -> bool:
+    def broker(self, part: Part, broker: int, *, at_key: bool = False) -> bool:
         """Check a broker's id; return whether it can be one."""
         if broker in self._brokers or not self._checks_brokers:
             return True
         if broker >= FIRST_ZOOKEEPER_ID:
-            return self._server(path, broker)
+            return self._server(part, broker)
         self._draft.problem(
-            path, f"unknown broker {broker}; the brokers are {listed(sorted(self._brokers))}", at_key=at_key
+            part, f"unknown broker {broker}; the brokers are {listed(sorted(self._brokers))}", at_key=at_key
         )
         return False
 
-    def _server(self, path: Path, server: int) -> bool:
+    def _server(self, part: Part, server: int) -> bool:
         if self._servers is None or server in self._servers:
             return True
         known = [process_name(each) for each in self._servers]
         counterpart = quorum_counterpart(server, self.quorum)
         if counterpart is not None:
             message = f"there is no ZooKeeper: {process_name(server)} stands for {process_name(counterpart)} of the quorum"
-            self._draft.note(path, message)
+            self._draft.note(part, message)
             return True
         are = f"the servers are {listed(known)}" if known else "every server is a broker"
-        self._draft.problem(path, f"unknown server {process_name(server)}; {are}")
+        self._draft.problem(part, f"unknown server {process_name(server)}; {are}")
         return False
 
-    def partition(self, path: Path, name: str, *, at_key: bool = False) -> bool:
+    def partition(self, part: Part, name: str, *, at_key: bool = False) -> bool:
         """Check a partition's name; return whether it can be one."""
         if name in self.partitions or not self._checks_partitions:
             return True
@@ -130,98 +130,96 @@ class References:
                 f"unknown partition {quoted(name)}; topic {topic} has {_range(topic, self._topics[topic])}"
             )
         else:
-            self._draft.unknown(path, "partition", name, self.partitions, at_key=at_key)
+            self._draft.unknown(part, "partition", name, self.partitions, at_key=at_key)
             return False
-        self._draft.problem(path, message, at_key=at_key)
+        self._draft.problem(part, message, at_key=at_key)
         return False
 
     def add_internal_topic(self, name: str, partitions: int) -> None:
         """Note that a client needs an internal topic: what becomes of its partitions can be seen, and nothing else be done with them."""
         self._internal[name] = partitions
 
-    def seen_partition(self, path: Path, name: str, *, at_key: bool = False) -> bool:
+    def seen_partition(self, part: Part, name: str, *, at_key: bool = False) -> bool:
         """Check the name of a partition that is only looked at; return whether it can be one."""
         topic, _, number = name.rpartition("-")
         if number.isdecimal() and int(number) < self._internal.get(topic, 0):
             return True
-        return self.partition(path, name, at_key=at_key)
+        return self.partition(part, name, at_key=at_key)
 
-    def topic(self, path: Path, name: str) -> bool:
+    def topic(self, part: Part, name: str) -> bool:
         """Check a topic's name; return whether it can be one."""
         if name in self._topics or not self._checks_partitions:
             return True
-        self._draft.unknown(path, "topic", name, self._topics)
+        self._draft.unknown(part, "topic", name, self._topics)
         return False
 
-    def replica(self, path: Path, partition: str, broker: int, *, at_key: bool = False) -> None:
+    def replica(self, part: Part, partition: str, broker: int, *, at_key: bool = False) -> None:
         """Check that a broker has a replica of a partition, if the campaign says who has."""
-        if not self.broker(path, broker, at_key=at_key) or not self._checks_partitions:
+        if not self.broker(part, broker, at_key=at_key) or not self._checks_partitions:
             return
         replicas = self._replicas.get(partition)
         if replicas is not None and broker not in replicas:
             message = f"broker {broker} has no replica of {partition}; its assignment is {list(replicas)}"
-            self._draft.problem(path, message, at_key=at_key)
+            self._draft.problem(part, message, at_key=at_key)
 
-    def broker_reference(self, path: Path, reference: int | str | tuple[int | str, ...]) -> None:
+    def broker_reference(self, part: Part, reference: int | str | tuple[int | str, ...]) -> None:
         """Check a broker's id, or what ``leader of t-0``, ``leaders of t`` and ``rack a`` name."""
         if isinstance(reference, tuple):
             for index, each in enumerate(reference):
-                self.broker_reference((*path, index), each)
+                self.broker_reference(part / index, each)
             return
         if isinstance(reference, int):
-            self.broker(path, reference)
+            self.broker(part, reference)
             return
         noun, name = literals.name_in(reference)
         if noun == "partition":
-            self.partition(path, name)
+            self.partition(part, name)
         elif noun == "topic" and name not in self._topics and self._checks_partitions:
-            self._draft.unknown(path, noun, name, self._topics)
+            self._draft.unknown(part, noun, name, self._topics)
         elif noun == "rack" and name not in self._racks and self._checks_brokers:
-            self._draft.unknown(path, noun, name, self._racks)
+            self._draft.unknown(part, noun, name, self._racks)
 
-    def endpoint(self, path: Path, endpoint: int | str) -> None:
+    def endpoint(self, part: Part, endpoint: int | str) -> None:
         if isinstance(endpoint, int):
-            self.broker(path, endpoint)
+            self.broker(part, endpoint)
         elif endpoint != ZOOKEEPER and endpoint not in self._clients and self._checks_clients:
             servers = tuple(map(process_name, self._servers or ()))
             brokers = tuple(map(str, sorted(self._brokers)))
             known = (*brokers, *sorted(self._clients), *GROUPS, ZOOKEEPER, literals.QUORUM, *servers)
-            self._draft.unknown(path, "end of a link", endpoint, known)
+            self._draft.unknown(part, "end of a link", endpoint, known)
 
-    def link_end(self, path: Path, end: int | str) -> None:
+    def link_end(self, part: Part, end: int | str) -> None:
         """Check an end of a link, or a reference to some."""
         if isinstance(end, str) and literals.is_broker_reference(end):
-            self.broker_reference(path, end)
+            self.broker_reference(part, end)
         elif end not in GROUPS:
-            self.endpoint(path, end)
+            self.endpoint(part, end)
 
-    def client(self, path: Path, name: str) -> None:
+    def client(self, part: Part, name: str) -> None:
         if name not in self._clients and self._checks_clients:
-            self._draft.unknown(path, "client", name, self._clients)
+            self._draft.unknown(part, "client", name, self._clients)
 
-    def struck_client(self, path: Path, name: str) -> None:
+    def struck_client(self, part: Part, name: str) -> None:
         if name not in (ANY, ALL):
-            self.client(path, name)
+            self.client(part, name)
 
-    def producer(self, path: Path, name: str) -> None:
+    def producer(self, part: Part, name: str) -> None:
         if name not in self._producers and self._checks_clients:
-            self._draft.unknown(path, "producer", name, self._producers)
+            self._draft.unknown(part, "producer", name, self._producers)
 
-    def only_producer(self, path: Path) -> str:
+    def only_producer(self, part: Part) -> str:
         """Return the producer that is meant where none is named."""
         if len(self._producers) != 1 and self._checks_clients:
             message = "there is no producer to send it"
             if self._producers:
                 message = f"say which `producer`: {listed(self._producers)}"
-            self._draft.problem(path, message)
+            self._draft.problem(part, message)
         return self._producers[0] if self._producers else ""
 
 
 def _added(draft: Draft, topic: str) -> int:
     """Return how many partitions a script gives a topic at the most."""
-    actions = (
-        action.given() for step in draft.body.get("script") or () for action in step.given().get("do", ())
-    )
+    actions = (action.given() for step in draft.body / "script" for action in step / "do")
     added = (given[AddPartitions.name].given() for given in actions if AddPartitions.name in given)
     return max((each.get("partitions", 0) for each in added if each.get("topic") == topic), default=0)
 

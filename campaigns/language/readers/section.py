@@ -1,14 +1,13 @@
 """A section, read into the dataclass that declares what it says (`harrow.cluster_model.fields`)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from typing import Any, Final
 
-from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
 
@@ -25,70 +24,67 @@ class SectionReader:
     def __init__(self, draft: Draft, references: References | None = None) -> None:
         self._draft = draft
         self._references = references
-        self.forms: dict[type[Any], Callable[[Any, Path], Any]] = {}
+        self.forms: dict[type[Any], Callable[[Part], Any]] = {}
 
-    def read(self, declared: type[Any], section: Section | None, path: Path, **decided: Any) -> Any:
-        """Return what stands at *path*; fields that are *decided* are not read."""
+    def read(self, declared: type[Any], section: Part, **decided: Any) -> Any:
+        """Return what a section says; fields that are *decided* are not read."""
         declared = EXTENSIONS.get(declared, declared)
         values = dict(decided)
         for item in fields_of(declared):
-            if item.attribute not in decided:
-                for key, value in _given(section, item):
-                    values |= item.named(self.value(item, value, (*path, *key)))
-                if item.attribute not in values and is_dataclass(item.default):
-                    values[item.attribute] = self.read(item.kind, None, path)
-                elif item.attribute not in values and item.kind is kinds.ProducerMarker and self._references:
-                    values[item.attribute] = self._references.only_producer(path)
+            if item.attribute in decided:
+                continue
+            part = _part_of(section, item)
+            if part is not None:
+                values |= item.named(self.value(item, part))
+            elif is_dataclass(item.default):
+                values[item.attribute] = self.read(item.kind, section / item.key)
+            elif item.kind is kinds.ProducerMarker and self._references:
+                values[item.attribute] = self._references.only_producer(section)
         return declared(**values)
 
-    def value(self, item: DeclaredField, value: Any, path: Path) -> Any:
-        """Return what a field is that has this value in the file."""
+    def value(self, item: DeclaredField, part: Part) -> Any:
+        """Return what a field is that has this part of the file."""
         if item.many:
             # Where a list is there by default, none at all is not what a campaign can mean.
             needs_some = item.required or (isinstance(item.default, tuple) and item.default)
-            if needs_some and not value and not self._draft.has_lost(path):
-                self._draft.problem(path, f"{item.key}: the list is empty")
-            self._check_unique(item, value, path)
+            if needs_some and not part.value and not part.lost:
+                self._draft.problem(part, f"{item.key}: the list is empty")
+            self._check_unique(item, part)
             inner = replace(item, depth=item.depth - 1)
-            values = (self.value(inner, each, (*path, index)) for index, each in enumerate(value))
+            values = (self.value(inner, each) for each in part)
             # What cannot be read has been reported.
             return tuple(each for each in values if each is not None)
         if (form := by_kind(self.forms, item.kind)) is not None:
-            return form(value, path)
+            return form(part)
         if is_dataclass(item.kind):
-            return self.read(item.kind, value, path)
+            return self.read(item.kind, part)
         if self._references is not None:
-            self._references.check(item.kind, value, path)
-        return value
+            self._references.check(item.kind, part.value, part)
+        return part.value
 
-    def _check_unique(self, item: DeclaredField, values: Sequence[Any], path: Path) -> None:
+    def _check_unique(self, item: DeclaredField, listed: Part) -> None:
         seen: set[Any] = set()
-        for index, value in enumerate(values if item.options.unique else ()):
-            if value in seen:
-                self._draft.problem((*path, index), f"{_NOUNS.get(item.kind, '')}{value} stands here twice")
-            seen.add(value)
+        for part in listed if item.options.unique else ():
+            if part.value in seen:
+                self._draft.problem(part, f"{_NOUNS.get(item.kind, '')}{part.value} stands here twice")
+            seen.add(part.value)
 
 
-def _given(section: Section | None, item: DeclaredField) -> Iterator[tuple[Path, Any]]:
-    """Yield where a section says a field, and what; nothing where it does not."""
-    keys = item.key.split(".")
-    for key in keys[:-1]:
-        section = None if section is None else section.given().get(key)
-    given = {} if section is None else section.given()
-    if item.kind is kinds.LastsMarker and keys[-1] not in given:
-        keys = [kinds.FOR]
-    if keys[-1] in given:
-        yield tuple(keys), given[keys[-1]]
+def _part_of(section: Part, item: DeclaredField) -> Part | None:
+    """Return where a section says a field; None where it does not."""
+    *heads, key = item.key.split(".")
+    section = section.at(*heads)
+    if item.kind is kinds.LastsMarker and key not in section:
+        key = kinds.FOR
+    return section.parts.get(key)
 
 
-def only_entry(
-    draft: Draft, section: Section, path: Path, noun: str, hint: str = ""
-) -> tuple[str, Any] | None:
-    """Return the only key of a section with its value; report a section that has none, or several."""
-    given = section.given()
-    if len(given) == 1:
-        return next(iter(given.items()))
-    if not draft.has_lost(path):
-        several = f", not {len(given)} ({listed(list(given))}){hint}" if given else ""
-        draft.problem(path, f"name one {noun}{several}")
+def only_entry(draft: Draft, section: Part, noun: str, hint: str = "") -> str | None:
+    """Return the only key of a section; report a section that has none, or several."""
+    keys = list(section.parts)
+    if len(keys) == 1:
+        return str(keys[0])
+    if not section.lost:
+        several = f", not {len(keys)} ({listed(keys)}){hint}" if keys else ""
+        draft.problem(section, f"name one {noun}{several}")
     return None

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.spelling import quoted
-from harrow.campaigns.language.yaml_positions import Path
 from harrow.cluster_model.settings import BROKER, SETTINGS, TRANSACTIONAL_ID, Setting
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE, Coordinated, ProducerSpec
 from harrow.faults.action import Action
@@ -28,39 +28,39 @@ _FACTORS: Final[Mapping[str, Setting]] = {
 
 def check_internal_topics(draft: Draft, plan: Plan) -> None:
     """Report a coordinator's topic that has more replicas than there are brokers: it would never be created."""
-    if not draft.is_intact("cluster") or not draft.is_intact("settings"):
+    if not draft.body.knows("cluster") or not draft.body.knows("settings"):
         return
     drawn = None if plan.swarm is None else plan.swarm.brokers
     brokers = len(plan.cluster.brokers) if drawn is None else drawn[0]
     topics = {topic.name for topic in plan.cluster.topics}
-    for client, path in _coordinated(plan):
+    for client, part in _coordinated(draft.body / "workload", plan):
         for topic in client.internal_topics():
             setting = _FACTORS[topic]
             factor = plan.cluster.settings.get(setting.name, setting.default(plan.kafka))
             if topic not in topics and int(factor) > brokers:
                 draft.problem(
-                    path,
+                    part,
                     f"the brokers cannot create {topic} with {factor} replicas, there are {brokers} of them: set "
                     f"{setting.name} to at most {brokers}",
                 )
                 return
 
 
-def _coordinated(plan: Plan) -> Iterator[tuple[Coordinated, Path]]:
+def _coordinated(workload: Part, plan: Plan) -> Iterator[tuple[Coordinated, Part]]:
     for key, clients in (("producers", plan.producers), ("consumers", plan.consumers)):
         for index, client in enumerate(clients):
             if isinstance(client, Coordinated):
-                yield client, ("workload", key, index)
+                yield client, workload.at(key, index)
     for client in plan.applications:
         if isinstance(client, Coordinated):
-            yield client, ("workload",)
+            yield client, workload
 
 
-def check_producer(draft: Draft, spec: ProducerSpec, given: Iterable[str], path: Path) -> None:
+def check_producer(draft: Draft, spec: ProducerSpec, section: Part) -> None:
     """Report transactions of a producer that has none."""
-    if "transaction" in given and not spec.transactional_id and not draft.has_lost(path):
+    if "transaction" in section and not spec.transactional_id and not section.lost:
         message = f"a producer without a {TRANSACTIONAL_ID} has no transactions"
-        draft.problem((*path, "transaction"), message, at_key=True)
+        draft.problem(section / "transaction", message, at_key=True)
 
 
 class ScriptedTransactions:
@@ -79,37 +79,37 @@ class ScriptedTransactions:
             if spec.transactional_id and spec.interval_us is None
         }
 
-    def check(self, steps: Iterable[tuple[Step, Path]]) -> None:
-        """Check steps, in the order in which they are taken; their paths are those of their actions."""
-        for step, path in steps:
+    def check(self, steps: Iterable[tuple[Step, Part]]) -> None:
+        """Check steps, in the order in which they are taken; their parts are those of their actions."""
+        for step, part in steps:
             for action in step.actions:
-                self._check(action, path)
+                self._check(action, part)
 
-    def _check(self, action: Action, path: Path) -> None:
+    def _check(self, action: Action, part: Part) -> None:
         if isinstance(action, (ClientCrash, ClientPause, ClientZombie)):
             self._open.clear()
         elif isinstance(action, RestartProducer):
             self._open.pop(action.producer, None)
         elif isinstance(action, TransactionAction):
-            self._check_call(action, path)
+            self._check_call(action, part)
         elif isinstance(action, Send) and self._open.get(action.producer) is False:
             message = (
                 f"{action.producer} has a {TRANSACTIONAL_ID} and sends {quoted(action.value)} outside of a transaction, which "
                 f"Kafka refuses: {BeginTransaction.name} comes first"
             )
-            self._draft.problem(path, message)
+            self._draft.problem(part, message)
 
-    def _check_call(self, action: TransactionAction, path: Path) -> None:
+    def _check_call(self, action: TransactionAction, part: Part) -> None:
         spec = self._specs.get(action.producer)
         if spec is not None and not spec.transactional_id:
             message = f"{action.producer} has no {TRANSACTIONAL_ID}, and so no transactions"
-            self._draft.problem(path, message)
+            self._draft.problem(part, message)
             return
         is_open = self._open.get(action.producer)
         begins = isinstance(action, BeginTransaction)
         if is_open is begins:
             what = "is in a transaction already" if begins else "is in no transaction"
-            self._draft.problem(path, f"{action.name}: {action.producer} {what}")
+            self._draft.problem(part, f"{action.name}: {action.producer} {what}")
         elif is_open is not None:
             assert isinstance(action, (BeginTransaction, CommitTransaction, AbortTransaction))
             self._open[action.producer] = begins
