@@ -196,7 +196,9 @@ def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> s
 
 
 def _election(event: events.LeaderElected, at: EventContext) -> str:
-    rest = f"epoch {event.leader_epoch}, ISR [{_records(event.isr)}] ({words(event.reason)})"
+    # Why the first leader of a partition leads is not known of real brokers.
+    reason = f" ({words(event.reason)})" if event.reason else ""
+    rest = f"epoch {event.leader_epoch}, ISR [{_records(event.isr)}]{reason}"
     if event.leader < 0:
         return f"NO LEADER{at.of}: {rest}"
     return f"{'UNCLEANLY ' if event.unclean else ''}elected broker {event.leader} leader{at.of}: {rest}"

@@ -14,7 +14,16 @@ from harrow.campaigns.story.narration import KINDS, EventContext
 from harrow.campaigns.story.trace_record import follow
 from harrow.campaigns.story.trace_selection import Folded, Row, Shown, Window, around, only, readable, whole
 from harrow.campaigns.story.trace_story import TraceStory, read_story
-from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, BrokerId, Event, Text, event_fields
+from harrow.cluster_model.events import (
+    EVENTS,
+    HISTORY_EVENTS,
+    BrokerId,
+    BrokerRegistered,
+    Event,
+    LeaderElected,
+    Text,
+    event_fields,
+)
 from harrow.cluster_model.trace import decode
 from tests.written_runs import written_run
 
@@ -236,3 +245,21 @@ def test_nothing_that_was_written_can_disturb_a_terminal(tmp_path: Path) -> None
         assert all(in_lane(link, "").isprintable() for link in finding.timed())
     for value in {value for event in story.events for value in event.values}:
         assert all(line.isprintable() for line in follow(story, value).lines)
+
+
+def test_what_real_brokers_do_not_tell_has_no_number_and_no_empty_brackets() -> None:
+    told = [
+        narrate(event, EventContext()).text
+        for event in (
+            BrokerRegistered(0, 1, -1),
+            BrokerRegistered(0, 1, 7),
+            LeaderElected(0, 9, "t-0", 1, 0, (1, 2), False, ""),
+            LeaderElected(0, 9, "t-0", 1, 0, (1, 2), False, "controlled_shutdown"),
+        )
+    ]
+    assert told == [
+        "registered",
+        "registered (broker epoch 7)",
+        "elected broker 1 leader: epoch 0, ISR [1, 2]",
+        "elected broker 1 leader: epoch 0, ISR [1, 2] (controlled shutdown)",
+    ]
