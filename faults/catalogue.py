@@ -16,10 +16,9 @@ from harrow.faults.clocks.clock_skew import ClockSkew
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
-from harrow.faults.disks.disk_full import DiskFull
 from harrow.faults.disks.disk_loss import DiskLoss
 from harrow.faults.disks.disk_slow import DiskSlow
-from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.log_dirs import DiskFull, LogDirFailure
 from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
 from harrow.faults.disks.torn_write import TornWrite
 from harrow.faults.fault import Fault

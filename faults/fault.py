@@ -1,4 +1,4 @@
-"""What a fault is: data, and what it does to processes, disks, links and sessions."""
+"""What a fault is: data, and the effects that it has on a cluster."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -7,9 +7,9 @@ from typing import ClassVar, Protocol, Self
 from harrow.cluster_model import topology
 from harrow.cluster_model.fields import LastsMarker, all_fields_of
 from harrow.cluster_model.sim.choices import Stream
-from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.action import Action, Operator
+from harrow.faults.effects import Cut, Effects, FaultEffect, RuleMessages
 
 Link = tuple[int | str, int | str]
 """One direction of a link: the sender and the receiver. An end is a broker's id, a client's name, or ``zookeeper``."""
@@ -42,7 +42,7 @@ class BrokerProcesses(Protocol):
 
 
 class ClientApplication(Protocol):
-    """A client of the workload, as the operating system has it."""
+    """A client of the workload, as faults see it. What they do to it are effects (`harrow.faults.effects`)."""
 
     def is_running(self) -> bool:
         """Return whether there is a process of it (it may be paused), and it is one that faults can act on."""
@@ -50,32 +50,11 @@ class ClientApplication(Protocol):
     def is_paused(self) -> bool:
         """Return whether its process is paused."""
 
-    def crash(self) -> None:
-        """End its process at once (kill -9)."""
-
-    def start_again(self) -> None:
-        """Start a new process of it: a new session, which knows nothing of the one before."""
-
-    def pause(self) -> None:
-        """Stop its process (SIGSTOP)."""
-
-    def resume(self) -> None:
-        """Let it go on (SIGCONT), and all that were left behind."""
-
-    def step_clock(self, by_us: int) -> None:
-        """Have the clock of its machine jump."""
-
     def can_be_left_behind(self) -> bool:
         """Return whether a second process of it can run beside the first."""
 
-    def leave_behind(self) -> None:
-        """Stop its process, and start a new one while that one still exists."""
-
     def steps(self) -> tuple[str, ...]:
         """Return the steps of its loop, none where it has no loop that could be held."""
-
-    def hold_at(self, step: str, passes: int) -> None:
-        """Do not let it go on at a step, once it has passed there so many times more."""
 
     def held_at(self) -> str | None:
         """Return the step at which it is held, None where it is not."""
@@ -83,98 +62,36 @@ class ClientApplication(Protocol):
     def can_be_slowed(self) -> bool:
         """Return whether it polls in a loop, so that there is something to slow down."""
 
-    def slow_down(self, by_us: int) -> None:
-        """Have it take so much longer from now on for what each poll returns; less than nothing undoes it."""
-
     def is_member(self) -> bool:
         """Return whether it is a member of a group, and can be closed and started again."""
 
-    def close(self) -> None:
-        """Have it close its clients, and so leave its group, and end."""
-
 
 class Environment(BrokerProcesses, Protocol):
-    """What a fault can act on: processes, machines, links, sessions.
+    """A cluster as a fault sees it: processes, machines, links, clients. Effects change it (`harrow.faults.effects`).
 
-    There is nothing here that writes protocol state. A broker is named by its id,
-    any end of a link by a broker's id, a client's name or ``"zookeeper"``. ``strike`` is the number
-    of the fault that acts now, as the trace numbers them: its rules for messages are known by it.
+    A broker is named by its id, any end of a link by a broker's id, a client's name or ``"zookeeper"``.
     """
-
-    strike: int
 
     def client_names(self) -> tuple[str, ...]:
         """Return the names of the clients."""
 
     def client(self, name: str) -> ClientApplication:
-        """Return a client's application."""
-
-    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
-        """End a broker's process, or cut its machine's power.
-
-        With *torn_after* that happens while the disk is being written to: so many unflushed batches of each log are on it, and
-        a part of the next one.
-        """
+        """Return a client."""
 
     def has_logs(self, broker: int) -> bool:
         """Return whether a process has logs of partitions: servers of the control plane alone do not."""
 
-    def may_lose_disk(self, broker: int) -> bool:
-        """Return whether a process has something on its disk, and the campaign's budget allows that it goes."""
-
-    def lose_disk(self, broker: int) -> None:
-        """Empty the log directories of a broker that is down, or of a controller of KRaft."""
-
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
-
-    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Have all writing to a log directory fail once so many more bytes are written to it."""
-
-    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Undo one `fail_log_dir`; a running broker does not look at the directory again."""
-
-    def slow_disk(self, broker: int, write_us: int) -> None:
-        """Have each append of a broker wait so much longer for its disk."""
-
-    def recover_disk(self, broker: int, write_us: int) -> None:
-        """Undo one `slow_disk`."""
-
-    def slow_broker(self, broker: int, request_us: int) -> None:
-        """Have each request take a broker so much longer."""
-
-    def recover_broker(self, broker: int, request_us: int) -> None:
-        """Undo one `slow_broker`."""
-
-    def step_clock(self, end: int | str, by_us: int) -> None:
-        """Have the clock of a broker's or a client's machine jump, forward or, by less than nothing, backward."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         """Return whether a broker's disk has a record at an offset of a partition, or any."""
 
-    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
-        """Change some bytes of the stored batch that has an offset, or of the last one."""
-
-    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
-        """Have a checkpoint file of a broker that is down be as it was so long ago, or missing."""
-
     def may_lose_power(self, broker: int) -> bool:
         """Return whether the campaign's budget allows a broker's unflushed records to go."""
 
-    def stop_broker(self, broker: int) -> None:
-        """Tell a broker's process to stop (SIGTERM); it takes the time that it needs."""
-
-    def start_broker(self, broker: int) -> None:
-        """Start a broker that is down; one that is stopping, as soon as its process has ended."""
-
-    def pause_broker(self, broker: int) -> None:
-        """Stop a broker's process (SIGSTOP)."""
-
-    def resume_broker(self, broker: int) -> None:
-        """Let a paused broker go on (SIGCONT)."""
-
-    def expire_session(self, broker: int) -> None:
-        """Have ZooKeeper end a broker's session."""
+    def may_lose_disk(self, broker: int) -> bool:
+        """Return whether a process has something on its disk, and the campaign's budget allows that it goes."""
 
     def controller(self) -> int | None:
         """Return the broker that is controller, as an administrator finds out."""
@@ -182,45 +99,18 @@ class Environment(BrokerProcesses, Protocol):
     def under_replicated_partitions(self) -> tuple[str, ...]:
         """Return the partitions whose ISR is not complete (``kafka-topics --under-replicated-partitions``)."""
 
-    def delete_controller_znode(self) -> None:
-        """Delete ``/controller``, as ``rmr /controller`` does."""
-
-    def cut_link(self, sender: int | str, receiver: int | str) -> None:
-        """Let no packet pass from one end to the other."""
-
-    def restore_link(self, sender: int | str, receiver: int | str) -> None:
-        """Undo one `cut_link`."""
-
     def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
         """Return whether nothing passes from one end to the other."""
 
-    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        """Have what passes from one end to the other take longer."""
-
-    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        """Undo one `degrade_link`."""
-
-    def reset_link(self, one: int | str, other: int | str) -> None:
-        """Break the connections between two ends (RST)."""
-
-    def add_message_rule(self, rule: MessageRule) -> None:
-        """Put a rule for single messages in force."""
-
-    def remove_message_rules(self) -> None:
-        """Take out of force the rules of the fault that is ended now; what they hold goes on its way."""
-
     def has_message_rule(self, name: str) -> bool:
         """Return whether a rule of that name is in force."""
-
-    def release_messages(self, name: str) -> None:
-        """Take the rules of that name out of force."""
 
 
 class Fault(Action):
     """A fault: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
 
     It is made concrete before it is injected: a reference to a broker becomes the broker's id, a range of
-    durations becomes one duration. So `applies` and `inject` see ids, and draw nothing.
+    durations becomes one duration. So `applies` and `effects` see ids, and draw nothing.
     """
 
     __slots__ = ()
@@ -246,8 +136,8 @@ class Fault(Action):
         return self.problem() is None
 
     @abstractmethod
-    def inject(self, environment: Environment) -> None:
-        """Do it."""
+    def effects(self, environment: Environment) -> Effects:
+        """Return what it does, in order."""
 
     def is_lasting(self) -> bool:
         """Return whether it stays in force until something ends it."""
@@ -291,9 +181,9 @@ class LastingFault(Fault):
         """Return whether there is something left to end: not where a crashed broker runs again already."""
         return True
 
-    @abstractmethod
-    def end(self, environment: Environment) -> None:
-        """Undo what is left of it."""
+    def end(self, environment: Environment) -> Effects:
+        """Return what undoes it, as far as it is still in force: by default the end of each of its effects."""
+        return [undo for effect in self.effects(environment) if (undo := effect.undo()) is not None]
 
 
 class GradualFault(LastingFault):
@@ -302,14 +192,12 @@ class GradualFault(LastingFault):
     __slots__ = ()
 
     @abstractmethod
-    def steps(self, environment: Environment) -> Iterator[int]:
-        """Do it; yield for how many microseconds nothing is to be done, and look again then."""
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
+        """Yield what it does, and for how many microseconds it waits before it looks again."""
 
-    def inject(self, environment: Environment) -> None:
-        """Do nothing at once: the injector takes the steps."""
-
-    def end(self, environment: Environment) -> None:
-        """Do nothing: with the steps it has ended by itself."""
+    def effects(self, environment: Environment) -> Effects:
+        """Return nothing: the injector takes the steps."""
+        return ()
 
 
 class LinkFault(LastingFault):
@@ -321,35 +209,8 @@ class LinkFault(LastingFault):
     def links(self, environment: BrokerProcesses) -> list[Link]:
         """Return the links, in each direction that is cut."""
 
-    def inject(self, environment: Environment) -> None:
-        for sender, receiver in self.links(environment):
-            environment.cut_link(sender, receiver)
-
-    def end(self, environment: Environment) -> None:
-        for sender, receiver in self.links(environment):
-            environment.restore_link(sender, receiver)
-
-
-class SlowingFault(LastingFault):
-    """A lasting fault that makes links worse than they are by themselves."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def slow_links(self, environment: Environment) -> list[Link]:
-        """Return the links, in each direction that is worse."""
-
-    @abstractmethod
-    def quality(self) -> LinkQuality:
-        """Return how much worse they are."""
-
-    def inject(self, environment: Environment) -> None:
-        for sender, receiver in self.slow_links(environment):
-            environment.degrade_link(sender, receiver, self.quality())
-
-    def end(self, environment: Environment) -> None:
-        for sender, receiver in self.slow_links(environment):
-            environment.recover_link(sender, receiver, self.quality())
+    def effects(self, environment: Environment) -> Effects:
+        return [Cut(sender, receiver) for sender, receiver in self.links(environment)]
 
 
 class MessageFault(LastingFault):
@@ -357,9 +218,12 @@ class MessageFault(LastingFault):
 
     __slots__ = ()
 
-    def end(self, environment: Environment) -> None:
-        """Take its rule out of force."""
-        environment.remove_message_rules()
+    @abstractmethod
+    def rule(self, environment: Environment) -> MessageRule:
+        """Return the rule."""
+
+    def effects(self, environment: Environment) -> Effects:
+        return [RuleMessages(self.rule(environment))]
 
     def messages(self) -> int | None:
         """Return after how many messages it is over; None where their number does not end it."""

@@ -241,17 +241,17 @@ class Network:
         self._note_disturbance()
         self._wake_disturbed()
 
-    def remove_rule(self, rule: MessageRule) -> None:
-        """Take a rule out of force; what it holds goes on its way."""
-        self._rules = [other for other in self._rules if other is not rule]
-        self._holding = [other for other in self._holding if other is not rule]
-        self._flush()
-
-    def release(self, name: str) -> None:
-        """Remove the rules of this name."""
+    def remove_rules(self, is_meant: Callable[[MessageRule], bool]) -> None:
+        """Take rules out of force, one after the other; what they hold goes on its way."""
         for rule in self.rules():
-            if rule.name == name:
-                self.remove_rule(rule)
+            if is_meant(rule):
+                self._rules = [other for other in self._rules if other is not rule]
+                self._holding = [other for other in self._holding if other is not rule]
+                self._flush()
+
+    def has_rule(self, name: str) -> bool:
+        """Return whether a rule of that name is in force."""
+        return any(rule.name == name for rule in self.rules())
 
     def rules(self) -> tuple[MessageRule, ...]:
         """Return the rules in force, and those that have held all that they may and still hold it."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.faults.effects import Effects, Kill, LosePower
 from harrow.faults.fault import BrokerProcesses, Environment, LastingFault
 
 
@@ -31,11 +32,8 @@ class BrokerCrash(LastingFault):
             self.kind == "process" or environment.may_lose_power(self.broker)
         )
 
-    def inject(self, environment: Environment) -> None:
-        environment.crash_broker(self.broker, power_loss=self.kind == "power_loss")
+    def effects(self, environment: Environment) -> Effects:
+        return [LosePower(self.broker) if self.kind == "power_loss" else Kill(self.broker)]
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
         return not processes.is_running(self.broker)
-
-    def end(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.effects import Effects, Pause, Resume
 from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
 
 
@@ -26,8 +27,8 @@ class BrokerPause(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker) and not environment.is_paused(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.pause_broker(self.broker)
+    def effects(self, environment: Environment) -> Effects:
+        return [Pause(self.broker)]
 
     def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
         """Yield crashes of the broker."""
@@ -36,9 +37,6 @@ class BrokerPause(LastingFault):
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
         return processes.is_paused(self.broker)
-
-    def end(self, environment: Environment) -> None:
-        environment.resume_broker(self.broker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,5 +50,5 @@ class BrokerResume(Fault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_paused(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.resume_broker(self.broker)
+    def effects(self, environment: Environment) -> Effects:
+        return [Resume(self.broker)]

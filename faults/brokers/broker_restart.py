@@ -7,6 +7,7 @@ from harrow.cluster_model.fields import Broker, described
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_stop import BrokerStop
+from harrow.faults.effects import Effects, Start
 from harrow.faults.fault import Environment, Fault
 
 
@@ -27,8 +28,8 @@ class BrokerRestart(Fault):
         has_joined = self.broker >= FIRST_ZOOKEEPER_ID or self.broker in environment.broker_ids()
         return has_joined and not environment.is_running(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)
+    def effects(self, environment: Environment) -> Effects:
+        return [Start(self.broker)]
 
     def ends(self, other: Fault) -> bool:
         """Return whether that took this broker down."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Duration, Lasts, described
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.faults.effects import Effects, SlowBroker
 from harrow.faults.fault import Environment, LastingFault
 
 
@@ -27,8 +28,5 @@ class BrokerSlow(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.slow_broker(self.broker, self.delay)
-
-    def end(self, environment: Environment) -> None:
-        environment.recover_broker(self.broker, self.delay)
+    def effects(self, environment: Environment) -> Effects:
+        return [SlowBroker(self.broker, self.delay)]

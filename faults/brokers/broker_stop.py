@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.effects import Effects, Start, Stop
 from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
 
 
@@ -29,8 +30,8 @@ class BrokerStop(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker) and not environment.is_stopping(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.stop_broker(self.broker)
+    def effects(self, environment: Environment) -> Effects:
+        return [Stop(self.broker)]
 
     def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
         """Yield crashes of the broker."""
@@ -38,9 +39,6 @@ class BrokerStop(LastingFault):
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
         return processes.is_stopping(self.broker) or not processes.is_running(self.broker)
-
-    def end(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +52,8 @@ class BrokerBounce(Fault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker) and not environment.is_stopping(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.stop_broker(self.broker)
-        environment.start_broker(self.broker)
+    def effects(self, environment: Environment) -> Effects:
+        return [Stop(self.broker), Start(self.broker)]
 
     def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
         """Yield the crash of the broker."""

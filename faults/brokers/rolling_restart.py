@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 from harrow.cluster_model.fields import DurationRange, described
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.brokers.broker_stop import BrokerBounce
+from harrow.faults.effects import FaultEffect, Start, Stop
 from harrow.faults.fault import Environment, Fault, GradualFault
 
 LOOK_US: Final = 100 * US_PER_MS
@@ -46,7 +47,7 @@ class RollingRestart(GradualFault):
             for broker in environment.broker_ids()
         )
 
-    def steps(self, environment: Environment) -> Iterator[int]:
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         """Restart one after the other."""
         remaining = list(environment.broker_ids())
         while remaining:
@@ -58,17 +59,17 @@ class RollingRestart(GradualFault):
             if remaining and self.pause[0]:
                 yield self.pause[0]
 
-    def _restart(self, broker: int, environment: Environment) -> Iterator[int]:
+    def _restart(self, broker: int, environment: Environment) -> Iterator[FaultEffect | int]:
         if environment.is_running(broker):
-            environment.stop_broker(broker)
+            yield Stop(broker)
             if not self.down_for[0]:
-                environment.start_broker(broker)
+                yield Start(broker)
             while environment.is_stopping(broker):
                 yield LOOK_US
             if not environment.is_running(broker) and self.down_for[0]:
                 yield self.down_for[0]
         if not environment.is_running(broker):
-            environment.start_broker(broker)
+            yield Start(broker)
 
     def _next(self, remaining: list[int], controller: int | None) -> int:
         others = [broker for broker in remaining if broker != controller]

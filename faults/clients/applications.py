@@ -7,6 +7,18 @@ from typing import ClassVar, Final, Literal, Self, get_args
 from harrow.cluster_model.fields import Count, DurationRange, Lasts, Skip, StruckClient, described
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
+from harrow.faults.effects import (
+    CloseClient,
+    DoubleClient,
+    Effects,
+    FaultEffect,
+    HoldClient,
+    KillClient,
+    PauseClient,
+    ResumeClient,
+    SlowClient,
+    StartClient,
+)
 from harrow.faults.fault import Environment, GradualFault, LastingFault
 
 LOOK_US: Final = 20 * US_PER_MS
@@ -37,10 +49,10 @@ class StepFault(GradualFault):
         steps = client.steps()
         return bool(steps) and self.step in (None, *steps) and client.is_running() and not client.is_paused()
 
-    def _reached(self, environment: Environment) -> Iterator[int]:
+    def _reached(self, environment: Environment) -> Iterator[FaultEffect | int]:
         """Yield until the application is held at the step, or is gone before it has come there."""
         client = environment.client(self.client)
-        client.hold_at(self.step or STEPS[0], self.after)
+        yield HoldClient(self.client, self.step or STEPS[0], self.after)
         while client.is_running() and client.held_at() is None:
             yield LOOK_US
 
@@ -59,16 +71,16 @@ class ApplicationCrash(StepFault):
         "How long until it is started again; by default it stays down.", default=None
     )
 
-    def steps(self, environment: Environment) -> Iterator[int]:
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         """Wait until it is there, kill it, and start it again."""
         yield from self._reached(environment)
         client = environment.client(self.client)
         if client.is_running():
-            client.crash()
+            yield KillClient(self.client)
             if self.restart_after is not None:
                 yield self.restart_after[0]
                 if not client.is_running():
-                    client.start_again()
+                    yield StartClient(self.client)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +96,14 @@ class ApplicationPause(StepFault):
     duration: Lasts = described("How long it stands still.", default=(15 * US_PER_SECOND, 15 * US_PER_SECOND))
     replaced: bool = described("Whether another instance is started meanwhile.", default=False)
 
-    def steps(self, environment: Environment) -> Iterator[int]:
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         """Wait until it is there, stop it, and let it go on."""
         yield from self._reached(environment)
         client = environment.client(self.client)
         if client.is_running() and not client.is_paused():
-            if self.replaced:
-                client.leave_behind()
-            else:
-                client.pause()
+            yield DoubleClient(self.client) if self.replaced else PauseClient(self.client)
             yield self.duration[0]
-        client.resume()
+        yield ResumeClient(self.client)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +124,8 @@ class SlowPoll(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.client(self.client).can_be_slowed()
 
-    def inject(self, environment: Environment) -> None:
-        environment.client(self.client).slow_down(self.by[0])
-
-    def end(self, environment: Environment) -> None:
-        environment.client(self.client).slow_down(-self.by[0])
+    def effects(self, environment: Environment) -> Effects:
+        return [SlowClient(self.client, self.by[0])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,17 +152,17 @@ class RebalanceStorm(GradualFault):
         clients = {name: environment.client(name) for name in environment.client_names()}
         return [name for name, client in clients.items() if client.is_member() and client.is_running()]
 
-    def steps(self, environment: Environment) -> Iterator[int]:
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         """Restart one after the other."""
         for _ in range(self.rounds):
             for name in self._members(environment):
                 client = environment.client(name)
                 if not client.is_running() or client.is_paused():
                     continue
-                client.close()
+                yield CloseClient(name)
                 yield max(self.down_for[0], 1)
                 # One that does not come to close itself is killed, as its supervisor would.
                 if client.is_running():
-                    client.crash()
-                client.start_again()
+                    yield KillClient(name)
+                yield StartClient(name)
                 yield max(self.every[0], 1)

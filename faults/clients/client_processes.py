@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from harrow.cluster_model.fields import Lasts, StruckClient, described
+from harrow.faults.effects import DoubleClient, Effects, KillClient, PauseClient, StartClient
 from harrow.faults.fault import Environment, LastingFault
 
 ANY: Final = "any"
@@ -28,13 +29,11 @@ class ClientCrash(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.client(self.client).is_running()
 
-    def inject(self, environment: Environment) -> None:
-        environment.client(self.client).crash()
+    def effects(self, environment: Environment) -> Effects:
+        return [KillClient(self.client)]
 
-    def end(self, environment: Environment) -> None:
-        client = environment.client(self.client)
-        if not client.is_running():
-            client.start_again()
+    def end(self, environment: Environment) -> Effects:
+        return [] if environment.client(self.client).is_running() else [StartClient(self.client)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +52,8 @@ class ClientPause(LastingFault):
         client = environment.client(self.client)
         return client.is_running() and not client.is_paused()
 
-    def inject(self, environment: Environment) -> None:
-        environment.client(self.client).pause()
-
-    def end(self, environment: Environment) -> None:
-        environment.client(self.client).resume()
+    def effects(self, environment: Environment) -> Effects:
+        return [PauseClient(self.client)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +76,5 @@ class ClientZombie(LastingFault):
         client = environment.client(self.client)
         return client.can_be_left_behind() and client.is_running() and not client.is_paused()
 
-    def inject(self, environment: Environment) -> None:
-        environment.client(self.client).leave_behind()
-
-    def end(self, environment: Environment) -> None:
-        environment.client(self.client).resume()
+    def effects(self, environment: Environment) -> Effects:
+        return [DoubleClient(self.client)]

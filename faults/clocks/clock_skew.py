@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Duration, Lasts, LinkEnd, described
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults.effects import Effects, StepClock
 from harrow.faults.fault import Environment, Fault, LastingFault
 from harrow.faults.links.link_ends import with_fewer_ends
 
@@ -43,12 +44,6 @@ class ClockSkew(LastingFault):
         known = {*environment.broker_ids(), *environment.client_names()}
         return [end for end in self.of if end in known]
 
-    def inject(self, environment: Environment) -> None:
-        self._step(environment, self.by if self.direction == "forward" else -self.by)
-
-    def end(self, environment: Environment) -> None:
-        self._step(environment, -self.by if self.direction == "forward" else self.by)
-
-    def _step(self, environment: Environment, by_us: int) -> None:
-        for end in self._struck(environment):
-            environment.step_clock(end, by_us)
+    def effects(self, environment: Environment) -> Effects:
+        by_us = self.by if self.direction == "forward" else -self.by
+        return [StepClock(end, by_us) for end in self._struck(environment)]

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.effects import DeleteController, Effects, ExpireSession, Kill
 from harrow.faults.fault import BrokerProcesses, Environment, LastingFault
 
 
@@ -33,13 +34,10 @@ class ControllerFailover(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker)
 
-    def inject(self, environment: Environment) -> None:
+    def effects(self, environment: Environment) -> Effects:
         if self.how == "delete_znode":
-            environment.delete_controller_znode()
-        elif self.how == "session_expiry":
-            environment.expire_session(self.broker)
-        else:
-            environment.crash_broker(self.broker, power_loss=False)
+            return [DeleteController()]
+        return [ExpireSession(self.broker) if self.how == "session_expiry" else Kill(self.broker)]
 
     def is_lasting(self) -> bool:
         """Return whether there is a broker to be started again."""
@@ -57,6 +55,3 @@ class ControllerFailover(LastingFault):
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
         return not processes.is_running(self.broker)
-
-    def end(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, described
+from harrow.faults.effects import Effects, ExpireSession
 from harrow.faults.fault import Environment, Fault
 
 
@@ -23,5 +24,5 @@ class SessionExpiry(Fault):
     def applies(self, environment: Environment) -> bool:
         return environment.is_running(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.expire_session(self.broker)
+    def effects(self, environment: Environment) -> Effects:
+        return [ExpireSession(self.broker)]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Partition, Skip, described
+from harrow.faults.effects import DamageBatch, Effects
 from harrow.faults.fault import Environment, Fault
 
 
@@ -29,5 +30,5 @@ class BitRot(Fault):
             self.broker
         )
 
-    def inject(self, environment: Environment) -> None:
-        environment.damage_batch(self.broker, self.partition, self.offset)
+    def effects(self, environment: Environment) -> Effects:
+        return [DamageBatch(self.broker, self.partition, self.offset)]

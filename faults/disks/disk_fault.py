@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 
+from harrow.faults.effects import Effects, FaultEffect, Kill, Start
 from harrow.faults.fault import BrokerProcesses, Environment, LastingFault
 
 
@@ -16,19 +17,19 @@ class DiskFault(LastingFault):
     broker: int
 
     @abstractmethod
-    def strike_disk(self, environment: Environment) -> None:
-        """Do it to the disk of a broker that is down."""
+    def effect_on_disk(self) -> FaultEffect:
+        """Return what happens to the disk of a broker that is down."""
 
     def applies(self, environment: Environment) -> bool:
         return environment.has_logs(self.broker) and environment.may_lose_power(self.broker)
 
-    def inject(self, environment: Environment) -> None:
+    def effects(self, environment: Environment) -> Effects:
         if environment.is_running(self.broker):
-            environment.crash_broker(self.broker, power_loss=False)
-        self.strike_disk(environment)
+            yield Kill(self.broker)
+        yield self.effect_on_disk()
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
         return not processes.is_running(self.broker)
 
-    def end(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)
+    def end(self, environment: Environment) -> Effects:
+        return [Start(self.broker)]

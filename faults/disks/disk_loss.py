@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.faults.disks.disk_fault import DiskFault
+from harrow.faults.effects import FaultEffect, LoseDisk
 from harrow.faults.fault import Environment
 
 
@@ -29,5 +30,5 @@ class DiskLoss(DiskFault):
     def applies(self, environment: Environment) -> bool:
         return environment.may_lose_disk(self.broker)
 
-    def strike_disk(self, environment: Environment) -> None:
-        environment.lose_disk(self.broker)
+    def effect_on_disk(self) -> FaultEffect:
+        return LoseDisk(self.broker)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Duration, Lasts, described
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.faults.effects import Effects, SlowDisk
 from harrow.faults.fault import Environment, LastingFault
 
 
@@ -27,8 +28,5 @@ class DiskSlow(LastingFault):
     def applies(self, environment: Environment) -> bool:
         return environment.has_logs(self.broker) and environment.is_running(self.broker)
 
-    def inject(self, environment: Environment) -> None:
-        environment.slow_disk(self.broker, self.delay)
-
-    def end(self, environment: Environment) -> None:
-        environment.recover_disk(self.broker, self.delay)
+    def effects(self, environment: Environment) -> Effects:
+        return [SlowDisk(self.broker, self.delay)]

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Broker, Duration, Lasts, described
 from harrow.faults.disks.disk_fault import DiskFault
-from harrow.faults.fault import Environment
+from harrow.faults.effects import FaultEffect, RemoveCheckpoint, RevertCheckpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,5 +35,7 @@ class StaleCheckpoint(DiskFault):
         default=None,
     )
 
-    def strike_disk(self, environment: Environment) -> None:
-        environment.revert_checkpoint(self.broker, self.file, self.age)
+    def effect_on_disk(self) -> FaultEffect:
+        if self.age is None:
+            return RemoveCheckpoint(self.broker, self.file)
+        return RevertCheckpoint(self.broker, self.file, self.age)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import Broker, Lasts, Skip, described
+from harrow.faults.effects import Effects, TearWrite
 from harrow.faults.fault import BrokerProcesses, Environment, LastingFault
 
 
@@ -33,11 +34,8 @@ class TornWrite(LastingFault):
             and environment.may_lose_power(self.broker)
         )
 
-    def inject(self, environment: Environment) -> None:
-        environment.crash_broker(self.broker, power_loss=True, torn_after=self.after)
+    def effects(self, environment: Environment) -> Effects:
+        return [TearWrite(self.broker, self.after)]
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
         return not processes.is_running(self.broker)
-
-    def end(self, environment: Environment) -> None:
-        environment.start_broker(self.broker)

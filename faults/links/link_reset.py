@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.fields import LinkEnd, described
+from harrow.faults.effects import Effects, ResetLink
 from harrow.faults.fault import Environment, Fault
 from harrow.faults.links.link_ends import OTHERS, links_between, vain_sides, with_fewer_ends
 
@@ -34,7 +35,6 @@ class LinkReset(Fault):
     def applies(self, environment: Environment) -> bool:
         return bool(links_between(self.between, self.and_, one_way=True))
 
-    def inject(self, environment: Environment) -> None:
+    def effects(self, environment: Environment) -> Effects:
         pairs = {frozenset(link): link for link in links_between(self.between, self.and_, one_way=True)}
-        for one, other in pairs.values():
-            environment.reset_link(one, other)
+        return [ResetLink(sender, receiver) for sender, receiver in pairs.values()]

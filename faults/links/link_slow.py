@@ -7,12 +7,13 @@ from typing import ClassVar
 from harrow.cluster_model.fields import Bandwidth, Duration, Lasts, LinkEnd, described
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
-from harrow.faults.fault import Environment, Fault, Link, SlowingFault
+from harrow.faults.effects import Effects, SlowLink
+from harrow.faults.fault import Environment, Fault, LastingFault, Link
 from harrow.faults.links.link_ends import OTHERS, links_between, vain_sides, with_fewer_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkSlow(SlowingFault):
+class LinkSlow(LastingFault):
     """What passes between two sides takes longer: a congested switch, a link over an ocean, `tc qdisc ... netem`.
 
     Connections keep their order. A limit of `bandwidth` is shared by all connections from one process to
@@ -44,10 +45,11 @@ class LinkSlow(SlowingFault):
         yield from with_fewer_ends(self)
 
     def applies(self, environment: Environment) -> bool:
-        return bool(self.slow_links(environment))
+        return bool(self._links())
 
-    def slow_links(self, environment: Environment) -> list[Link]:
+    def _links(self) -> list[Link]:
         return links_between(self.between, self.and_, one_way=self.one_way)
 
-    def quality(self) -> LinkQuality:
-        return LinkQuality(latency_us=self.latency, jitter_us=self.jitter, bytes_per_second=self.bandwidth)
+    def effects(self, environment: Environment) -> Effects:
+        quality = LinkQuality(latency_us=self.latency, jitter_us=self.jitter, bytes_per_second=self.bandwidth)
+        return [SlowLink(sender, receiver, quality) for sender, receiver in self._links()]

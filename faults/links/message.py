@@ -8,6 +8,7 @@ from harrow.cluster_model.fields import described
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
+from harrow.faults.effects import Effects, ReleaseMessages
 from harrow.faults.fault import Environment, Fault, MessageFault, process_names
 
 
@@ -52,21 +53,19 @@ class Message(MessageFault):
             return "only brokers and zookeeper tell each other of znodes"
         return None
 
-    def inject(self, environment: Environment) -> None:
-        environment.add_message_rule(
-            message_rule.MessageRule(
-                name=self.id,
-                action=self.action,
-                api=self.api,
-                kind=self.kind,
-                senders=None if self.from_ is None else process_names((self.from_,)),
-                receivers=None if self.to is None else process_names((self.to,)),
-                znode=self.znode,
-                skip=self.skip,
-                count=self.count,
-                delay_us=self.delay,
-                is_on_the_way=True,
-            )
+    def rule(self, environment: Environment) -> message_rule.MessageRule:
+        return message_rule.MessageRule(
+            name=self.id,
+            action=self.action,
+            api=self.api,
+            kind=self.kind,
+            senders=None if self.from_ is None else process_names((self.from_,)),
+            receivers=None if self.to is None else process_names((self.to,)),
+            znode=self.znode,
+            skip=self.skip,
+            count=self.count,
+            delay_us=self.delay,
+            is_on_the_way=True,
         )
 
     def messages(self) -> int | None:
@@ -87,8 +86,8 @@ class Release(Fault):
     def applies(self, environment: Environment) -> bool:
         return environment.has_message_rule(self.id)
 
-    def inject(self, environment: Environment) -> None:
-        environment.release_messages(self.id)
+    def effects(self, environment: Environment) -> Effects:
+        return [ReleaseMessages(self.id)]
 
     def ends(self, other: Fault) -> bool:
         """Return whether that is the rule's fault."""

@@ -34,21 +34,19 @@ class NetworkAckLoss(MessageFault):
     )
     how: Literal["reset", "timeout"] = described("What the client notices.", default="reset")
 
-    def inject(self, environment: Environment) -> None:
+    def rule(self, environment: Environment) -> message_rule.MessageRule:
         brokers = environment.broker_ids() if self.broker is None else (self.broker,)
         clients = environment.client_names() if self.client is None else (self.client,)
-        environment.add_message_rule(
-            message_rule.MessageRule(
-                name=self.name,
-                action=message_rule.RESET if self.how == "reset" else message_rule.DROP,
-                api=self.api,
-                kind=message_rule.RESPONSE,
-                senders=process_names(brokers),
-                receivers=process_names(clients),
-                skip=self.skip,
-                count=self.count,
-                probability_millionths=round(self.probability * 1_000_000),
-            )
+        return message_rule.MessageRule(
+            name=self.name,
+            action=message_rule.RESET if self.how == "reset" else message_rule.DROP,
+            api=self.api,
+            kind=message_rule.RESPONSE,
+            senders=process_names(brokers),
+            receivers=process_names(clients),
+            skip=self.skip,
+            count=self.count,
+            probability_millionths=round(self.probability * 1_000_000),
         )
 
     def plainer(self) -> Iterator["NetworkAckLoss"]:

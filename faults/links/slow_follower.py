@@ -27,23 +27,21 @@ class SlowFollower(MessageFault):
     delay: Duration = described("With `slow`: how much longer each answer takes.", default=US_PER_SECOND)
     duration: Lasts | None = described("How long; by default until the cluster is healed.", default=None)
 
-    def inject(self, environment: Environment) -> None:
+    def rule(self, environment: Environment) -> message_rule.MessageRule:
         follower = process_names((self.broker,))
         if self.mode == "stuck":
-            rule = message_rule.MessageRule(
+            return message_rule.MessageRule(
                 name=self.name,
                 action=message_rule.HOLD,
                 kind=message_rule.REQUEST,
                 senders=follower,
                 listener="replication",
             )
-        else:
-            rule = message_rule.MessageRule(
-                name=self.name,
-                action=message_rule.DELAY,
-                kind=message_rule.RESPONSE,
-                receivers=follower,
-                listener="replication",
-                delay_us=self.delay,
-            )
-        environment.add_message_rule(rule)
+        return message_rule.MessageRule(
+            name=self.name,
+            action=message_rule.DELAY,
+            kind=message_rule.RESPONSE,
+            receivers=follower,
+            listener="replication",
+            delay_us=self.delay,
+        )

@@ -23,7 +23,7 @@ class ProxiedLinks:
     def restore(self, sender: int | str, receiver: int | str) -> None:
         self._in_loop(lambda faults: faults.restore(process_name(sender), process_name(receiver)))
 
-    def is_cut(self, sender: int | str, receiver: int | str) -> bool:
+    def is_cut_one_way(self, sender: int | str, receiver: int | str) -> bool:
         return self._proxies.in_loop(
             lambda faults: faults.is_cut(process_name(sender), process_name(receiver))
         )
@@ -44,10 +44,10 @@ class ProxiedLinks:
         names = frozenset(map(process_name, outside))
         self._in_loop(lambda faults: faults.restore_all_but(names))
 
-    def add(self, rule: MessageRule) -> None:
+    def add_rule(self, rule: MessageRule) -> None:
         self._in_loop(lambda faults: faults.add(rule))
 
-    def remove(self, is_meant: Callable[[MessageRule], bool]) -> None:
+    def remove_rules(self, is_meant: Callable[[MessageRule], bool]) -> None:
         def remove(faults: LinkFaults) -> None:
             for rule in filter(is_meant, faults.rules()):
                 faults.remove(rule)

@@ -15,6 +15,22 @@ class LocalControlPlane(ControlPlaneAccess, Protocol):
     is_waited_for: bool
     """Whether brokers that are started before it is ready wait for it."""
 
+    def expire_session(self, broker: int) -> None:
+        """End the session of a broker, the term of a controller that is none.
+
+        Raises:
+            CannotBeDoneError: brokers have none.
+
+        """
+
+    def delete_controller(self) -> None:
+        """Delete ``/controller``; in KRaft, end the active controller's term.
+
+        Raises:
+            CannotBeDoneError: there is no such thing.
+
+        """
+
     def start(self) -> None:
         """Start its processes."""
 

@@ -12,7 +12,8 @@ from harrow.cluster_model.topology import Metadata
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.local.started_cluster import StartedCluster
-from harrow.live_cluster.reach.feasible import as_real, obstacles, started_reach, voters_of
+from harrow.live_cluster.local.started_effects import STARTED, started_reach
+from harrow.live_cluster.reach.feasible import as_real, obstacles, voters_of
 from harrow.live_cluster.reach.narrowed_swarm import narrowed
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.target.live_run import Tell, live_run, time_of_beginning
@@ -56,6 +57,7 @@ class StartedBrokers:
             self.release,
             obstacles_of=self._obstacles,
             make=self._make,
+            handlers=STARTED,
         )
 
     def drawn(self, plan: Plan, seed: int) -> Plan:

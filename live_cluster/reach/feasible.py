@@ -36,7 +36,6 @@ from harrow.cluster_model.topology import (
     CONFLUENT_KAFKA,
     FIRST_ZOOKEEPER_ID,
     INTERNAL_TOPICS,
-    LOG_DIRS_MAX,
     ZOOKEEPER,
     ApplicationSpec,
     ConsumerSpec,
@@ -48,16 +47,24 @@ from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.clients.client_processes import ALL, ANY, ClientZombie
 from harrow.faults.conditions.broker import ControllerIs
 from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.effects import ExpireSession, LoseDisk
 from harrow.faults.fault import Fault
 from harrow.faults.links.message import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.links.frame import API_NAMES
-from harrow.live_cluster.reach.rehearsal import Deed, Lack, actions_of, applications_of, faults_of, rehearsed
+from harrow.live_cluster.reach.rehearsal import (
+    Lack,
+    actions_of,
+    applications_of,
+    faults_of,
+    lacks_of,
+    rehearsed,
+)
 from harrow.live_cluster.reach.small_segments import refuses_small_segments, small_segments_of_one_broker
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 
-_SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
+SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
 """What `harrow.live_cluster.target.administrator.Administrator` asks for."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
@@ -66,15 +73,6 @@ _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.
 _RECORD_BYTES: Final = ProducerSpec(name="any").record_bytes
 _STICKY: Final = "sticky"
 _TRANSACTIONS_V2: Final = "transactions_v2"
-_NOT_DONE: Final[Mapping[Deed, str]] = {
-    Deed.TEAR_WRITE: "which pages the system has written back is not known, so no batch is torn in the way it would be",
-    Deed.SLOW_DISK: "log directories are folders of one disk, which is slow for all brokers or for none",
-    Deed.FAIL_LOG_DIR: "log directories are folders of one disk, which does not fail for a broker alone",
-    Deed.DAMAGE_BATCH: "a running broker serves a batch from memory, so damage on disk shows at no known time",
-    Deed.REVERT_CHECKPOINT: "older checkpoint files are not kept",
-    Deed.STEP_CLOCK: "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
-}
-"""What is not done to the files and the clocks of real brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,20 +93,6 @@ class Reach:
     has_controllers: bool = False
     log_dirs_max: int = 1
     requests: frozenset[str] = frozenset()
-
-
-def started_reach(release: KafkaRelease, metadata: str) -> Reach:
-    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand."""
-    return Reach(
-        release=release,
-        metadata=metadata,
-        sight=Sight.STARTED_BROKERS,
-        unseen=frozenset(),
-        lack=lambda done: _NOT_DONE.get(done.deed),
-        has_controllers=True,
-        log_dirs_max=LOG_DIRS_MAX,
-        requests=_SENT,
-    )
 
 
 def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
@@ -136,14 +120,8 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_clients(plan)
     if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
         yield from _obstacles_of_added_partitions(plan)
+    yield from lacks_of(plan, reach.lack)
     faults = list(faults_of(plan))
-    lacks = {
-        f"{fault.name}: {reason}"
-        for fault in faults
-        for done in rehearsed(fault, plan)
-        if (reason := reach.lack(done)) is not None
-    }
-    yield from sorted(lacks)
     applications = {spec.name for spec in applications_of(plan)}
     # One that is to be drawn is drawn among those of which a second process can run.
     doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
@@ -324,11 +302,11 @@ def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
 
 def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
     for fault in faults_of(plan):
-        deeds = {done.deed for done in rehearsed(fault, plan)}
+        effects = {type(effect) for effect in rehearsed(fault, plan)}
         is_about_controller = _strikes_controller(fault)
-        if Deed.EXPIRE_SESSION in deeds and not is_about_controller:
+        if ExpireSession in effects and not is_about_controller:
             yield f"{fault.name} ends a broker's session with ZooKeeper, and there is none"
-        elif Deed.LOSE_DISK in deeds and is_about_controller:
+        elif LoseDisk in effects and is_about_controller:
             yield f"{fault.name} strikes a broker's disk, and the controller is none"
         elif is_about_controller and not reach.has_controllers:
             yield f"{fault.name} strikes a broker, and the controller is none"

@@ -23,21 +23,5 @@ class ControlPlaneAccess(Protocol):
     def keeps_registrations(self) -> bool:
         """Return whether a broker that was killed cannot start again before its registration is over, and who is registered is seen."""
 
-    def expire_session(self, broker: int) -> None:
-        """End the session of a broker, the term of a controller that is none.
-
-        Raises:
-            CannotBeDoneError: brokers have none.
-
-        """
-
-    def delete_controller(self) -> None:
-        """Delete ``/controller``; in KRaft, end the active controller's term.
-
-        Raises:
-            CannotBeDoneError: there is no such thing.
-
-        """
-
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
         """Ask that the first replica of each partition lead."""

@@ -18,10 +18,12 @@ from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
 from harrow.cluster_model.sim.choices import Choices
+from harrow.faults.handlers import Handlers
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.reach.feasible import as_real
 from harrow.live_cluster.reach.narrowed_swarm import narrowed
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.target.live_environment import LiveEnvironment
 from harrow.live_cluster.target.live_target import LiveTarget
 from harrow.live_cluster.target.real_cluster import MakeCluster
 
@@ -77,6 +79,7 @@ def live_run(
     *,
     obstacles_of: Callable[[Plan], Iterable[str]],
     make: MakeCluster,
+    handlers: Handlers[LiveEnvironment],
 ) -> RunResult:
     """Run a plan on the cluster of a *release* that *make* returns, or skip it where something is in its way.
 
@@ -101,7 +104,7 @@ def live_run(
     try:
         with (
             _folder(possible, seed, target, results) as folder,
-            LiveTarget(real, choices, folder, make, wait) as cluster,
+            LiveTarget(real, choices, folder, make, handlers, wait) as cluster,
         ):
             result = Run(real, seed, choices, cluster, check=check, tell=tell).result()
     except LiveError as error:

@@ -21,6 +21,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Trace
+from harrow.faults.handlers import Handlers
 from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.clients.reports import ClientReports
@@ -62,9 +63,13 @@ class LiveTarget:
         choices: Choices,
         folder: Path,
         make: MakeCluster,
+        handlers: Handlers[LiveEnvironment],
         wait: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the cluster that *make* returns, which calls *wait* while it starts; files of clients go to *folder*."""
+        """Take the cluster that *make* returns, which calls *wait* while it starts and has the effects of *handlers*.
+
+        Files of clients go to *folder*.
+        """
         self._plan = plan
         self._open = ExitStack()
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
@@ -72,7 +77,7 @@ class LiveTarget:
         self._noted = 0
         # What is open ends also where something that follows cannot be had.
         with ExitStack() as opened:
-            self._make(opened, plan, choices, folder, make, wait)
+            self._make(opened, plan, choices, folder, make, handlers, wait)
             self._open = opened.pop_all()
 
     def _make(
@@ -82,6 +87,7 @@ class LiveTarget:
         choices: Choices,
         folder: Path,
         make: MakeCluster,
+        handlers: Handlers[LiveEnvironment],
         wait: Callable[[str], None],
     ) -> None:
         spec = plan.cluster
@@ -187,6 +193,7 @@ class LiveTarget:
         )
         self.environment = LiveEnvironment(
             cluster,
+            handlers,
             self.clients,
             self.observer,
             self.trace,

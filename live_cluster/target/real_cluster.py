@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.targets.shared_environment import Wires
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.link_quality import LinkQuality
-from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
@@ -25,41 +24,14 @@ from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 
-class Links(Protocol):
-    """What passes between processes, and what can be done to it. An end of a link is a broker's id, or a name."""
-
-    def cut(self, sender: int | str, receiver: int | str) -> None:
-        """Let nothing pass from one end to the other."""
-
-    def restore(self, sender: int | str, receiver: int | str) -> None:
-        """Undo one `cut`."""
-
-    def is_cut(self, sender: int | str, receiver: int | str) -> bool:
-        """Return whether nothing passes from one end to the other."""
-
-    def degrade(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        """Have what passes from one end to the other take longer."""
-
-    def recover(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        """Undo one `degrade`."""
-
-    def reset(self, one: int | str, other: int | str) -> None:
-        """Break the connections between two ends."""
+class Links(Wires, Protocol):
+    """What passes between processes. An end of a link is a broker's id, or a name."""
 
     def restore_all(self) -> None:
         """Undo every cut, and end every rule."""
 
     def restore_all_but(self, outside: Collection[int]) -> None:
         """Do so, but for what stands against the brokers *outside* a core; nothing stands between two others any more."""
-
-    def add(self, rule: MessageRule) -> None:
-        """Put a rule for single messages in force."""
-
-    def remove(self, is_meant: Callable[[MessageRule], bool]) -> None:
-        """Take rules out of force."""
-
-    def has_rule(self, name: str) -> bool:
-        """Return whether a rule of that name is in force."""
 
     def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
         """Return whether a fault stands against a broker that does not cut it off from the processes of its *control* plane."""
@@ -88,15 +60,6 @@ class ReplicaLogs(Protocol):
 
     def open(self) -> None:
         """Take note that the broker starts with them."""
-
-    def lose_power(self, now_us: int) -> None:
-        """Leave of each log what is flushed."""
-
-    def lose(self) -> None:
-        """Leave nothing of them."""
-
-    def remove_checkpoint(self, name: str) -> None:
-        """Remove a kind of checkpoint file of a broker whose process is gone."""
 
     def knows(self, partition: str) -> bool:
         """Return whether the broker's log of a partition could be read."""

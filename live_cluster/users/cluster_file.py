@@ -30,9 +30,8 @@ from harrow.campaigns.language.shapes import (
 from harrow.campaigns.language.spelling import quoted, suggestion
 from harrow.campaigns.record.redaction import keep_secret, sounds_secret
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.live_cluster.reach.rehearsal import Deed
 from harrow.live_cluster.releases.kafka_release import KafkaRelease, ReleaseError, release_of
-from harrow.live_cluster.users.command import Command
+from harrow.live_cluster.users.command import Command, CommandName
 from harrow.live_cluster.users.command_word import (
     BROKER_PLACEHOLDERS,
     PEER_PLACEHOLDERS,
@@ -41,18 +40,18 @@ from harrow.live_cluster.users.command_word import (
 )
 from harrow.live_cluster.wire.security import MECHANISMS, PROTOCOLS, Security
 
-HEALED_BY: Final[Mapping[Deed, Deed]] = {
-    Deed.KILL: Deed.START,
-    Deed.STOP: Deed.START,
-    Deed.PAUSE: Deed.RESUME,
-    Deed.CUT: Deed.RESTORE,
+HEALED_BY: Final[Mapping[CommandName, CommandName]] = {
+    CommandName.KILL: CommandName.START,
+    CommandName.STOP: CommandName.START,
+    CommandName.PAUSE: CommandName.RESUME,
+    CommandName.CUT: CommandName.RESTORE,
 }
 """What can be done to a broker by a command, and what undoes it."""
-COMMANDS: Final = (*HEALED_BY, Deed.START, Deed.RESUME, Deed.RESTORE)
+COMMANDS: Final = tuple(CommandName)
 TOPICS: Final = "topics"
 """To create topics, write to them, and delete them."""
 ALLOWED: Final = (TOPICS, *HEALED_BY)
-_LINK_DEEDS: Final = frozenset({Deed.CUT, Deed.RESTORE})
+_LINK_DEEDS: Final = frozenset({CommandName.CUT, CommandName.RESTORE})
 _LIMIT_US: Final = 60 * US_PER_SECOND
 _BROKER_MAX: Final = 2**31 - 1
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):([0-9]{1,5})")
@@ -72,7 +71,7 @@ class ListedBroker:
 
     id: int
     variables: Mapping[str, CommandWord]
-    commands: Mapping[Deed, Command]
+    commands: Mapping[CommandName, Command]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +83,10 @@ class ClusterFile:
     release: KafkaRelease | None
     security: Security
     brokers: Mapping[int, ListedBroker]
-    commands: Mapping[Deed, Command]
+    commands: Mapping[CommandName, Command]
     allowed: frozenset[str]
 
-    def command(self, deed: Deed, broker: int) -> Command | None:
+    def command(self, deed: CommandName, broker: int) -> Command | None:
         """Return the command that does something to a broker, None where there is none."""
         listed = self.brokers.get(broker)
         own = None if listed is None else listed.commands.get(deed)
@@ -166,13 +165,17 @@ _COMMANDS: Final = SectionShape(
     title="CommandsSection",
     doc="What does something to a broker.",
     keys={
-        Deed.KILL: Key(_COMMAND, "Ends its process at once; comes back when it is gone."),
-        Deed.STOP: Key(_COMMAND, "Stops it in good order; comes back when it has stopped."),
-        Deed.START: Key(_COMMAND, "Starts it; comes back while it runs, and does no harm to one that runs."),
-        Deed.PAUSE: Key(_COMMAND, "Lets its process stand still."),
-        Deed.RESUME: Key(_COMMAND, "Lets it go on; does no harm to one that was not paused."),
-        Deed.CUT: Key(_COMMAND, "Lets nothing through that {peer} (at {peer_host}) sends to {broker}."),
-        Deed.RESTORE: Key(_COMMAND, "Lets it through again; does no harm to a link that was not cut."),
+        CommandName.KILL: Key(_COMMAND, "Ends its process at once; comes back when it is gone."),
+        CommandName.STOP: Key(_COMMAND, "Stops it in good order; comes back when it has stopped."),
+        CommandName.START: Key(
+            _COMMAND, "Starts it; comes back while it runs, and does no harm to one that runs."
+        ),
+        CommandName.PAUSE: Key(_COMMAND, "Lets its process stand still."),
+        CommandName.RESUME: Key(_COMMAND, "Lets it go on; does no harm to one that was not paused."),
+        CommandName.CUT: Key(
+            _COMMAND, "Lets nothing through that {peer} (at {peer_host}) sends to {broker}."
+        ),
+        CommandName.RESTORE: Key(_COMMAND, "Lets it through again; does no harm to a link that was not cut."),
     },
 )
 _BROKER: Final = SectionShape(
@@ -297,10 +300,10 @@ class _ClusterFileReader:
             if broker in ids[:index]:
                 self._problem(listed[index] / "id", f"broker {broker} stands here twice")
 
-    def _commands(self, section: Part, variables: set[str]) -> dict[Deed, Command]:
+    def _commands(self, section: Part, variables: set[str]) -> dict[CommandName, Command]:
         found = {}
         for key, given in section.parts.items():
-            deed = Deed(key)
+            deed = CommandName(key)
             limit_us = given.get("timeout") or self._limit_us
             command = found[deed] = Command(given.get("run"), limit_us / US_PER_SECOND)
             known = [
@@ -314,7 +317,9 @@ class _ClusterFileReader:
                     self._problem(given, message)
         return found
 
-    def _check_healing(self, commands: Mapping[Deed, Command], brokers: Mapping[int, ListedBroker]) -> None:
+    def _check_healing(
+        self, commands: Mapping[CommandName, Command], brokers: Mapping[int, ListedBroker]
+    ) -> None:
         """Report what can be done and not be undone, and what is allowed and cannot be done."""
         for deed, cure in HEALED_BY.items():
             if deed in commands and cure not in commands:
@@ -366,7 +371,7 @@ def words_of(commands: ClusterFile, deeds: Sequence[str]) -> Iterator[str]:
         if deed == TOPICS:
             yield "topics: create topics of its own (harrow-...), write to them, and delete them"
             continue
-        done = Deed(deed)
+        done = CommandName(deed)
         cure = HEALED_BY[done]
         own = {str(each.commands[done]) for each in commands.brokers.values() if done in each.commands}
         given = [str(commands.commands[done])] if done in commands.commands else sorted(own)

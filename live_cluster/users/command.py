@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,18 @@ _OUTPUT_EXCERPT_BYTES: Final = 500
 
 _own: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
 """The processes of commands that this harrow has started, by number, until it knows how they have ended."""
+
+
+class CommandName(StrEnum):
+    """What a command does to a broker, or to what it gets from another one, in the words of a cluster's file."""
+
+    KILL = "kill"
+    STOP = "stop"
+    PAUSE = "pause"
+    CUT = "cut"
+    START = "start"
+    RESUME = "resume"
+    RESTORE = "restore"
 
 
 class CommandError(LiveError):

@@ -5,11 +5,13 @@ between brokers alone, and on a producer and an application. So a table of fault
 for a fault that is new.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan, Step
+from harrow.campaigns.run.targets.model_environment import MODEL
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import Sight
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, by_kind, fields_of
@@ -22,10 +24,11 @@ from harrow.cluster_model.topology import (
     TopicSpec,
 )
 from harrow.faults.fault import Fault
-from harrow.live_cluster.reach.feasible import Reach, obstacles_within, started_reach
-from harrow.live_cluster.reach.rehearsal import Rehearsed
+from harrow.live_cluster.local.started_effects import started_reach
+from harrow.live_cluster.reach.feasible import Reach, obstacles_within
+from harrow.live_cluster.reach.rehearsal import lacks_of
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases
-from harrow.live_cluster.users.users_reach import UNOBSERVABLE_COLUMNS, impossible
+from harrow.live_cluster.users.users_reach import UNOBSERVABLE_COLUMNS, USERS
 
 _PRODUCER: Final = "producer-0"
 _APPLICATION: Final = "application-0"
@@ -58,31 +61,30 @@ class FaultReach:
 def targets_of(fault: type[Fault]) -> dict[str, FaultReach]:
     """Return what each kind of target can do of a fault, by the target's name."""
     plans = [_plan(example) for example in _examples(fault)]
-    return {name: _reach(plans, reach) for name, reach in _reaches().items()}
+    return {name: _reach(plans, obstacles_of) for name, obstacles_of in _targets().items()}
 
 
-def _reach(plans: list[Plan], reach: Reach | None) -> FaultReach:
-    found = [() if reach is None else tuple(obstacles_within(plan, reach)) for plan in plans]
+def _reach(plans: list[Plan], obstacles_of: Callable[[Plan], Iterable[str]]) -> FaultReach:
+    found = [tuple(obstacles_of(plan)) for plan in plans]
     reasons = dict.fromkeys(reason for obstacles in found for reason in obstacles)
     return FaultReach(is_possible=not all(found), obstacles=tuple(reasons))
 
 
-def _reaches() -> dict[str, Reach | None]:
-    """Return the targets: the model does whatever is in the catalogue; the newest release stands for its mode."""
+def _targets() -> dict[str, Callable[[Plan], Iterable[str]]]:
+    """Return what stands in the way of a plan on each target; the newest release stands for its mode."""
     newest = {mode: release for release in pinned_releases() for mode in release.modes}
-    lack: Callable[[Rehearsed], str | None] = impossible
     users = Reach(
         release=newest[ZOOKEEPER],
         metadata=ZOOKEEPER,
         sight=Sight.ANY_BROKERS,
         unseen=UNOBSERVABLE_COLUMNS,
-        lack=lack,
+        lack=USERS.lack,
     )
     return {
-        "model": None,
-        "ZooKeeper": started_reach(newest[ZOOKEEPER], ZOOKEEPER),
-        "KRaft": started_reach(newest[KRAFT], KRAFT),
-        "yours": users,
+        "model": partial(lacks_of, lack=MODEL.lack),
+        "ZooKeeper": partial(obstacles_within, reach=started_reach(newest[ZOOKEEPER], ZOOKEEPER)),
+        "KRaft": partial(obstacles_within, reach=started_reach(newest[KRAFT], KRAFT)),
+        "yours": partial(obstacles_within, reach=users),
     }
 
 

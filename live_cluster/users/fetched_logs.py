@@ -8,7 +8,6 @@ from kafka.protocol.consumer import FetchRequest
 
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.live_cluster.names import Names
-from harrow.live_cluster.target.control_plane import CannotBeDoneError
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError, only
 from harrow.live_cluster.wire.replicas import replica_offsets
 from harrow.live_cluster.wire.stored_batches import as_batches, next_offset, whole_batches
@@ -42,15 +41,6 @@ class FetchedLogs:
 
     def open(self) -> None:
         """Do nothing: see `look`."""
-
-    def lose_power(self, now_us: int) -> None:
-        raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
-
-    def lose(self) -> None:
-        raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
-
-    def remove_checkpoint(self, name: str) -> None:
-        raise CannotBeDoneError("the disks of a cluster that harrow has not started are not at hand")
 
     def knows(self, partition: str) -> bool:
         return partition in self._batches

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.reach.rehearsal import Deed
 from harrow.live_cluster.releases.kafka_release import KRAFT
 from harrow.live_cluster.users.cluster_file import ClusterFile, Notify
-from harrow.live_cluster.users.command import CommandError, FilledCommand, is_running
+from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand, is_running
 from harrow.live_cluster.users.journal import Journal, JournalledFault
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.security import PLAINTEXT
@@ -50,16 +49,16 @@ class Healing:
 
         """
         faults = self._journal.in_force()
-        down = {fault.broker for fault in faults if fault.deed in (Deed.KILL, Deed.STOP)}
+        down = {fault.broker for fault in faults if fault.deed in (CommandName.KILL, CommandName.STOP)}
         for fault in faults:
-            if fault.deed is Deed.CUT:
+            if fault.deed is CommandName.CUT:
                 self._try(fault, self._cure)
         for fault in faults:
-            if fault.deed is Deed.PAUSE:
+            if fault.deed is CommandName.PAUSE:
                 # Whether its process is there still is not known where it was about to be killed.
                 self._try(fault, self._resume if fault.broker in down else self._resume_or_start)
         for fault in faults:
-            if fault.deed in (Deed.KILL, Deed.STOP):
+            if fault.deed in (CommandName.KILL, CommandName.STOP):
                 self._try(fault, lambda fault: self._start(fault, fault.cure))
         end_clients()
         self._delete_topics()

@@ -14,8 +14,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.reach.rehearsal import Deed
-from harrow.live_cluster.users.command import FilledCommand
+from harrow.live_cluster.users.command import CommandName, FilledCommand
 
 STATE_VARIABLE: Final = "HARROW_STATE"
 _SUFFIX: Final = ".journal"
@@ -35,7 +34,7 @@ class JournalledFault:
     """
 
     number: int
-    deed: Deed
+    deed: CommandName
     broker: int
     peer: int | None
     address: tuple[str, int]
@@ -123,7 +122,7 @@ class Journal:
 
     def strikes(
         self,
-        deed: Deed,
+        deed: CommandName,
         broker: int,
         address: tuple[str, int],
         cure: FilledCommand,
@@ -197,7 +196,7 @@ class Journal:
                 host, port = fault["address"]
                 known = {
                     **fault,
-                    "deed": Deed(fault["deed"]),
+                    "deed": CommandName(fault["deed"]),
                     "address": (host, port),
                     "cure": _command(fault["cure"]),
                     # A journal of an older harrow has none.

@@ -8,12 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from harrow.cluster_model.sim.link_quality import LinkQuality
-from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.live_cluster.reach.rehearsal import Deed
 from harrow.live_cluster.target.control_plane import CannotBeDoneError
 from harrow.live_cluster.users.cluster_file import HEALED_BY, ClusterFile
-from harrow.live_cluster.users.command import CommandError, FilledCommand, RunningCommand
+from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand, RunningCommand
 from harrow.live_cluster.users.command_word import broker_words
 from harrow.live_cluster.users.journal import Journal, JournalledFault
 from harrow.live_cluster.wire.connection import BrokerConnection
@@ -45,7 +42,7 @@ class Deeds:
         self._log = log
         self._permitted = permitted
 
-    def begin(self, deed: Deed, broker: int, peer: int | None = None) -> RunningCommand:
+    def begin(self, deed: CommandName, broker: int, peer: int | None = None) -> RunningCommand:
         """Begin to do something to a broker, or to what a *peer* sends to it; by then the journal has it.
 
         Raises:
@@ -59,7 +56,7 @@ class Deeds:
         fault = self._strikes(deed, broker, peer)
         return command.begin(self._journal.folder, self._log, partial(self._journal.is_done_by, fault))
 
-    def do(self, deed: Deed, broker: int, peer: int | None = None) -> None:
+    def do(self, deed: CommandName, broker: int, peer: int | None = None) -> None:
         """Do something, and come back when it is done (`begin`).
 
         Raises:
@@ -70,7 +67,7 @@ class Deeds:
         with self._named(deed, broker):
             self.begin(deed, broker, peer).wait()
 
-    def cure(self, deed: Deed, broker: int, peer: int | None = None) -> None:
+    def cure(self, deed: CommandName, broker: int, peer: int | None = None) -> None:
         """Run what undoes something; it stays in the journal.
 
         Raises:
@@ -81,7 +78,7 @@ class Deeds:
         with self._named(HEALED_BY[deed], broker):
             self._filled(HEALED_BY[deed], broker, peer).run(self._journal.folder, self._log)
 
-    def undo(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
+    def undo(self, deeds: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
         """Undo what was done, and strike it out.
 
         Raises:
@@ -98,10 +95,10 @@ class Deeds:
         Nothing else tells: no command asks for the state of a process. Without a command that starts it what was done stays
         in the journal as it is, and healing says what to do.
         """
-        if self.answers(broker) or self._file.command(Deed.START, broker) is None:
+        if self.answers(broker) or self._file.command(CommandName.START, broker) is None:
             return False
-        self._strikes(Deed.KILL, broker)
-        self.is_over((Deed.PAUSE,), broker)
+        self._strikes(CommandName.KILL, broker)
+        self.is_over((CommandName.PAUSE,), broker)
         return True
 
     def answers(self, broker: int) -> bool:
@@ -111,7 +108,7 @@ class Deeds:
         ) as connection:
             return connection.answers()
 
-    def is_over(self, deeds: tuple[Deed, ...], broker: int, peer: int | None = None) -> None:
+    def is_over(self, deeds: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
         """Strike out what has come to its end by something else."""
         for fault in self._journal.in_force():
             if self._is_of(fault, deeds, broker, peer):
@@ -122,14 +119,16 @@ class Deeds:
         seen = self._brokers[broker]
         return seen.host, seen.port
 
-    def _strikes(self, deed: Deed, broker: int, peer: int | None = None) -> JournalledFault:
+    def _strikes(self, deed: CommandName, broker: int, peer: int | None = None) -> JournalledFault:
         cure = self._filled(HEALED_BY[deed], broker, peer)
-        has_start = self._file.command(Deed.START, broker) is not None
-        start = self._filled(Deed.START, broker, None) if deed is Deed.PAUSE and has_start else None
+        has_start = self._file.command(CommandName.START, broker) is not None
+        start = (
+            self._filled(CommandName.START, broker, None) if deed is CommandName.PAUSE and has_start else None
+        )
         return self._journal.strikes(deed, broker, self.address(broker), cure, peer, start=start)
 
     @contextmanager
-    def _named(self, deed: Deed, broker: int) -> Iterator[None]:
+    def _named(self, deed: CommandName, broker: int) -> Iterator[None]:
         """Say of a command that fails what it was for."""
         try:
             yield
@@ -137,10 +136,12 @@ class Deeds:
             state = "" if self.answers(broker) else f"; broker {broker} does not answer"
             raise CommandError(f"{deed} of broker {broker}: {error}{state}") from error
 
-    def _is_of(self, fault: JournalledFault, deeds: tuple[Deed, ...], broker: int, peer: int | None) -> bool:
+    def _is_of(
+        self, fault: JournalledFault, deeds: tuple[CommandName, ...], broker: int, peer: int | None
+    ) -> bool:
         return fault.deed in deeds and (fault.broker, fault.peer) == (broker, peer)
 
-    def _filled(self, deed: Deed, broker: int, peer: int | None) -> FilledCommand:
+    def _filled(self, deed: CommandName, broker: int, peer: int | None) -> FilledCommand:
         command = self._file.command(deed, broker)
         if command is None:
             raise CannotBeDoneError(f"no command does {deed} to broker {broker}")
@@ -189,30 +190,30 @@ class UserBroker:
         self._looked_s = time.monotonic()
         if self._deeds.answers(self._called):
             self._started_s = None
-            self._deeds.is_over((Deed.KILL, Deed.STOP), self._called)
+            self._deeds.is_over((CommandName.KILL, CommandName.STOP), self._called)
         elif self._looked_s > self._started_s + _COMES_UP_S and not self.is_paused:
-            self._deeds.cure(Deed.KILL, self._called)
+            self._deeds.cure(CommandName.KILL, self._called)
             self._started_s = time.monotonic()
 
     def start(self) -> None:
         if not self._is_up:
-            self._deeds.cure(Deed.KILL, self._called)
+            self._deeds.cure(CommandName.KILL, self._called)
             self._is_up, self.is_paused = True, False
             self._started_s = time.monotonic()
 
     def kill(self) -> None:
-        self._deeds.do(Deed.KILL, self._called)
+        self._deeds.do(CommandName.KILL, self._called)
         # What stood still is gone as well.
-        self._deeds.is_over((Deed.PAUSE,), self._called)
+        self._deeds.is_over((CommandName.PAUSE,), self._called)
         self._stopping = self._started_s = None
         self._is_up, self.is_paused = False, False
 
     def stop(self) -> None:
         self._started_s = None
-        self._stopping = self._deeds.begin(Deed.STOP, self._called)
+        self._stopping = self._deeds.begin(CommandName.STOP, self._called)
 
     def pause(self) -> None:
-        self._deeds.do(Deed.PAUSE, self._called)
+        self._deeds.do(CommandName.PAUSE, self._called)
         self.is_paused = True
 
     def resume(self) -> None:
@@ -223,7 +224,7 @@ class UserBroker:
 
         """
         try:
-            self._deeds.undo((Deed.PAUSE,), self._called)
+            self._deeds.undo((CommandName.PAUSE,), self._called)
         except CommandError:
             if not self._deeds.is_dead(self._called):
                 raise
@@ -246,7 +247,7 @@ class UserLinks:
         link = _link(sender, receiver)
         self._cuts[link] += 1
         if self._cuts[link] == 1:
-            self._deeds.do(Deed.CUT, self._called(link[1]), self._called(link[0]))
+            self._deeds.do(CommandName.CUT, self._called(link[1]), self._called(link[0]))
 
     def restore(self, sender: int | str, receiver: int | str) -> None:
         link = _link(sender, receiver)
@@ -256,17 +257,8 @@ class UserLinks:
         if not self._cuts[link]:
             self._restore(link)
 
-    def is_cut(self, sender: int | str, receiver: int | str) -> bool:
+    def is_cut_one_way(self, sender: int | str, receiver: int | str) -> bool:
         return any(cuts and link == (sender, receiver) for link, cuts in self._cuts.items())
-
-    def degrade(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        raise CannotBeDoneError(f"no command makes the link between {sender} and {receiver} slow")
-
-    def recover(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        """Do nothing: no link is slow."""
-
-    def reset(self, one: int | str, other: int | str) -> None:
-        raise CannotBeDoneError(f"no command breaks the connections between {one} and {other}")
 
     def restore_all(self) -> None:
         self.restore_all_but(())
@@ -275,14 +267,6 @@ class UserLinks:
         for link in [link for link, cuts in self._cuts.items() if cuts]:
             if not set(link).intersection(outside):
                 self._restore(link)
-
-    def add(self, rule: MessageRule) -> None:
-        raise CannotBeDoneError(
-            f"messages of a cluster that harrow has not started do not pass it: {rule.name}"
-        )
-
-    def remove(self, is_meant: Callable[[MessageRule], bool]) -> None:
-        """Do nothing: there are no rules."""
 
     def has_rule(self, name: str) -> bool:
         return False
@@ -304,7 +288,7 @@ class UserLinks:
 
     def _restore(self, link: tuple[int, int]) -> None:
         sender, receiver = link
-        self._deeds.undo((Deed.CUT,), self._called(receiver), self._called(sender))
+        self._deeds.undo((CommandName.CUT,), self._called(receiver), self._called(sender))
         del self._cuts[link]
 
 

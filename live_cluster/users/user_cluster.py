@@ -84,12 +84,6 @@ class _ControlPlane:
     def keeps_registrations(self) -> bool:
         return self._keeps_registrations()
 
-    def expire_session(self, broker: int) -> None:
-        raise CannotBeDoneError(f"the session of broker {broker} is not at hand")
-
-    def delete_controller(self) -> None:
-        raise CannotBeDoneError("/controller is not at hand")
-
 
 class UserCluster:
     """Brokers that somebody else has started (`harrow.live_cluster.target.real_cluster.RealCluster`).

@@ -18,7 +18,7 @@ from harrow.live_cluster.users.cluster_file import ALLOWED, ClusterFile, Notify
 from harrow.live_cluster.users.command_word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.users.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.users.user_cluster import UserCluster
-from harrow.live_cluster.users.users_reach import Settings, deeds_of, obstacles_on
+from harrow.live_cluster.users.users_reach import USERS, Settings, deeds_of, obstacles_on
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.survey import Survey, broker_settings, survey, topic_settings
 
@@ -126,6 +126,7 @@ class UserBrokers:
             self.release,
             obstacles_of=self._obstacles,
             make=self._make,
+            handlers=USERS,
         )
 
     def drawn(self, plan: Plan, seed: int) -> Plan:

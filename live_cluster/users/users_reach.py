@@ -10,13 +10,19 @@ from harrow.cluster_model.events import Sight
 from harrow.cluster_model.release import version_of
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ConsumerSpec, ProducerSpec
+from harrow.faults import effects
 from harrow.faults.actions import ElectPreferredLeaders
+from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import Fault
+from harrow.faults.handlers import Handlers
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.reach.feasible import Reach, obstacles
-from harrow.live_cluster.reach.rehearsal import Deed, Rehearsed, applications_of, faults_of, rehearsed
+from harrow.live_cluster.reach.rehearsal import applications_of, faults_of, rehearsed
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
-from harrow.live_cluster.users.cluster_file import COMMANDS, HEALED_BY, TOPICS, ClusterFile
+from harrow.live_cluster.target.live_effects import LIVE_EFFECTS
+from harrow.live_cluster.target.live_environment import LiveEnvironment
+from harrow.live_cluster.users.cluster_file import HEALED_BY, TOPICS, ClusterFile
+from harrow.live_cluster.users.command import CommandName
 from harrow.live_cluster.users.user_cluster import OF_TOPICS, mapped_brokers
 from harrow.live_cluster.wire.survey import Survey
 
@@ -26,33 +32,45 @@ _FIRST_WITH_ELECTIONS: Final = (2, 4)
 
 UNOBSERVABLE_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
 
-_CLIENT_DEEDS: Final = frozenset(
-    {
-        *(Deed.KILL_CLIENT, Deed.PAUSE_CLIENT, Deed.DOUBLE_CLIENT),
-        *(Deed.HOLD_CLIENT, Deed.SLOW_CLIENT, Deed.CLOSE_CLIENT),
-    }
-)
-"""Clients are processes of harrow's own, whatever the cluster is."""
-
 Settings = Mapping[int, Mapping[str, str]]
 """The settings that brokers have, by their ids on the cluster."""
 
-_NOT_AT_HAND: Final = {
-    Deed.LOSE_POWER: "no command cuts the power, and what is on disk is not seen",
-    Deed.TEAR_WRITE: "no command cuts the power, and what is on disk is not seen",
-    Deed.LOSE_DISK: "the disks are not at hand",
-    Deed.SLOW_DISK: "the disks are not at hand",
-    Deed.FAIL_LOG_DIR: "the disks are not at hand",
-    Deed.DAMAGE_BATCH: "the disks are not at hand",
-    Deed.REVERT_CHECKPOINT: "the disks are not at hand",
-    Deed.REMOVE_CHECKPOINT: "the disks are not at hand",
-    Deed.STEP_CLOCK: "no command sets a clock",
-    Deed.EXPIRE_SESSION: "ZooKeeper is not at hand",
-    Deed.DELETE_CONTROLLER: "ZooKeeper is not at hand",
-    Deed.DEGRADE: "no command makes a link slow",
-    Deed.RESET: "no command breaks connections",
-    Deed.RULE_MESSAGES: "messages do not pass harrow on a cluster that it has not started",
+_COMMANDS: Final[Mapping[type[FaultEffect], CommandName]] = {
+    effects.Kill: CommandName.KILL,
+    effects.Stop: CommandName.STOP,
+    effects.Pause: CommandName.PAUSE,
+    effects.Cut: CommandName.CUT,
+    effects.Start: CommandName.START,
+    effects.Resume: CommandName.RESUME,
+    effects.Restore: CommandName.RESTORE,
 }
+
+
+def _stranger(effect: effects.LinkEffect) -> str | None:
+    stranger = next((end for end in (effect.sender, effect.receiver) if isinstance(end, str)), None)
+    return None if stranger is None else f"no command cuts a link with {stranger}"
+
+
+USERS: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
+"""The effects that a user's cluster may have, as far as there are commands for them."""
+USERS.refuse(effects.Cut, _stranger)
+USERS.refuse(effects.Restore, _stranger)
+USERS.never(
+    "no command cuts the power, and what is on disk is not seen", effects.LosePower, effects.TearWrite
+)
+USERS.never("the disks are not at hand", effects.LoseDisk, effects.SlowDisk, effects.FailLogDir)
+USERS.never(
+    "the disks are not at hand", effects.DamageBatch, effects.RevertCheckpoint, effects.RemoveCheckpoint
+)
+USERS.never("no command sets a clock", effects.StepClock)
+USERS.never("ZooKeeper is not at hand", effects.ExpireSession, effects.DeleteController)
+USERS.never("no command makes a link slow", effects.SlowBroker, effects.SlowLink)
+USERS.never("no command breaks connections", effects.ResetLink)
+USERS.never(
+    "messages do not pass harrow on a cluster that it has not started",
+    effects.RuleMessages,
+    effects.ReleaseMessages,
+)
 
 
 def obstacles_on(plan: Plan, file: ClusterFile, seen: Survey, settings: Settings) -> Iterator[str]:
@@ -94,32 +112,23 @@ def deeds_of(plan: Plan) -> frozenset[str]:
         *faults_of(plan),
         *(action for action in (plan.swarm.struck() if plan.swarm else ()) if isinstance(action, Fault)),
     ]
-    done = {each.deed for fault in faults for each in rehearsed(fault, plan)}
-    return frozenset({TOPICS, *(deed for deed in HEALED_BY if deed in done)})
+    done = {_COMMANDS.get(type(effect)) for fault in faults for effect in rehearsed(fault, plan)}
+    return frozenset({TOPICS, *(command for command in HEALED_BY if command in done)})
 
 
-def impossible(done: Rehearsed) -> str | None:
-    """Return why something cannot be done to a cluster of a user's, whatever commands there are; None where it can."""
-    if done.deed in _CLIENT_DEEDS:
-        return None
-    if done.deed not in COMMANDS:
-        return _NOT_AT_HAND[done.deed]
-    stranger = next((end for end in done.ends if isinstance(end, str)), None)
-    return None if stranger is None else f"no command cuts a link with {stranger}"
-
-
-def _lack(file: ClusterFile, brokers: Mapping[int, int], done: Rehearsed) -> str | None:
-    if (reason := impossible(done)) is not None:
+def _lack(file: ClusterFile, brokers: Mapping[int, int], effect: FaultEffect) -> str | None:
+    reason = USERS.lack(effect)
+    command = _COMMANDS.get(type(effect))
+    if reason is not None or command is None:
         return reason
-    if done.deed in _CLIENT_DEEDS:
-        return None
+    assert isinstance(effect, effects.BrokerEffect | effects.LinkEffect)
     # A link is cut and restored where it ends.
-    broker = done.ends[-1]
+    broker = effect.broker if isinstance(effect, effects.BrokerEffect) else effect.receiver
     assert isinstance(broker, int)
     if broker not in brokers:
         return "there are no commands for servers of the control plane"
-    if file.command(done.deed, brokers[broker]) is None:
-        return f"there is no command that does {done.deed}"
+    if file.command(command, brokers[broker]) is None:
+        return f"there is no command that does {command}"
     return None
 
 

@@ -15,6 +15,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Clock, Trace
 from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.effects import Kill, Start
 from tests.faults.test_conditions import StillReplica
 from tests.faults.test_faults import FakeEnvironment
 
@@ -258,7 +259,7 @@ def test_a_plan_is_run_on_a_target_that_is_no_model(monkeypatch: Any) -> None:
     target = OneLog(plan.producers)
     result = Run(plan, 0, Choices.from_seed(0), target).result()
     assert target.log == ["m0", "m-0", "m-1"]
-    assert target.environment.did == [("crash", 0, False), ("start", 0)]
+    assert target.environment.did == [Kill(0), Start(0)]
     assert [(fault.at_us, fault.fault) for fault in result.faults] == [(2 * SECOND, "broker_crash")]
     assert [event[1] for event in result.evidence.trace] == ["fault", "fault_ended"]
     assert [missed.message for missed in result.missed] == ["controller is 0, expected 1"]

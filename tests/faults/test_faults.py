@@ -1,12 +1,12 @@
 """Each fault against an environment that only keeps what was done to it."""
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
 
 from harrow.cluster_model.fields import draw_duration
-from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.brokers.broker_isolation import BrokerIsolation
@@ -18,12 +18,34 @@ from harrow.faults.clocks.clock_skew import ClockSkew
 from harrow.faults.control_plane.controller_failover import ControllerFailover
 from harrow.faults.control_plane.session_expiry import SessionExpiry
 from harrow.faults.disks.bit_rot import BitRot
-from harrow.faults.disks.disk_full import DiskFull
 from harrow.faults.disks.disk_loss import DiskLoss
 from harrow.faults.disks.disk_slow import DiskSlow
-from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.log_dirs import DiskFull, LogDirFailure
 from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
 from harrow.faults.disks.torn_write import TornWrite
+from harrow.faults.effects import (
+    Cut,
+    DamageBatch,
+    DeleteController,
+    ExpireSession,
+    FailLogDir,
+    FaultEffect,
+    Kill,
+    LoseDisk,
+    LosePower,
+    Pause,
+    ReleaseMessages,
+    Restore,
+    Resume,
+    RevertCheckpoint,
+    RuleMessages,
+    SlowDisk,
+    Start,
+    StepClock,
+    Stop,
+    TearWrite,
+    Undo,
+)
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
 from harrow.faults.links.message import Message, Release
 from harrow.faults.links.network_ack_loss import NetworkAckLoss
@@ -32,7 +54,7 @@ from harrow.faults.links.slow_follower import SlowFollower
 from tests.recorded_choices import RecordedStream
 
 SECOND = 1_000_000
-Did = list[tuple[Any, ...]]
+Did = list[FaultEffect]
 
 
 class FakeEnvironment:
@@ -41,7 +63,6 @@ class FakeEnvironment:
     def __init__(self) -> None:
         self.strike = 1
         self.did: Did = []
-        self.rules: list[MessageRule] = []
         self.running = {0, 1}
         self.paused = {1}
         self.stopping: set[int] = set()
@@ -54,6 +75,16 @@ class FakeEnvironment:
     def broker_ids(self) -> tuple[int, ...]:
         return (0, 1, 2)
 
+    def lack(self, effect: FaultEffect) -> str | None:
+        return None
+
+    def perform(self, effect: FaultEffect) -> None:
+        self.did.append(effect)
+        if isinstance(effect, Kill | LosePower):
+            self.running.discard(effect.broker)
+        elif isinstance(effect, Stop):
+            self.stopping.add(effect.broker)
+
     def client_names(self) -> tuple[str, ...]:
         return ("producer-0", "consumer-0")
 
@@ -63,56 +94,17 @@ class FakeEnvironment:
     def may_lose_power(self, broker: int) -> bool:
         return broker not in self.irreplaceable
 
-    def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
-        torn = () if torn_after is None else (torn_after,)
-        self.did.append(("crash", broker, power_loss, *torn))
-        self.running.discard(broker)
-
     def has_logs(self, broker: int) -> bool:
         return broker not in self.without_logs
 
     def may_lose_disk(self, broker: int) -> bool:
         return self.may_lose_power(broker)
 
-    def lose_disk(self, broker: int) -> None:
-        self.did.append(("lose disk", broker))
-
     def log_dirs(self) -> int:
         return 2
 
-    def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        self.did.append(("fail dir", broker, log_dir, room_bytes))
-
-    def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        self.did.append(("repair dir", broker, log_dir, room_bytes))
-
-    def slow_broker(self, broker: int, request_us: int) -> None:
-        self.did.append(("slow broker", broker, request_us))
-
-    def recover_broker(self, broker: int, request_us: int) -> None:
-        self.did.append(("recover broker", broker, request_us))
-
-    def slow_disk(self, broker: int, write_us: int) -> None:
-        self.did.append(("slow disk", broker, write_us))
-
-    def recover_disk(self, broker: int, write_us: int) -> None:
-        self.did.append(("recover disk", broker, write_us))
-
-    def step_clock(self, end: int | str, by_us: int) -> None:
-        self.did.append(("step clock", end, by_us))
-
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
         return (broker, partition) == (0, "t-0") and offset in (None, 0, 1)
-
-    def damage_batch(self, broker: int, partition: str, offset: int | None) -> None:
-        self.did.append(("damage", broker, partition, offset))
-
-    def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
-        self.did.append(("revert", broker, name, age_us))
-
-    def stop_broker(self, broker: int) -> None:
-        self.did.append(("stop", broker))
-        self.stopping.add(broker)
 
     def is_stopping(self, broker: int) -> bool:
         return broker in self.stopping
@@ -123,56 +115,17 @@ class FakeEnvironment:
     def under_replicated_partitions(self) -> tuple[str, ...]:
         return self.under_replicated
 
-    def start_broker(self, broker: int) -> None:
-        self.did.append(("start", broker))
-
-    def pause_broker(self, broker: int) -> None:
-        self.did.append(("pause", broker))
-
-    def resume_broker(self, broker: int) -> None:
-        self.did.append(("resume", broker))
-
     def is_running(self, broker: int) -> bool:
         return broker in self.running
 
     def is_paused(self, broker: int) -> bool:
         return broker in self.paused
 
-    def expire_session(self, broker: int) -> None:
-        self.did.append(("expire", broker))
-
-    def delete_controller_znode(self) -> None:
-        self.did.append(("delete /controller",))
-
-    def cut_link(self, sender: int | str, receiver: int | str) -> None:
-        self.did.append(("cut", sender, receiver))
-
-    def restore_link(self, sender: int | str, receiver: int | str) -> None:
-        self.did.append(("restore", sender, receiver))
-
     def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
-        return ("cut", sender, receiver) in self.did
-
-    def degrade_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        self.did.append(("degrade", sender, receiver, quality))
-
-    def recover_link(self, sender: int | str, receiver: int | str, quality: LinkQuality) -> None:
-        self.did.append(("recover", sender, receiver, quality))
-
-    def reset_link(self, one: int | str, other: int | str) -> None:
-        self.did.append(("reset", one, other))
-
-    def add_message_rule(self, rule: MessageRule) -> None:
-        self.rules.append(rule)
-
-    def remove_message_rules(self) -> None:
-        self.rules.clear()
+        return Cut(sender, receiver) in self.did
 
     def has_message_rule(self, name: str) -> bool:
         return name == "known"
-
-    def release_messages(self, name: str) -> None:
-        self.did.append(("release", name))
 
 
 class FakeClient:
@@ -191,20 +144,8 @@ class FakeClient:
     def can_be_left_behind(self) -> bool:
         return self._name.startswith("producer")
 
-    def crash(self) -> None:
-        self._do("crash")
-
-    def start_again(self) -> None:
-        self._do("start again")
-
-    def pause(self) -> None:
-        self._do("pause")
-
     def steps(self) -> tuple[str, ...]:
         return ()
-
-    def hold_at(self, step: str, passes: int) -> None:
-        self._do(f"hold at {step} after {passes}")
 
     def held_at(self) -> str | None:
         return None
@@ -212,131 +153,118 @@ class FakeClient:
     def can_be_slowed(self) -> bool:
         return False
 
-    def slow_down(self, by_us: int) -> None:
-        self._do(f"slow down by {by_us}")
-
     def is_member(self) -> bool:
         return False
-
-    def close(self) -> None:
-        self._do("close")
-
-    def resume(self) -> None:
-        self._do("resume")
-
-    def step_clock(self, by_us: int) -> None:
-        self._do("step clock")
-
-    def leave_behind(self) -> None:
-        self._do("leave behind")
-
-    def _do(self, what: str) -> None:
-        self._environment.did.append((what, self._name))
 
 
 def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
     """Inject a fault if there is something to do it to, and return whether there is."""
     if not fault.applies(environment):
         return False
-    fault.inject(environment)
+    have(fault.effects(environment), environment)
     return True
+
+
+def have(effects: Iterable[FaultEffect], environment: FakeEnvironment) -> None:
+    for effect in effects:
+        environment.perform(effect)
 
 
 @pytest.mark.parametrize(
     ("fault", "did", "undone"),
     [
-        (BrokerCrash(broker=0), [("crash", 0, False)], []),
-        (BrokerCrash(broker=0, kind="power_loss"), [("crash", 0, True)], []),
-        (BrokerCrash(broker=1), [("crash", 1, False)], []),  # a paused process can be killed
+        (BrokerCrash(broker=0), [Kill(0)], []),
+        (BrokerCrash(broker=0, kind="power_loss"), [LosePower(0)], []),
+        (BrokerCrash(broker=1), [Kill(1)], []),  # a paused process can be killed
         (
             BrokerCrash(broker=0, restart_after=(SECOND, SECOND)),
-            [("crash", 0, False)],
-            [("start", 0)],
+            [Kill(0)],
+            [Start(0)],
         ),
-        (BrokerRestart(broker=2), [("start", 2)], []),
-        (DiskLoss(broker=0), [("crash", 0, False), ("lose disk", 0)], []),
+        (BrokerRestart(broker=2), [Start(2)], []),
+        (DiskLoss(broker=0), [Kill(0), LoseDisk(0)], []),
         (
             DiskLoss(broker=2, restart_after=(SECOND, SECOND)),
-            [("lose disk", 2)],  # it is down already
-            [("start", 2)],
+            [LoseDisk(2)],  # it is down already
+            [Start(2)],
         ),
         (
             TornWrite(broker=0, after=2, restart_after=(SECOND, SECOND)),
-            [("crash", 0, True, 2)],
-            [("start", 0)],
+            [TearWrite(0, 2)],
+            [Start(0)],
         ),
         (
             LogDirFailure(broker=0, log_dir=1, duration=(SECOND, SECOND)),
-            [("fail dir", 0, 1, 0)],
-            [("repair dir", 0, 1, 0), ("stop", 0), ("start", 0)],
+            [FailLogDir(0, 1, 0)],
+            [Undo(FailLogDir(0, 1, 0)), Stop(0), Start(0)],
         ),
         (
             DiskFull(broker=0, log_dir=1, room=500, duration=(SECOND, SECOND)),
-            [("fail dir", 0, 1, 500)],
-            [("repair dir", 0, 1, 500), ("stop", 0), ("start", 0)],
+            [FailLogDir(0, 1, 500)],
+            [Undo(FailLogDir(0, 1, 500)), Stop(0), Start(0)],
         ),
         (
             DiskSlow(broker=0, delay=7, duration=(SECOND, SECOND)),
-            [("slow disk", 0, 7)],
-            [("recover disk", 0, 7)],
+            [SlowDisk(0, 7)],
+            [Undo(SlowDisk(0, 7))],
         ),
         (
             ClockSkew(of=(0, "producer-0", "zookeeper"), by=5, duration=(SECOND, SECOND)),
-            [("step clock", 0, 5), ("step clock", "producer-0", 5)],
-            [("step clock", 0, -5), ("step clock", "producer-0", -5)],
+            [StepClock(0, 5), StepClock("producer-0", 5)],
+            [StepClock(0, -5), StepClock("producer-0", -5)],
         ),
         (
             ClockSkew(of=(0,), by=5, direction="backward", duration=(SECOND, SECOND)),
-            [("step clock", 0, -5)],
-            [("step clock", 0, 5)],
+            [StepClock(0, -5)],
+            [StepClock(0, 5)],
         ),
-        (BitRot(broker=0, partition="t-0"), [("damage", 0, "t-0", None)], []),
-        (BitRot(broker=0, partition="t-0", offset=1), [("damage", 0, "t-0", 1)], []),
+        (BitRot(broker=0, partition="t-0"), [DamageBatch(0, "t-0", None)], []),
+        (BitRot(broker=0, partition="t-0", offset=1), [DamageBatch(0, "t-0", 1)], []),
         (
             StaleCheckpoint(broker=0, file="leader-epoch-checkpoint", age=SECOND),
-            [("crash", 0, False), ("revert", 0, "leader-epoch-checkpoint", SECOND)],
+            [Kill(0), RevertCheckpoint(0, "leader-epoch-checkpoint", SECOND)],
             [],
         ),
-        (BrokerStop(broker=0), [("stop", 0)], []),
-        (BrokerStop(broker=0, restart_after=(SECOND, SECOND)), [("stop", 0)], [("start", 0)]),
-        (BrokerStop(broker=1), [("stop", 1)], []),  # a paused process gets the signal when it goes on
-        (BrokerBounce(broker=0), [("stop", 0), ("start", 0)], []),
-        (BrokerPause(broker=0), [("pause", 0)], []),
-        (BrokerPause(broker=0, duration=(SECOND, SECOND)), [("pause", 0)], [("resume", 0)]),
-        (BrokerResume(broker=1), [("resume", 1)], []),
-        (ControllerFailover(broker=0), [("crash", 0, False)], []),
-        (ControllerFailover(broker=0, restart_after=(SECOND, SECOND)), [("crash", 0, False)], [("start", 0)]),
-        (ControllerFailover(broker=0, how="session_expiry"), [("expire", 0)], []),
+        (BrokerStop(broker=0), [Stop(0)], []),
+        (BrokerStop(broker=0, restart_after=(SECOND, SECOND)), [Stop(0)], [Start(0)]),
+        (BrokerStop(broker=1), [Stop(1)], []),  # a paused process gets the signal when it goes on
+        (BrokerBounce(broker=0), [Stop(0), Start(0)], []),
+        (BrokerPause(broker=0), [Pause(0)], []),
+        (BrokerPause(broker=0, duration=(SECOND, SECOND)), [Pause(0)], [Resume(0)]),
+        (BrokerResume(broker=1), [Resume(1)], []),
+        (ControllerFailover(broker=0), [Kill(0)], []),
+        (ControllerFailover(broker=0, restart_after=(SECOND, SECOND)), [Kill(0)], [Start(0)]),
+        (ControllerFailover(broker=0, how="session_expiry"), [ExpireSession(0)], []),
         (
             ControllerFailover(broker=0, how="delete_znode", restart_after=(SECOND, SECOND)),
-            [("delete /controller",)],
+            [DeleteController()],
             [],
         ),
-        (SessionExpiry(broker=0), [("expire", 0)], []),
-        (SessionExpiry(broker=1), [("expire", 1)], []),  # a paused process has a session, too
+        (SessionExpiry(broker=0), [ExpireSession(0)], []),
+        (SessionExpiry(broker=1), [ExpireSession(1)], []),  # a paused process has a session, too
         (
             BrokerIsolation(broker=0, from_="zookeeper", duration=(SECOND, SECOND)),
-            [("cut", 0, "zookeeper"), ("cut", "zookeeper", 0)],
-            [("restore", 0, "zookeeper"), ("restore", "zookeeper", 0)],
+            [Cut(0, "zookeeper"), Cut("zookeeper", 0)],
+            [Restore(0, "zookeeper"), Restore("zookeeper", 0)],
         ),
         (
             BrokerIsolation(broker=0),
             [
-                *(("cut", 0, 1), ("cut", 0, 2), ("cut", 0, "zookeeper")),
-                *(("cut", 1, 0), ("cut", 2, 0), ("cut", "zookeeper", 0)),
+                *(Cut(0, 1), Cut(0, 2), Cut(0, "zookeeper")),
+                *(Cut(1, 0), Cut(2, 0), Cut("zookeeper", 0)),
             ],
             [],
         ),
-        (Release(id="known"), [("release", "known")], []),
+        (Release(id="known"), [ReleaseMessages("known")], []),
         (
             NetworkPartition(between=(0,), and_=(1, "zookeeper")),
-            [("cut", 0, 1), ("cut", 0, "zookeeper"), ("cut", 1, 0), ("cut", "zookeeper", 0)],
+            [Cut(0, 1), Cut(0, "zookeeper"), Cut(1, 0), Cut("zookeeper", 0)],
             [],
         ),
         (
             NetworkPartition(between=(0, 1), and_=(1, "producer-0"), one_way=True, duration=(SECOND, SECOND)),
-            [("cut", 0, 1), ("cut", 0, "producer-0"), ("cut", 1, "producer-0")],
-            [("restore", 0, 1), ("restore", 0, "producer-0"), ("restore", 1, "producer-0")],
+            [Cut(0, 1), Cut(0, "producer-0"), Cut(1, "producer-0")],
+            [Restore(0, 1), Restore(0, "producer-0"), Restore(1, "producer-0")],
         ),
     ],
 )
@@ -348,7 +276,7 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
     assert lasts_us == (SECOND if undone else None)
     if isinstance(fault, LastingFault) and undone:
         assert fault.is_in_force(environment) != isinstance(fault, BrokerPause)
-        fault.end(environment)
+        have(fault.end(environment), environment)
     assert environment.did[len(did) :] == undone
 
 
@@ -388,7 +316,7 @@ def test_a_broker_that_is_stopping_is_not_stopped_again(fault: Fault) -> None:
 def test_a_stop_is_in_force_until_the_broker_runs_again() -> None:
     environment, stop = FakeEnvironment(), BrokerStop(broker=0)
     assert not stop.is_in_force(environment)
-    stop.inject(environment)
+    have(stop.effects(environment), environment)
     assert stop.is_in_force(environment)
     environment.stopping.clear()
     environment.running.remove(0)
@@ -414,7 +342,7 @@ def test_releasing_what_nobody_holds_finds_nothing() -> None:
 )
 def test_what_was_started_meanwhile_is_not_in_force(fault: LastingFault, started: int) -> None:
     environment = FakeEnvironment()
-    fault.inject(environment)
+    have(fault.effects(environment), environment)
     assert fault.is_in_force(environment)
     environment.running.add(started)
     assert not fault.is_in_force(environment)
@@ -426,7 +354,9 @@ def test_what_was_started_meanwhile_is_not_in_force(fault: LastingFault, started
 def rule_of(fault: Fault) -> MessageRule:
     environment = FakeEnvironment()
     assert strikes(fault, environment)
-    (rule,) = environment.rules
+    (effect,) = environment.did
+    assert isinstance(effect, RuleMessages)
+    rule = effect.rule
     assert (rule.matched, rule.applied) == (0, 0)
     return rule
 
@@ -564,10 +494,9 @@ def test_who_speaks_of_znodes(ends: dict[str, Any], is_possible: bool) -> None:
 
 @pytest.mark.parametrize("fault", [NetworkAckLoss(), SlowFollower(broker=0), Message(action="drop")])
 def test_the_end_of_a_fault_takes_its_rule_out_of_force(fault: MessageFault) -> None:
-    environment = FakeEnvironment()
-    fault.inject(environment)
-    fault.end(environment)
-    assert environment.rules == []
+    (undo,) = fault.end(FakeEnvironment())
+    assert isinstance(undo, Undo)
+    assert isinstance(undo.effect, RuleMessages)
 
 
 # Durations, names, catalogue
@@ -681,4 +610,4 @@ def test_nobody_is_parted_from_itself() -> None:
     environment = FakeEnvironment()
     assert not strikes(NetworkPartition(between=(0,), and_=(0,), duration=(1, 1)), environment)
     assert strikes(NetworkPartition(between=(0,), and_=(0, 1), duration=(1, 1)), environment)
-    assert {place for _, *links in environment.did for place in links} == {0, 1}
+    assert environment.did == [Cut(0, 1), Cut(1, 0)]

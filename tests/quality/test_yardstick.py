@@ -13,9 +13,8 @@ from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.disks.bit_rot import BitRot
-from harrow.faults.disks.disk_full import DiskFull
 from harrow.faults.disks.disk_loss import DiskLoss
-from harrow.faults.disks.log_dir_failure import LogDirFailure
+from harrow.faults.disks.log_dirs import DiskFull, LogDirFailure
 from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
 from harrow.faults.disks.torn_write import TornWrite
 from harrow.faults.fault import Fault

@@ -21,6 +21,7 @@ from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text
 from harrow.faults.brokers.rolling_restart import LOOK_US
 from harrow.faults.clients.client_processes import ALL, ANY
+from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import (
     ClientApplication,
     Environment,
@@ -224,6 +225,10 @@ class FaultInjector:
         if not spares_copies(found, self._target):
             self._miss([fault], "it would have taken the last copies of committed records (`survivable`)")
             return False
+        environment = self._target.environment
+        if lacks := [lack for each in found.effects(environment) if (lack := environment.lack(each))]:
+            self._miss([fault], lacks[0])
+            return False
         concrete = self._with_durations(found)
         details = _details(concrete, fault)
         strike = len(self.injected) + 1
@@ -240,10 +245,9 @@ class FaultInjector:
                 given=fault,
             )
         )
-        self._target.environment.strike = strike
-        concrete.inject(self._target.environment)
+        self._perform(concrete.effects(environment), strike)
         if isinstance(concrete, GradualFault):
-            steps = concrete.steps(self._target.environment)
+            steps = concrete.steps(environment)
             self._in_steps.add(strike)
             self._proceed((_Strike(concrete, details, strike), steps))
         elif isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
@@ -264,23 +268,30 @@ class FaultInjector:
                 states.append(f"{value} was {_state_of_client(environment.client(value))}")
         return ": ".join(["it found nothing to act on", *([listed(states)] if states else [])])
 
-    def _proceed(self, under_way: "tuple[_Strike, Iterator[int]]") -> None:
-        """Take the next step of a fault; with the last one it is over."""
+    def _perform(self, effects: Iterable[FaultEffect], strike: int) -> None:
+        environment = self._target.environment
+        environment.strike = strike
+        for effect in effects:
+            environment.perform(effect)
+
+    def _proceed(self, under_way: "tuple[_Strike, Iterator[FaultEffect | int]]") -> None:
+        """Take the next steps of a fault, up to one that waits; with the last one it is over."""
         (fault, details, strike), steps = under_way
-        wait_us = next(steps, None)
-        if wait_us is None:
-            self._in_steps.discard(strike)
-            self._target.trace.emit(FaultEnded, fault.name, details, strike)
-        else:
-            self._target.at(self._target.now_us + wait_us, self._proceed, under_way)
+        for step in steps:
+            if isinstance(step, FaultEffect):
+                self._perform((step,), strike)
+            else:
+                self._target.at(self._target.now_us + step, self._proceed, under_way)
+                return
+        self._in_steps.discard(strike)
+        self._target.trace.emit(FaultEnded, fault.name, details, strike)
 
     def _end(self, struck: "_Strike") -> None:
         fault, details, strike = struck
         environment = self._target.environment
         if fault.is_in_force(environment):
             self._target.trace.emit(FaultEnded, fault.name, details, strike)
-            environment.strike = strike
-            fault.end(environment)
+            self._perform(fault.end(environment), strike)
 
     # What is decided
 

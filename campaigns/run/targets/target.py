@@ -13,8 +13,21 @@ from harrow.campaigns.clients.clients import Clients
 from harrow.checks.evidence import Evidence, PartitionSettings
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.trace import Trace
+from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import Environment
 from harrow.faults.observer import Observer
+
+
+class StruckEnvironment(Environment, Protocol):
+    """What faults see of a target, and act on. ``strike`` is the number of the fault that acts now, as the trace numbers them."""
+
+    strike: int
+
+    def lack(self, effect: FaultEffect) -> str | None:
+        """Return why an effect is impossible here, None where it is possible (`harrow.faults.handlers`)."""
+
+    def perform(self, effect: FaultEffect) -> None:
+        """Have an effect that is possible."""
 
 
 class CannotDoError(Exception):
@@ -104,7 +117,7 @@ class Target(Protocol):
         """Return how many steps it has taken."""
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> StruckEnvironment:
         """Return what faults act on."""
 
     @property

@@ -1,5 +1,6 @@
 """The JSON Schema of campaign files, and the sections that are made from catalogues."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.release import Behaviours
 from harrow.cluster_model.settings import SETTINGS, setting_names
 from harrow.faults.catalogue import FAULTS
+from harrow.faults.effects import FaultEffect, Kill
 from harrow.faults.fault import Environment, Fault
 from tests.campaigns.language.campaign_texts import reference_example
 
@@ -123,8 +125,8 @@ def test_a_new_fault_needs_nothing_else() -> None:
         broker: Broker = described("Which broker.")
         from_: str = described("A word of Python's.", default="a")
 
-        def inject(self, environment: Environment) -> None:
-            environment.crash_broker(0, power_loss=False)
+        def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+            return [Kill(0)]
 
     assert [(item.key, item.attribute, item.required) for item in fields_of(DiskFull)] == [
         ("broker", "broker", True),
@@ -138,8 +140,8 @@ def test_a_field_without_syntax_is_noticed() -> None:
         name: ClassVar[str] = "odd"
         weight: complex = 0j
 
-        def inject(self, environment: Environment) -> None:
-            environment.crash_broker(0, power_loss=False)
+        def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+            return [Kill(0)]
 
     with pytest.raises(TypeError, match=r"Odd\.weight: a campaign has no syntax"):
         fields_of(Odd)

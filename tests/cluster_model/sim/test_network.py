@@ -225,10 +225,10 @@ def test_what_is_held_goes_on_its_way_in_order(how: str) -> None:
     net.run()
     net.ask(connection, "c")
     if how == "release":
-        net.network.release("rule")
+        net.network.remove_rules(lambda rule: rule.name == "rule")
         assert not net.network.rules()
     elif how == "remove_rule":
-        net.network.remove_rule(rule)
+        net.network.remove_rules(lambda each: each is rule)
     else:
         net.network.restore_all()
     net.ask(connection, "d")
@@ -245,11 +245,11 @@ def test_two_holding_rules_are_released_one_after_the_other() -> None:
     second = MessageRule(name="second", action=HOLD, count=1)
     net.network.add_rule(second)
     net.ask(connection, "b", "c")
-    net.network.remove_rule(first)
+    net.network.remove_rules(lambda each: each is first)
     net.run()
     # What stands in the queue meets the rules when it is sent, so b carries the second one.
     assert net.server_got() == ["a"]
-    net.network.release("second")
+    net.network.remove_rules(lambda rule: rule.name == "second")
     net.run()
     assert net.server_got() == ["a", "b", "c"]
 
@@ -395,7 +395,7 @@ def test_what_is_held_on_its_way_arrives_although_its_client_has_given_up(
     net.rule(HOLD, kind="request", count=1, is_on_the_way=is_on_the_way)
     net.ask(connection, "a", "b")
     net.network.close(connection)
-    net.network.release("rule")
+    net.network.remove_rules(lambda rule: rule.name == "rule")
     net.run()
     assert net.server_got() == got
     net.reply(connection, "x")
@@ -453,7 +453,7 @@ def test_a_fin_waits_behind_what_is_held() -> None:
     net.network.close_by_server(connection)
     net.run()
     assert net.client_got() == []
-    net.network.release("rule")
+    net.network.remove_rules(lambda rule: rule.name == "rule")
     net.run()
     assert net.client_got() == ["x", "lost"]
 

@@ -11,6 +11,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import select
 from harrow.faults.brokers.broker_slow import BrokerSlow
+from harrow.faults.effects import SlowBroker, Undo
 from tests.faults.test_faults import FakeEnvironment
 
 CAMPAIGN = """
@@ -38,9 +39,8 @@ def appended_s(result: RunResult, begin_s: float, end_s: float) -> list[float]:
 def test_it_is_the_broker_that_is_slow_and_not_its_links() -> None:
     environment = FakeEnvironment()
     fault = BrokerSlow(broker=1, delay=9)
-    fault.inject(environment)
-    fault.end(environment)
-    assert environment.did == [("slow broker", 1, 9), ("recover broker", 1, 9)]
+    assert fault.effects(environment) == [SlowBroker(1, 9)]
+    assert fault.end(environment) == [Undo(SlowBroker(1, 9))]
     assert not BrokerSlow(broker=2).applies(environment)
 
 

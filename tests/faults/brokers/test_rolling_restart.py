@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harrow.faults.brokers.rolling_restart import LOOK_US, RollingRestart
+from harrow.faults.effects import FaultEffect, Kill, Start, Stop
 from tests.faults.test_faults import FakeEnvironment
 
 SECOND = 1_000_000
@@ -23,9 +24,10 @@ class Brokers(FakeEnvironment):
     def controller(self) -> int | None:
         return self.led_by
 
-    def start_broker(self, broker: int) -> None:
-        super().start_broker(broker)
-        self.running.add(broker)
+    def perform(self, effect: FaultEffect) -> None:
+        super().perform(effect)
+        if isinstance(effect, Start):
+            self.running.add(effect.broker)
 
     def ends(self, broker: int) -> None:
         """The process ends, and is started as was asked for."""
@@ -33,7 +35,16 @@ class Brokers(FakeEnvironment):
 
 
 def steps(brokers: Brokers, **fields: Any) -> Iterator[int]:
-    return RollingRestart(**fields).steps(brokers)
+    """Yield the waits of a restart, and perform what it does between them."""
+    for step in RollingRestart(**fields).steps(brokers):
+        if isinstance(step, FaultEffect):
+            brokers.perform(step)
+        else:
+            yield step
+
+
+def stopped(brokers: Brokers) -> list[int]:
+    return [effect.broker for effect in brokers.did if isinstance(effect, Stop)]
 
 
 def test_a_broker_is_started_when_it_has_ended_and_only_then_is_the_next_one_stopped() -> None:
@@ -41,10 +52,10 @@ def test_a_broker_is_started_when_it_has_ended_and_only_then_is_the_next_one_sto
     restart = steps(brokers)
     for broker in (0, 1, 2):
         assert next(restart) == LOOK_US
-        assert brokers.did[-2:] == [("stop", broker), ("start", broker)]
+        assert brokers.did[-2:] == [Stop(broker), Start(broker)]
         brokers.ends(broker)
     assert next(restart, None) is None
-    assert brokers.did == [(what, broker) for broker in (0, 1, 2) for what in ("stop", "start")]
+    assert brokers.did == [what(broker) for broker in (0, 1, 2) for what in (Stop, Start)]
 
 
 def test_the_next_broker_waits_for_the_isr() -> None:
@@ -54,10 +65,10 @@ def test_the_next_broker_waits_for_the_isr() -> None:
     brokers.under_replicated = ("t-0",)
     brokers.ends(0)
     assert [next(restart) for _ in range(3)] == [LOOK_US] * 3
-    assert brokers.did == [("stop", 0), ("start", 0)]
+    assert brokers.did == [Stop(0), Start(0)]
     brokers.under_replicated = ()
     next(restart)
-    assert brokers.did[2:] == [("stop", 1), ("start", 1)]
+    assert brokers.did[2:] == [Stop(1), Start(1)]
 
 
 def test_nobody_waits_for_the_isr_if_that_is_not_wanted() -> None:
@@ -65,10 +76,10 @@ def test_nobody_waits_for_the_isr_if_that_is_not_wanted() -> None:
     brokers.under_replicated = ("t-0",)
     restart = steps(brokers, wait_for_isr=False)
     next(restart)
-    assert ("stop", 1) not in brokers.did
+    assert Stop(1) not in brokers.did
     brokers.ends(0)
     next(restart)
-    assert ("stop", 1) in brokers.did
+    assert Stop(1) in brokers.did
 
 
 def test_the_pause_is_between_brokers_and_not_after_the_last_one() -> None:
@@ -89,9 +100,9 @@ def test_a_broker_stays_down_for_a_while_before_it_is_started() -> None:
     brokers.ends(0)
     brokers.running.remove(0)
     assert next(restart) == 9 * SECOND
-    assert brokers.did == [("stop", 0)]
+    assert brokers.did == [Stop(0)]
     next(restart)
-    assert brokers.did == [("stop", 0), ("start", 0), ("stop", 1)]
+    assert brokers.did == [Stop(0), Start(0), Stop(1)]
 
 
 @pytest.mark.parametrize(("moves_to", "order"), [(None, [1, 2, 0]), (2, [1, 0, 2])])
@@ -101,26 +112,26 @@ def test_whoever_is_controller_comes_last(moves_to: int | None, order: list[int]
     for _ in order:
         next(restart)
         brokers.led_by = brokers.led_by if moves_to is None else moves_to
-        brokers.ends(brokers.did[-1][1])
+        brokers.ends(stopped(brokers)[-1])
     assert next(restart, None) is None
-    assert [broker for what, broker in brokers.did if what == "stop"] == order
+    assert stopped(brokers) == order
 
 
 def test_a_broker_that_is_down_is_started() -> None:
     brokers = Brokers()
     brokers.running.remove(0)
     next(steps(brokers))
-    assert brokers.did == [("start", 0), ("stop", 1), ("start", 1)]
+    assert brokers.did == [Start(0), Stop(1), Start(1)]
 
 
 def test_a_broker_that_crashes_while_it_is_about_to_stop_is_started() -> None:
     brokers = Brokers()
     restart = steps(brokers)
     next(restart)
-    brokers.crash_broker(0, power_loss=False)
+    brokers.perform(Kill(0))
     brokers.stopping.remove(0)
     next(restart)
-    assert brokers.did[2:] == [("crash", 0, False), ("start", 0), ("stop", 1), ("start", 1)]
+    assert brokers.did[2:] == [Kill(0), Start(0), Stop(1), Start(1)]
 
 
 def test_there_is_nothing_to_restart_while_all_are_down_or_stopping() -> None:

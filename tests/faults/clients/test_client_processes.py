@@ -7,6 +7,14 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD
 from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
+from harrow.faults.effects import (
+    DoubleClient,
+    FaultEffect,
+    KillClient,
+    PauseClient,
+    ResumeClient,
+    StartClient,
+)
 from harrow.faults.fault import LastingFault
 from tests.faults.test_faults import FakeEnvironment, strikes
 
@@ -39,20 +47,20 @@ def sent(result: RunResult) -> dict[int, list[str]]:
 @pytest.mark.parametrize(
     ("fault", "did", "undone"),
     [
-        (ClientCrash(client="producer-0"), ("crash", "producer-0"), ("start again", "producer-0")),
-        (ClientPause(client="consumer-0"), ("pause", "consumer-0"), ("resume", "consumer-0")),
-        (ClientZombie(client="producer-0"), ("leave behind", "producer-0"), ("resume", "producer-0")),
+        (ClientCrash(client="producer-0"), KillClient("producer-0"), StartClient("producer-0")),
+        (ClientPause(client="consumer-0"), PauseClient("consumer-0"), ResumeClient("consumer-0")),
+        (ClientZombie(client="producer-0"), DoubleClient("producer-0"), ResumeClient("producer-0")),
     ],
 )
 def test_what_is_done_to_a_client_and_how_it_ends(
-    fault: LastingFault, did: tuple[str, str], undone: tuple[str, str]
+    fault: LastingFault, did: FaultEffect, undone: FaultEffect
 ) -> None:
     environment = FakeEnvironment()
     assert strikes(fault, environment)
     if isinstance(fault, ClientCrash):
         environment.down.add("producer-0")
-    fault.end(environment)
-    assert environment.did == [did, undone]
+    assert environment.did == [did]
+    assert fault.end(environment) == [undone]
 
 
 def test_a_client_that_is_down_or_stands_still_already_is_left_alone() -> None:

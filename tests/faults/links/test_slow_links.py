@@ -3,6 +3,7 @@
 import pytest
 
 from harrow.cluster_model.sim.link_quality import LinkQuality
+from harrow.faults.effects import ResetLink, SlowLink, Undo
 from harrow.faults.fault import Fault
 from harrow.faults.links.link_reset import LinkReset
 from harrow.faults.links.link_slow import LinkSlow
@@ -14,22 +15,18 @@ def test_a_slow_link_is_slow_both_ways_or_one_way_until_it_ends() -> None:
     environment = FakeEnvironment()
     fault = LinkSlow(between=(0,), and_=("zookeeper",), latency=5, jitter=6, bandwidth=7)
     quality = LinkQuality(latency_us=5, jitter_us=6, bytes_per_second=7)
-    fault.inject(environment)
-    assert environment.did == [("degrade", 0, "zookeeper", quality), ("degrade", "zookeeper", 0, quality)]
-    environment.did.clear()
-    fault.end(environment)
-    assert environment.did == [("recover", 0, "zookeeper", quality), ("recover", "zookeeper", 0, quality)]
-    environment.did.clear()
-    LinkSlow(between=(0,), and_=(1,), one_way=True, latency=5).inject(environment)
-    assert environment.did == [("degrade", 0, 1, LinkQuality(latency_us=5))]
+    slow = [SlowLink(0, "zookeeper", quality), SlowLink("zookeeper", 0, quality)]
+    assert fault.effects(environment) == slow
+    assert fault.end(environment) == [Undo(effect) for effect in slow]
+    one_way = LinkSlow(between=(0,), and_=(1,), one_way=True, latency=5)
+    assert one_way.effects(environment) == [SlowLink(0, 1, LinkQuality(latency_us=5))]
 
 
 def test_a_reset_breaks_each_connection_once_whoever_has_opened_it() -> None:
-    environment = FakeEnvironment()
-    LinkReset(between=(0, 1), and_=(0, 1, "producer-0")).inject(environment)
-    pairs = {frozenset(did[1:]) for did in environment.did}
+    resets = list(LinkReset(between=(0, 1), and_=(0, 1, "producer-0")).effects(FakeEnvironment()))
+    pairs = {frozenset((reset.sender, reset.receiver)) for reset in resets if isinstance(reset, ResetLink)}
     assert pairs == {frozenset(pair) for pair in ((0, 1), (0, "producer-0"), (1, "producer-0"))}
-    assert len(environment.did) == len(pairs)
+    assert len(resets) == len(pairs)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.cluster_model.release import switch_docs
 from harrow.cluster_model.topology import KAFKA_PYTHON
 from harrow.live_cluster.clients.client_settings import LIBRARIES
+from harrow.live_cluster.local.started_effects import started_reach
 from harrow.live_cluster.reach import feasible
-from harrow.live_cluster.reach.feasible import as_real, obstacles_within, started_reach, voters_of
+from harrow.live_cluster.reach.feasible import as_real, obstacles_within, voters_of
 from harrow.live_cluster.releases.kafka_release import (
     KRAFT,
     ZOOKEEPER,

@@ -7,7 +7,8 @@ from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Plan, Swarm
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.run.swarm import draw_for_seed
-from harrow.live_cluster.reach.feasible import obstacles, started_reach
+from harrow.live_cluster.local.started_effects import started_reach
+from harrow.live_cluster.reach.feasible import obstacles
 from harrow.live_cluster.reach.narrowed_swarm import narrowed
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases, release_of
 

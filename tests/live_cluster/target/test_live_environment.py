@@ -11,7 +11,20 @@ from harrow.cluster_model.events import KILLED, POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import process_name
 from harrow.cluster_model.trace import Clock, Trace
+from harrow.faults.effects import (
+    Cut,
+    ExpireSession,
+    Kill,
+    LosePower,
+    Pause,
+    Restore,
+    Resume,
+    RuleMessages,
+    Start,
+    Stop,
+)
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
+from harrow.live_cluster.local.started_effects import STARTED
 from harrow.live_cluster.target.live_environment import LiveEnvironment
 
 
@@ -94,14 +107,15 @@ class Cluster:
                 forget=lambda _: None,
                 cut=lambda *link: self.cuts.append(link),
                 restore=lambda *link: self.cuts.remove(link),
-                is_cut=lambda *link: link in self.cuts,
-                add=self.rules.append,
+                is_cut_one_way=lambda *link: link in self.cuts,
+                add_rule=self.rules.append,
             ),
             logs={0: disk, 1: disk},
         )
         self.environment = LiveEnvironment(
             cluster,
-            cast("Any", SimpleNamespace(names=())),
+            STARTED,
+            cast("Any", SimpleNamespace(names=(), client=None)),
             observer,
             self.trace,
             {0: cast("Any", SimpleNamespace(forget=lambda: None))},
@@ -145,8 +159,8 @@ def test_one_that_hangs_is_killed_and_started_again_when_all_is_healed() -> None
 def test_with_a_core_the_others_stay_as_they_are() -> None:
     cluster = Cluster(controllers=(3_000,))
     environment = cluster.environment
-    environment.pause_broker(0)
-    environment.crash_broker(3_000, power_loss=False)
+    environment.perform(Pause(0))
+    environment.perform(Kill(3_000))
     environment.heal_core([])
     assert (cluster.outside, environment.is_paused(0), cluster.controllers[3_000].starts) == ([0], True, 1)
     environment.heal_core([0])
@@ -155,8 +169,8 @@ def test_with_a_core_the_others_stay_as_they_are() -> None:
 
 def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> None:
     cluster = Cluster(keeps_registrations=True)
-    cluster.environment.crash_broker(0, power_loss=False)
-    cluster.environment.start_broker(0)
+    cluster.environment.perform(Kill(0))
+    cluster.environment.perform(Start(0))
     cluster.environment.heal_core([])
     cluster.is_registered = False
     cluster.environment.look()
@@ -168,29 +182,29 @@ def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> No
 def waiting() -> Cluster:
     """Return a cluster whose broker is to be started as soon as its former registration is gone."""
     cluster = Cluster(keeps_registrations=True)
-    cluster.environment.crash_broker(0, power_loss=False)
-    cluster.environment.start_broker(0)
+    cluster.environment.perform(Kill(0))
+    cluster.environment.perform(Start(0))
     assert (cluster.environment.is_running(0), cluster.broker.starts) == (True, 0)
     return cluster
 
 
 def test_a_broker_that_is_stopped_before_it_could_start_stays_down_and_is_not_stopping() -> None:
     cluster = waiting()
-    cluster.environment.stop_broker(0)
+    cluster.environment.perform(Stop(0))
     cluster.is_registered = False
     cluster.environment.look()
     assert (cluster.environment.is_running(0), cluster.broker.starts) == (False, 0)
-    cluster.environment.start_broker(0)
+    cluster.environment.perform(Start(0))
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
 
 
 def test_a_crash_kills_a_broker_that_is_stopping_to_be_started_again() -> None:
     cluster = Cluster()
     environment = cluster.environment
-    environment.stop_broker(0)
-    environment.start_broker(0)
+    environment.perform(Stop(0))
+    environment.perform(Start(0))
     assert (environment.is_stopping(0), cluster.broker.starts) == (True, 0)
-    environment.crash_broker(0, power_loss=True)
+    environment.perform(LosePower(0))
     assert cluster.events("broker_stopped") == [(0, POWER_LOSS)]
     environment.look()
     assert (environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
@@ -198,7 +212,7 @@ def test_a_crash_kills_a_broker_that_is_stopping_to_be_started_again() -> None:
 
 def test_the_machine_of_a_broker_that_waits_for_its_start_may_lose_its_power() -> None:
     cluster = waiting()
-    cluster.environment.crash_broker(0, power_loss=True)
+    cluster.environment.perform(LosePower(0))
     cluster.is_registered = False
     cluster.environment.look()
     assert (cluster.environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
@@ -206,11 +220,11 @@ def test_the_machine_of_a_broker_that_waits_for_its_start_may_lose_its_power() -
 
 def test_a_broker_that_is_paused_before_it_could_start_starts_when_it_is_resumed() -> None:
     cluster = waiting()
-    cluster.environment.pause_broker(0)
+    cluster.environment.perform(Pause(0))
     cluster.is_registered = False
     cluster.environment.look()
     assert (cluster.environment.is_paused(0), cluster.broker.starts) == (True, 0)
-    cluster.environment.resume_broker(0)
+    cluster.environment.perform(Resume(0))
     cluster.environment.look()
     assert (cluster.environment.is_paused(0), cluster.broker.starts) == (False, 1)
 
@@ -227,7 +241,7 @@ def test_one_that_is_killed_while_it_stops_closes_no_session() -> None:
     cluster = Cluster(hangs=True)
     cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
     assert cluster.stopping == {0}
-    cluster.environment.crash_broker(0, power_loss=False)
+    cluster.environment.perform(Kill(0))
     assert cluster.stopping == set()
 
 
@@ -247,9 +261,9 @@ def test_a_controller_that_is_no_broker_dies_and_starts_again_as_a_broker_does()
     assert cluster.events("broker_started") == [(0,), (3000,)]
     # Nothing that looks for any broker finds it.
     assert environment.broker_ids() == (0,)
-    environment.crash_broker(3000, power_loss=False)
+    environment.perform(Kill(3000))
     assert (environment.is_running(3000), cluster.events("broker_stopped")) == (False, [(3000, KILLED)])
-    environment.start_broker(3000)
+    environment.perform(Start(3000))
     assert (environment.is_running(3000), controller.starts) == (True, 1)
     assert cluster.events("broker_started")[2:] == [(3000,)]
 
@@ -265,7 +279,7 @@ def test_a_controller_that_ends_by_itself_is_noticed_and_started_again_when_all_
 
 def test_a_paused_controller_goes_on_when_all_is_healed() -> None:
     cluster = Cluster(controllers=(3000,))
-    cluster.environment.pause_broker(3000)
+    cluster.environment.perform(Pause(3000))
     assert cluster.environment.is_paused(3000)
     cluster.environment.heal()
     assert not cluster.environment.is_paused(3000)
@@ -273,7 +287,7 @@ def test_a_paused_controller_goes_on_when_all_is_healed() -> None:
 
 def test_a_power_loss_takes_nothing_from_a_controller_which_has_no_logs_of_partitions() -> None:
     cluster = Cluster(controllers=(3000,))
-    cluster.environment.crash_broker(3000, power_loss=True)
+    cluster.environment.perform(LosePower(3000))
     assert cluster.events("broker_stopped") == [(3000, POWER_LOSS)]
 
 
@@ -293,21 +307,21 @@ def test_a_survivable_run_has_no_power_loss_before_a_replica_has_told_what_is_co
 
 def test_what_a_controller_has_for_a_session_is_for_the_control_plane_to_end() -> None:
     cluster = Cluster(controllers=(3000,))
-    cluster.environment.expire_session(3000)
+    cluster.environment.perform(ExpireSession(3000))
     assert cluster.expired == [3000]
 
 
 def test_the_end_of_a_link_where_brokers_find_their_metadata_is_whoever_keeps_it() -> None:
     cluster = Cluster(controllers=(3000, 3001))
     environment = cluster.environment
-    environment.cut_link(0, "zookeeper")
+    environment.perform(Cut(0, "zookeeper"))
     assert cluster.cuts == [(0, "controller-3000"), (0, "controller-3001")]
     assert environment.is_link_cut(0, "zookeeper")
-    environment.restore_link(0, "controller-3001")
+    environment.perform(Restore(0, "controller-3001"))
     assert not environment.is_link_cut(0, "zookeeper")
-    environment.restore_link(0, "controller-3000")
-    environment.add_message_rule(MessageRule(name="r", action="drop", senders=frozenset({"zookeeper"})))
+    environment.perform(Restore(0, "controller-3000"))
+    environment.perform(RuleMessages(MessageRule(name="r", action="drop", senders=frozenset({"zookeeper"}))))
     assert cluster.rules[0].senders == frozenset({"controller-3000", "controller-3001"})
     with_zookeeper = Cluster()
-    with_zookeeper.environment.cut_link("zookeeper", 0)
+    with_zookeeper.environment.perform(Cut("zookeeper", 0))
     assert with_zookeeper.cuts == [("zookeeper", 0)]

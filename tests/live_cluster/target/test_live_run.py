@@ -9,6 +9,7 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RealTarget
 from harrow.checks.finding import INCONCLUSIVE
+from harrow.live_cluster.local.started_effects import STARTED
 from harrow.live_cluster.names import SAME
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.target.live_run import live_run
@@ -74,6 +75,7 @@ def test_a_run_whose_thread_fails_is_inconclusive_and_prints_nothing(
         KafkaRelease("3.9.2"),
         obstacles_of=lambda _: (),
         make=lambda given: cast("Any", Cluster(given, after)),
+        handlers=STARTED,
     )
     assert result.verdict.status == INCONCLUSIVE
     (reason,) = result.verdict.reasons

@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from harrow.campaigns.language.problem import FileError
-from harrow.live_cluster.reach.rehearsal import Deed
 from harrow.live_cluster.users.cluster_file import (
     ClusterFile,
     cluster_file_schema,
     load_cluster_file,
 )
+from harrow.live_cluster.users.command import CommandName
 from harrow.live_cluster.users.command_word import CommandWord
 from tests.live_cluster.users.user_cluster_files import TEXT, written
 
@@ -42,16 +42,16 @@ def test_a_file_says_where_a_cluster_is_and_what_does_something_to_it(tmp_path: 
     assert found.release.name == "3.9.2"
     assert list(found.brokers) == [7, 4]
     assert found.allowed == {"topics", "kill"}
-    kill, start = found.command(Deed.KILL, 7), found.command(Deed.START, 7)
+    kill, start = found.command(CommandName.KILL, 7), found.command(CommandName.START, 7)
     assert kill is not None
     assert start is not None
     assert (kill.limit_s, start.limit_s) == (5, 20)
     values = {"host": CommandWord("h"), "unit": CommandWord("kafka-a")}
     assert kill.filled(values).argv == ("ssh", "h", "systemctl", "kill", "kafka-a")
-    shared = found.command(Deed.START, 4)
+    shared = found.command(CommandName.START, 4)
     assert shared is not None
     assert shared.filled(values).argv == ("/bin/sh", "-c", "ssh h start kafka-a")
-    assert found.command(Deed.PAUSE, 7) is None
+    assert found.command(CommandName.PAUSE, 7) is None
 
 
 def test_secrets_show_nowhere(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_each_mistake_is_said_with_its_place(tmp_path: Path, text: str, problem:
 
 def test_braces_of_the_shell_are_left_to_it(tmp_path: Path) -> None:
     text = "bootstrap: a:1\ncommands: {start: 'echo ${HOME} {{broker}} {broker} {print $1} {{.State}}'}"
-    start = load(tmp_path, text).command(Deed.START, 3)
+    start = load(tmp_path, text).command(CommandName.START, 3)
     assert start is not None
     line = start.filled({"broker": CommandWord("3")}).argv[-1]
     assert line == "echo ${HOME} {broker} 3 {print $1} {{.State}}"

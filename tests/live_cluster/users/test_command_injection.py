@@ -14,11 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from harrow.live_cluster.reach.rehearsal import Deed
 from harrow.live_cluster.releases.kafka_release import KRAFT, release_of
 from harrow.live_cluster.users import users_brokers
 from harrow.live_cluster.users.cluster_file import ALLOWED, HEALED_BY, ClusterFile, load_cluster_file
-from harrow.live_cluster.users.command import Command
+from harrow.live_cluster.users.command import Command, CommandName
 from harrow.live_cluster.users.command_word import (
     BROKER_PLACEHOLDERS,
     PEER_PLACEHOLDERS,
@@ -126,7 +125,7 @@ def do_everything(
         deeds = Deeds(file, there, journal, folder / "log", frozenset(map(str, ALLOWED)))
         for deed in HEALED_BY:
             if file.command(deed, broker) is not None:
-                other = peer if deed is Deed.CUT else None
+                other = peer if deed is CommandName.CUT else None
                 deeds.begin(deed, broker, other).wait()
                 deeds.undo((deed,), broker, other)
 

@@ -1,5 +1,6 @@
 """Which target can do which fault follows from what the targets say."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -8,8 +9,10 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.cluster_model.fields import described
 from harrow.faults.catalogue import FAULTS
+from harrow.faults.effects import ExpireSession, FaultEffect, Pause
 from harrow.faults.fault import Environment, Fault
-from harrow.live_cluster.reach.feasible import obstacles_within, started_reach
+from harrow.live_cluster.local.started_effects import started_reach
+from harrow.live_cluster.reach.feasible import obstacles_within
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, release_of
 from harrow.live_cluster.users.fault_reach import targets_of
 
@@ -22,11 +25,8 @@ class Oddity(Fault):
 
     how: Literal["pause", "expire"] = described("What it does.", default="pause")
 
-    def inject(self, environment: Environment) -> None:
-        if self.how == "pause":
-            environment.pause_broker(0)
-        else:
-            environment.expire_session(0)
+    def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+        return [Pause(0) if self.how == "pause" else ExpireSession(0)]
 
 
 def words(fault: type[Fault]) -> list[str]:

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from harrow.live_cluster.processes.ports import LOOPBACK
-from harrow.live_cluster.reach.rehearsal import Deed
 from harrow.live_cluster.target.control_plane import CannotBeDoneError
 from harrow.live_cluster.users import healing, user_broker
 from harrow.live_cluster.users.cluster_file import ALLOWED, load_cluster_file
-from harrow.live_cluster.users.command import CommandError, FilledCommand
+from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand
 from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal, JournalError, JournalledFault, journals
 from harrow.live_cluster.users.user_broker import Deeds, UserBroker, UserLinks
@@ -55,10 +54,13 @@ def test_what_is_done_is_struck_out_when_it_is_undone(
         broker.resume()
         assert (broker.is_paused, journal.in_force()) == (False, [])
         broker.kill()
-        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (False, [Deed.KILL])
+        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (
+            False,
+            [CommandName.KILL],
+        )
         broker.start()
         # It has not come up yet: whoever heals starts it again.
-        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (True, [Deed.KILL])
+        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (True, [CommandName.KILL])
         monkeypatch.setattr(Deeds, "answers", lambda *_: True)
         broker.look_after()
         assert journal.in_force() == []
@@ -71,7 +73,7 @@ def test_who_is_killed_while_paused_is_down_and_nothing_else(tmp_path: Path) -> 
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
         broker.pause()
         broker.kill()
-        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        assert [fault.deed for fault in journal.in_force()] == [CommandName.KILL]
         broker.start()
     assert notes(tmp_path) == ["pause 1", "kill 1", "start 1"]
 
@@ -192,7 +194,7 @@ def test_what_a_killed_process_has_left_is_healed(tmp_path: Path) -> None:
 
 def test_a_line_that_was_torn_when_harrow_died_counts_for_nothing(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        journal.strikes(Deed.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.strikes(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         path = journal.path
     with path.open("a") as file:
         file.write('{"in_force": {"number": 2, "deed": "ki')
@@ -207,7 +209,7 @@ def test_a_line_that_was_torn_when_harrow_died_counts_for_nothing(tmp_path: Path
 @pytest.mark.parametrize("line", ["{", "[1]", '{"over": 7}', '{"in_force": {}}', '"\\ud800', "\x00"])
 def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Path, line: str) -> None:
     with journal_in(tmp_path) as journal:
-        journal.strikes(Deed.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.strikes(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         path = journal.path
     with path.open("a") as file:
         file.write(f"{line}\n")
@@ -220,7 +222,7 @@ def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Pa
 def test_the_process_of_a_command_is_known_to_whoever_heals_in_the_same_life(tmp_path: Path) -> None:
     """On Ctrl-C in the middle of a kill: one that still answers then is not one that was not killed."""
     with journal_in(tmp_path) as journal:
-        fault = journal.strikes(Deed.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        fault = journal.strikes(CommandName.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         journal.is_done_by(fault, 4711)
         assert [each.pid for each in journal.in_force()] == [4711]
         journal.is_over(fault)
@@ -242,7 +244,7 @@ def test_a_command_does_nothing_unless_the_journal_has_its_process(
 
 def test_a_command_of_the_same_life_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        running = deeds_in(tmp_path, journal).begin(Deed.PAUSE, 1)
+        running = deeds_in(tmp_path, journal).begin(CommandName.PAUSE, 1)
         # As after an interrupt: nobody asks it how it has ended.
         _until(lambda: notes(tmp_path) == ["pause 1"])
         heal(tmp_path, journal)
@@ -256,7 +258,7 @@ def test_whoever_started_a_command_learns_its_exit_code_although_healing_has_wai
 ) -> None:
     text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: echo pause {broker} >>notes; exit 3")
     with journal_in(tmp_path) as journal:
-        running = deeds_in(tmp_path, journal, text).begin(Deed.PAUSE, 1)
+        running = deeds_in(tmp_path, journal, text).begin(CommandName.PAUSE, 1)
         heal(tmp_path, journal)
         assert journal.in_force() == []
         with pytest.raises(CommandError, match="failed with 3"):
@@ -299,7 +301,7 @@ def test_a_broker_that_was_killed_is_started_until_it_answers(
         UserBroker(1, 1, deeds_in(tmp_path, journal)).kill()
         with pytest.raises(HealingError, match="came back, and the broker does not answer"):
             heal(tmp_path, journal)
-        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        assert [fault.deed for fault in journal.in_force()] == [CommandName.KILL]
     assert notes(tmp_path) == ["kill 1", *["start 1"] * 4]
 
 
@@ -331,7 +333,7 @@ def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_p
         broker.pause()
         broker.resume()
         assert (broker.is_running, broker.is_paused) == (False, False)
-        assert [fault.deed for fault in journal.in_force()] == [Deed.KILL]
+        assert [fault.deed for fault in journal.in_force()] == [CommandName.KILL]
         broker.start()
     assert notes(tmp_path) == ["pause 1", "start 1"]
 
@@ -345,7 +347,7 @@ def test_a_resume_that_fails_on_a_live_broker_ends_the_run(
         broker.pause()
         with pytest.raises(CommandError, match=r"^resume of broker 1: .* failed with 1: no such process$"):
             broker.resume()
-        assert [fault.deed for fault in journal.in_force()] == [Deed.PAUSE]
+        assert [fault.deed for fault in journal.in_force()] == [CommandName.PAUSE]
 
 
 def test_a_command_that_fails_on_a_dead_broker_says_that_it_does_not_answer(tmp_path: Path) -> None:
@@ -382,7 +384,7 @@ def test_without_a_command_that_starts_it_a_dead_broker_is_left_to_the_user(tmp_
             HealingError, match=r"broker 1 does not answer at 127.0.0.1:1: start it, and heal"
         ):
             heal(tmp_path, journal)
-        assert [fault.deed for fault in journal.in_force()] == [Deed.PAUSE]
+        assert [fault.deed for fault in journal.in_force()] == [CommandName.PAUSE]
 
 
 def test_a_broker_that_does_not_come_up_is_started_again(

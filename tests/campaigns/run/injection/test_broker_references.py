@@ -7,6 +7,9 @@ import pytest
 from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.effects import (
+    Kill,
+)
 from harrow.faults.injection import At, Injection
 from tests.campaigns.run.stage import Stage
 from tests.recorded_choices import recorded_choices
@@ -52,7 +55,7 @@ def test_what_a_reference_means(reference: object, draws: tuple[int, ...], broke
 def test_references_follow_the_cluster() -> None:
     stage = Stage(brokers=2, replication_factor=1, controller=1)
     assert meant(stage, "follower of t-0") == ()  # it has no followers
-    stage.environment.crash_broker(0, power_loss=False)
+    stage.environment.perform(Kill(0))
     stage.cluster.simulator.run_until(30 * SECOND)
     assert meant(stage, "leader of t-0") == meant(stage, "leaders of t") == ()
     assert meant(stage, "controller") == (1,)

@@ -1,6 +1,6 @@
 """When faults strike, what they are told, and what they can lay hands on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +15,19 @@ from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
 from harrow.faults.condition import Condition
 from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.effects import (
+    Cut,
+    DeleteController,
+    ExpireSession,
+    FaultEffect,
+    Kill,
+    Pause,
+    Restore,
+    Resume,
+    RuleMessages,
+    Start,
+    Undo,
+)
 from harrow.faults.fault import Environment, Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.links.network_ack_loss import NetworkAckLoss
@@ -41,8 +54,8 @@ class Strike(Fault):
         self.struck.append((self.stage.now_us, self.label))
         return self.finds_something and bool(environment)
 
-    def inject(self, environment: Environment) -> None:
-        pass
+    def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+        return ()
 
 
 def strike(stage: Stage, **given: Any) -> Strike:
@@ -59,11 +72,12 @@ class Lasting(LastingFault):
     broker: Broker = 0
     ended: Any = described("What it notes.", factory=list, key="")
 
-    def inject(self, environment: Environment) -> None:
-        pass
+    def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+        return ()
 
-    def end(self, environment: Environment) -> None:
-        self.ended.append(environment.strike)
+    def end(self, environment: Environment) -> Iterable[FaultEffect]:
+        self.ended.append(self.duration)
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +89,7 @@ class Gradual(GradualFault):
     stage: Any = described("Where it strikes.", key="")
     taken: Any = described("What it notes.", factory=list, key="")
 
-    def steps(self, environment: Environment) -> Iterator[int]:
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         for wait_us in (SECOND, 2 * SECOND, 0):
             self.taken.append(self.stage.now_us)
             if wait_us:
@@ -170,8 +184,8 @@ def test_healing_ends_what_is_scheduled_and_what_is_under_way() -> None:
     struck = strike(stage)
     stage.injector.schedule(Injection(timing=At(at_us=(5 * SECOND, 5 * SECOND)), faults=(struck,)))
     stage.injector.inject(BrokerPause(broker=1, duration=(3 * SECOND, 3 * SECOND)))
-    stage.environment.add_message_rule(MessageRule(name="hold", action=HOLD, api="Fetch"))
-    stage.environment.cut_link(0, 2)
+    stage.environment.perform(RuleMessages(MessageRule(name="hold", action=HOLD, api="Fetch")))
+    stage.environment.perform(Cut(0, 2))
     stage.cluster.simulator.run_until(SECOND)
     stage.cluster.heal()
     assert not stage.environment.is_paused(1)
@@ -265,20 +279,20 @@ def test_processes_can_be_crashed_paused_and_started() -> None:
     environment = Stage().environment
     assert environment.broker_ids() == (0, 1, 2)
     assert environment.client_names() == ("producer-0",)
-    environment.pause_broker(1)
+    environment.perform(Pause(1))
     assert (environment.is_running(1), environment.is_paused(1)) == (True, True)
-    environment.crash_broker(1, power_loss=False)
+    environment.perform(Kill(1))
     assert (environment.is_running(1), environment.is_paused(1)) == (False, False)
-    environment.start_broker(1)
-    environment.pause_broker(1)
-    environment.resume_broker(1)
+    environment.perform(Start(1))
+    environment.perform(Pause(1))
+    environment.perform(Resume(1))
     assert (environment.is_running(1), environment.is_paused(1)) == (True, False)
 
 
 def test_sessions_can_be_ended_and_the_controller_deposed() -> None:
     stage = Stage()
-    stage.environment.expire_session(1)
-    stage.environment.delete_controller_znode()
+    stage.environment.perform(ExpireSession(1))
+    stage.environment.perform(DeleteController())
     assert stage.cluster.controller() is None
     assert not stage.cluster.is_registered(1)
     stage.cluster.simulator.run_until(10 * SECOND)
@@ -297,17 +311,17 @@ def test_links_can_be_cut_and_messages_dropped() -> None:
     stage = Stage(watches_fetches=True)
     stage.cluster.simulator.run_until(SECOND)
     assert fetches(stage, 1) > 0
-    stage.environment.cut_link(1, 0)
+    stage.environment.perform(Cut(1, 0))
     fetches(stage, 1)
     assert fetches(stage, 1) == 0
     assert fetches(stage, 2) > 0
-    stage.environment.restore_link(1, 0)
+    stage.environment.perform(Restore(1, 0))
     assert fetches(stage, 1) > 0
     rule = MessageRule(name="drop", action=DROP, api="Fetch", senders=frozenset({"broker-2"}))
-    stage.environment.add_message_rule(rule)
+    stage.environment.perform(RuleMessages(rule))
     fetches(stage, 2)
     assert fetches(stage, 2) == 0
-    stage.environment.remove_message_rules()
+    stage.environment.perform(Undo(RuleMessages(rule)))
     assert fetches(stage, 2, 40 * SECOND) > 0
 
 
@@ -320,10 +334,10 @@ def test_a_fault_ends_when_its_time_is_over_and_not_if_the_cluster_was_healed() 
     assert fault.ended == []
     stage.injector.inject(fault)
     stage.cluster.simulator.run_until(3 * SECOND)
-    assert fault.ended == [1]
+    assert len(fault.ended) == 1
     stage.cluster.heal()
     stage.cluster.simulator.run_until(10 * SECOND)
-    assert fault.ended == [1]
+    assert len(fault.ended) == 1
 
 
 def test_the_end_of_a_fault_takes_its_own_rule_alone_out_of_force() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from harrow.campaigns.run.targets.spared_power import copies_of
+from harrow.campaigns.run.targets.shared_environment import copies_of
 from harrow.campaigns.run.targets.target import CommittedCopies, RunObserver
 from harrow.cluster_model.log.disk import TORN, LogFile
 from harrow.cluster_model.log.record_batch import RecordBatch

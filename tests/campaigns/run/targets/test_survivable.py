@@ -8,6 +8,11 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
+from harrow.faults.effects import (
+    Kill,
+    LosePower,
+    Start,
+)
 
 CAMPAIGN = """
 settings: {acks: all, min.insync.replicas: 1, replica.lag.time.max.ms: 1s}
@@ -26,7 +31,7 @@ def test_the_only_member_of_the_isr_is_not_spared_for_a_copy_that_cannot_lead(su
     target.advance(5_000_000)
     assert target.environment.may_lose_power(0)
     # The follower stops with all that is committed in its log, and leaves the ISR.
-    target.environment.crash_broker(1, power_loss=False)
+    target.environment.perform(Kill(1))
     target.advance(15_000_000)
     state = target.observer.partition_state("t-0")
     assert state is not None
@@ -43,9 +48,9 @@ def test_a_broker_that_has_lost_committed_records_comes_back_once_it_is_out_of_t
     target.start()
     target.clients.start()
     target.advance(5_000_000)
-    target.environment.crash_broker(1, power_loss=True)
+    target.environment.perform(LosePower(1))
     assert target.environment.is_held_back(1) is survivable
-    target.environment.start_broker(1)
+    target.environment.perform(Start(1))
     assert target.environment.is_running(1) is not survivable
     target.advance(20_000_000)
     assert target.environment.is_running(1)
@@ -58,7 +63,7 @@ def test_healing_starts_a_broker_that_has_lost_committed_records_once_it_is_out_
     target.start()
     target.clients.start()
     target.advance(5_000_000)
-    target.environment.crash_broker(1, power_loss=True)
+    target.environment.perform(LosePower(1))
     target.heal()
     assert not target.environment.is_running(1)
     target.advance(25_000_000)

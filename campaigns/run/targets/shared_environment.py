@@ -1,0 +1,206 @@
+"""What the model and real brokers have in common as what faults see and act on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+from harrow.campaigns.clients.clients import Clients
+from harrow.campaigns.run.targets.target import CommittedCopies, RunObserver
+from harrow.cluster_model.sim.link_quality import LinkQuality
+from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.faults import effects
+from harrow.faults.effects import End, FaultEffect
+from harrow.faults.handlers import Handlers
+
+HELD_BACK_MAX_US: Final = 60 * US_PER_SECOND
+"""How long a broker that has lost records stays down at most until it is out of the ISR: there may be nobody to take it out."""
+
+
+def copies_of(
+    observer: RunObserver,
+    partition: str,
+    *,
+    end_of_log: Callable[[int], int],
+    high_watermark_before: Callable[[int], int | None],
+    enough: int,
+) -> CommittedCopies:
+    """Return what the brokers have that can be elected for a partition.
+
+    Committed is what any replica took for committed, whether its broker still runs or not: a leader that has died may have been the only
+    one to know. *end_of_log* tells up to where a replica's log is intact, *high_watermark_before* the last high watermark of a process
+    that has ended, None where nothing tells. As long as no high watermark is known, no copy counts as whole.
+    """
+    replicas = observer.replicas_of(partition)
+    views = {replica: observer.replica(partition, replica) for replica in replicas}
+    known = (high_watermark_before(replica) if view is None else view.hw for replica, view in views.items())
+    committed = max((offset for offset in known if offset is not None), default=None)
+    electable = frozenset(observer.electable(partition))
+    whole = frozenset(
+        replica for replica in electable if committed is not None and end_of_log(replica) >= committed
+    )
+    return CommittedCopies(whole, electable - whole, enough)
+
+
+class Wires(Protocol):
+    """What carries messages between processes, which it knows by what the target calls them."""
+
+    def cut(self, sender: Any, receiver: Any, /) -> None:
+        """Let nothing pass from one process to another."""
+
+    def restore(self, sender: Any, receiver: Any, /) -> None:
+        """Undo one `cut`."""
+
+    def is_cut_one_way(self, sender: Any, receiver: Any, /) -> bool:
+        """Return whether nothing passes from one process to another."""
+
+    def has_rule(self, name: str, /) -> bool:
+        """Return whether a rule of that name for single messages is in force."""
+
+
+class MalleableWires(Wires, Protocol):
+    """Wires on which more can be done to messages than to stop them all."""
+
+    def degrade(self, sender: Any, receiver: Any, quality: LinkQuality, /) -> None:
+        """Have what passes take longer."""
+
+    def recover(self, sender: Any, receiver: Any, quality: LinkQuality, /) -> None:
+        """Undo one `degrade`."""
+
+    def reset(self, one: Any, other: Any, /) -> None:
+        """Break the connections between two processes."""
+
+    def add_rule(self, rule: MessageRule, /) -> None:
+        """Put a rule for single messages in force."""
+
+    def remove_rules(self, is_meant: Callable[[MessageRule], bool], /) -> None:
+        """Take rules out of force; what they hold goes on its way."""
+
+
+class TargetEnvironment(ABC):
+    """A `harrow.campaigns.run.targets.target.StruckEnvironment` whose effects have *handlers*.
+
+    What handlers do to *wires* has to be what these can do.
+    """
+
+    strike: int = 0
+
+    def __init__(
+        self, handlers: Handlers[Any], clients: Clients, observer: RunObserver, wires: Wires
+    ) -> None:
+        self.wires = cast("MalleableWires", wires)
+        self._handlers = handlers
+        self.lack = handlers.lack
+        self._observer = observer
+        self.client_names = clients.names
+        self.client = clients.client
+        self.controller = observer.controller
+
+    @abstractmethod
+    def broker_ids(self) -> tuple[int, ...]:
+        """Return the ids of all brokers."""
+
+    @abstractmethod
+    def partition_names(self) -> Sequence[str]:
+        """Return the partitions that clients have."""
+
+    @abstractmethod
+    def committed_copies(self) -> Mapping[str, CommittedCopies]:
+        """Return who can lead each partition with all that is committed; nothing where the run need not be survivable."""
+
+    @abstractmethod
+    def processes_at(self, end: End) -> tuple[Any, ...]:
+        """Return what the processes at an end of a link are called; the control plane may be several."""
+
+    def perform(self, effect: FaultEffect) -> None:
+        self._handlers.perform(self, effect)
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        return tuple(
+            partition
+            for partition in self.partition_names()
+            if (state := self._observer.partition_state(partition)) is None
+            or len(state[2]) < len(self._observer.replicas_of(partition))
+        )
+
+    def may_lose_power(self, broker: int) -> bool:
+        """Return whether enough copies of every committed record stay that can lead when a broker loses its power."""
+        return all(
+            copies.can_spare(broker)
+            for partition, copies in self.committed_copies().items()
+            if broker in self._observer.replicas_of(partition)
+        )
+
+    def could_lead_hollow(self, broker: int) -> bool:
+        """Return whether a broker could be elected for some partition without a committed record that others have."""
+        return any(broker in copies.hollow and copies.whole for copies in self.committed_copies().values())
+
+    def links(self, sender: End, receiver: End) -> Iterator[tuple[Any, Any]]:
+        """Yield the links between the processes at two ends."""
+        for one in self.processes_at(sender):
+            for other in self.processes_at(receiver):
+                if one != other:
+                    yield one, other
+
+    def is_link_cut(self, sender: End, receiver: End) -> bool:
+        links = list(self.links(sender, receiver))
+        return bool(links) and all(self.wires.is_cut_one_way(*link) for link in links)
+
+    def has_message_rule(self, name: str) -> bool:
+        return self.wires.has_rule(name)
+
+    def slow_links_to(self, effect: effects.SlowBroker) -> list[effects.SlowLink]:
+        """Return the links that make a process slow whose threads are out of reach: it gets one request after the other."""
+        senders: tuple[End, ...] = (*self.broker_ids(), *self.client_names())
+        quality = LinkQuality(request_us=effect.request_us)
+        return [effects.SlowLink(sender, effect.broker, quality) for sender in senders]
+
+
+CLIENT_EFFECTS: Final[Handlers[TargetEnvironment]] = Handlers()
+CLIENT_EFFECTS.on(effects.StartClient, lambda target, it: target.client(it.client).start_again())
+CLIENT_EFFECTS.on(effects.KillClient, lambda target, it: target.client(it.client).crash())
+CLIENT_EFFECTS.on(effects.CloseClient, lambda target, it: target.client(it.client).close())
+CLIENT_EFFECTS.on(effects.ResumeClient, lambda target, it: target.client(it.client).resume())
+CLIENT_EFFECTS.on(effects.PauseClient, lambda target, it: target.client(it.client).pause())
+CLIENT_EFFECTS.on(effects.DoubleClient, lambda target, it: target.client(it.client).leave_behind())
+CLIENT_EFFECTS.on(effects.HoldClient, lambda target, it: target.client(it.client).hold_at(it.step, it.passes))
+CLIENT_EFFECTS.on(effects.SlowClient, lambda target, it: target.client(it.client).slow_down(it.by_us))
+
+
+def _on_each_link(
+    act: Callable[[MalleableWires, tuple[Any, Any], Any], None],
+) -> Callable[[TargetEnvironment, effects.LinkEffect], None]:
+    def perform(target: TargetEnvironment, effect: effects.LinkEffect) -> None:
+        for link in target.links(effect.sender, effect.receiver):
+            act(target.wires, link, effect)
+
+    return perform
+
+
+def _add_rule(target: TargetEnvironment, effect: effects.RuleMessages) -> None:
+    def processes_at(ends: frozenset[str] | None) -> frozenset[str] | None:
+        return None if ends is None else frozenset(name for end in ends for name in target.processes_at(end))
+
+    rule = effect.rule
+    rule.strike = target.strike
+    rule.senders, rule.receivers = processes_at(rule.senders), processes_at(rule.receivers)
+    target.wires.add_rule(rule)
+
+
+LINK_EFFECTS: Final[Handlers[TargetEnvironment]] = Handlers()
+LINK_EFFECTS.on(effects.Cut, _on_each_link(lambda wires, link, _: wires.cut(*link)))
+LINK_EFFECTS.on(effects.Restore, _on_each_link(lambda wires, link, _: wires.restore(*link)))
+LINK_EFFECTS.on(
+    effects.SlowLink,
+    _on_each_link(lambda wires, link, it: wires.degrade(*link, it.quality)),
+    undo=_on_each_link(lambda wires, link, it: wires.recover(*link, it.quality)),
+)
+LINK_EFFECTS.on(effects.ResetLink, _on_each_link(lambda wires, link, _: wires.reset(*link)))
+LINK_EFFECTS.on(
+    effects.RuleMessages,
+    _add_rule,
+    undo=lambda target, _: target.wires.remove_rules(lambda rule: rule.strike == target.strike),
+)
+LINK_EFFECTS.on(
+    effects.ReleaseMessages, lambda target, it: target.wires.remove_rules(lambda rule: rule.name == it.rule)
+)

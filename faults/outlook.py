@@ -1,0 +1,79 @@
+"""A cluster as it would be after some effects, none of which is performed."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from harrow.faults.effects import FaultEffect, Forecast
+from harrow.faults.fault import ClientApplication, Environment, Fault, GradualFault
+
+_STEPS_MAX: Final = 10_000
+
+
+class _AnyClient:
+    """A client that runs, and to which everything can be done (`harrow.faults.fault.ClientApplication`)."""
+
+    def is_running(self) -> bool:
+        return True
+
+    can_be_left_behind = can_be_slowed = is_member = is_running
+
+    def is_paused(self) -> bool:
+        return False
+
+    def steps(self) -> tuple[str, ...]:
+        return ()
+
+    def held_at(self) -> str | None:
+        return "a step"
+
+
+ANY_CLIENT: Final = _AnyClient()
+
+
+class Outlook:
+    """A cluster as it is, and as effects would leave it (`harrow.faults.fault.Environment`).
+
+    Where a fault waits for an application or for the ISR, both come about at once.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._real = environment
+        self.forecast = Forecast()
+        self.broker_ids = environment.broker_ids
+        self.client_names = environment.client_names
+        self.controller = environment.controller
+        self.has_logs = environment.has_logs
+        self.log_dirs = environment.log_dirs
+        self.has_batch = environment.has_batch
+        self.may_lose_power = environment.may_lose_power
+        self.may_lose_disk = environment.may_lose_disk
+        self.has_message_rule = environment.has_message_rule
+
+    def foreseen(self, fault: Fault) -> Iterator[FaultEffect]:
+        """Yield the effects of a fault, each once it counts as performed."""
+        steps = fault.steps(self) if isinstance(fault, GradualFault) else fault.effects(self)
+        for step in islice(steps, _STEPS_MAX):
+            if isinstance(step, FaultEffect):
+                step.foresee(self.forecast)
+                yield step
+
+    def client(self, name: str) -> ClientApplication:
+        return ANY_CLIENT
+
+    def is_running(self, broker: int) -> bool:
+        down = self.forecast.down.get(broker)
+        return self._real.is_running(broker) if down is None else not down
+
+    def is_paused(self, broker: int) -> bool:
+        paused = self.forecast.paused.get(broker)
+        return self._real.is_paused(broker) if paused is None else paused
+
+    def is_stopping(self, broker: int) -> bool:
+        return broker not in self.forecast.down and self._real.is_stopping(broker)
+
+    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+        return (sender, receiver) in self.forecast.cut or self._real.is_link_cut(sender, receiver)
+
+    def under_replicated_partitions(self) -> tuple[str, ...]:
+        return ()

@@ -1,0 +1,91 @@
+"""The effects of brokers that harrow has started.
+
+Their disks and their control plane are at hand, and their links go through proxies.
+"""
+
+from typing import Final, cast
+
+from harrow.cluster_model.events import POWER_LOSS, ControllerZnodeDeleted, Sight
+from harrow.cluster_model.topology import LOG_DIRS_MAX
+from harrow.faults import effects
+from harrow.faults.handlers import Handlers
+from harrow.live_cluster.local.live_disk import LiveDisk
+from harrow.live_cluster.local.local_control_plane import LocalControlPlane
+from harrow.live_cluster.reach.feasible import SENT, Reach
+from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.target.live_effects import LIVE_EFFECTS
+from harrow.live_cluster.target.live_environment import LiveEnvironment
+
+
+def _disk(live: LiveEnvironment, broker: int) -> LiveDisk:
+    return cast("LiveDisk", live.cluster.logs[broker])
+
+
+def _control(live: LiveEnvironment) -> LocalControlPlane:
+    return cast("LocalControlPlane", live.cluster.control)
+
+
+def _lose_power(live: LiveEnvironment, effect: effects.LosePower) -> None:
+    live.kill_broker(effect.broker, POWER_LOSS)
+    if live.has_logs(effect.broker):
+        _disk(live, effect.broker).lose_power(live.now_us())
+
+
+def _delete_controller(live: LiveEnvironment, _: effects.DeleteController) -> None:
+    controller = live.controller()
+    _control(live).delete_controller()
+    if controller is not None:
+        live.trace.emit(ControllerZnodeDeleted, controller)
+
+
+def _slow_broker(live: LiveEnvironment, effect: effects.SlowBroker) -> None:
+    for link in live.slow_links_to(effect):
+        live.perform(link)
+
+
+def _recover_broker(live: LiveEnvironment, effect: effects.SlowBroker) -> None:
+    for link in live.slow_links_to(effect):
+        live.perform(effects.Undo(link))
+
+
+STARTED: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
+"""The effects that brokers have which harrow has started."""
+STARTED.on(effects.LosePower, _lose_power)
+STARTED.never(
+    "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    effects.TearWrite,
+)
+STARTED.on(effects.LoseDisk, lambda live, it: _disk(live, it.broker).lose())
+STARTED.never(
+    "log directories are folders of one disk, which is slow for all brokers or for none", effects.SlowDisk
+)
+STARTED.never(
+    "log directories are folders of one disk, which does not fail for a broker alone", effects.FailLogDir
+)
+STARTED.never(
+    "a running broker serves a batch from memory, so damage on disk shows at no known time",
+    effects.DamageBatch,
+)
+STARTED.on(effects.RemoveCheckpoint, lambda live, it: _disk(live, it.broker).remove_checkpoint(it.file))
+STARTED.never("older checkpoint files are not kept", effects.RevertCheckpoint)
+STARTED.never(
+    "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
+    effects.StepClock,
+)
+STARTED.on(effects.ExpireSession, lambda live, it: _control(live).expire_session(it.broker))
+STARTED.on(effects.DeleteController, _delete_controller)
+STARTED.on(effects.SlowBroker, _slow_broker, undo=_recover_broker)
+
+
+def started_reach(release: KafkaRelease, metadata: str) -> Reach:
+    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand."""
+    return Reach(
+        release=release,
+        metadata=metadata,
+        sight=Sight.STARTED_BROKERS,
+        unseen=frozenset(),
+        lack=STARTED.lack,
+        has_controllers=True,
+        log_dirs_max=LOG_DIRS_MAX,
+        requests=SENT,
+    )

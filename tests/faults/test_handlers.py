@@ -1,0 +1,84 @@
+"""Handlers decide what is possible on a target: what none of them performs is impossible, for a reason."""
+
+import pytest
+
+from harrow.campaigns.run.targets.model_environment import MODEL
+from harrow.cluster_model.sim.link_quality import LinkQuality
+from harrow.faults import effects
+from harrow.faults.effects import BrokerEffect, FaultEffect, LastingEffect, Undo
+from harrow.faults.handlers import Handlers, NotPerformedError
+from harrow.live_cluster.local.started_effects import STARTED
+from harrow.live_cluster.users.users_reach import USERS
+
+KINDS = [
+    kind
+    for kind in vars(effects).values()
+    if isinstance(kind, type) and issubclass(kind, FaultEffect) and kind.__module__ == effects.__name__
+]
+ABSTRACT = {kind for kind in KINDS if kind.__subclasses__()} - {effects.LosePower, effects.PauseClient}
+
+
+class Melt(LastingEffect, BrokerEffect):
+    """An effect of a test."""
+
+
+class Note(FaultEffect):
+    """One that nothing takes back."""
+
+
+@pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
+def test_every_target_performs_each_effect_or_says_why_it_does_not(target: Handlers[object]) -> None:
+    assert set(target.known) >= set(KINDS) - ABSTRACT - {Undo}
+
+
+@pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
+def test_what_a_target_performs_it_can_undo(target: Handlers[object]) -> None:
+    for kind, handler in target.known.items():
+        if handler.perform is not None and issubclass(kind, LastingEffect):
+            assert handler.undo is not None, kind
+
+
+def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None:
+    done: list[object] = []
+    handlers: Handlers[list[object]] = Handlers()
+    handlers.on(
+        Melt, lambda target, it: target.append(it.broker), undo=lambda target, it: target.append(-it.broker)
+    )
+    handlers.perform(done, Melt(3))
+    undo = Melt(3).undo()
+    assert undo is not None
+    handlers.perform(done, undo)
+    assert done == [3, -3]
+    assert handlers.lack(Melt(3)) is handlers.lack(undo) is None
+
+
+def test_an_effect_without_a_handler_is_impossible() -> None:
+    handlers: Handlers[object] = Handlers()
+    assert handlers.lack(Note()) == "nothing here performs Note"
+    with pytest.raises(NotPerformedError, match="nothing here performs Note"):
+        handlers.perform(None, Note())
+    assert Note().undo() is None
+
+
+def test_a_reason_in_place_of_a_handler_holds_for_the_effect_and_its_end() -> None:
+    base: Handlers[object] = Handlers()
+    base.on(Melt, lambda *_: None, undo=lambda *_: None)
+    handlers: Handlers[object] = Handlers(base)
+    handlers.never("there is no fire", Melt)
+    assert handlers.lack(Melt(0)) == handlers.lack(Undo(Melt(0))) == "there is no fire"
+    assert base.lack(Melt(0)) is None
+    with pytest.raises(NotPerformedError, match="there is no fire"):
+        handlers.perform(None, Melt(0))
+
+
+def test_an_effect_may_be_impossible_with_some_of_its_values() -> None:
+    handlers: Handlers[object] = Handlers()
+    handlers.on(Melt, lambda *_: None)
+    handlers.refuse(Melt, lambda it: "broker 1 is made of stone" if it.broker == 1 else None)
+    assert [handlers.lack(Melt(broker)) for broker in (0, 1)] == [None, "broker 1 is made of stone"]
+
+
+def test_effects_are_equal_and_hashed_by_their_values() -> None:
+    slow = effects.SlowLink(0, 1, LinkQuality(latency_us=5))
+    assert slow == effects.SlowLink(0, 1, LinkQuality(latency_us=5))
+    assert len({effects.Kill(0), effects.Kill(0), effects.Stop(0), Undo(slow), Undo(slow)}) == 3
