@@ -45,7 +45,8 @@ PURE: Final = frozenset(
         # Classes below a decorator of ours; metadata of fields.
         *("cluster_model/events.py", "cluster_model/topology.py"),
         # Protocols that are `runtime_checkable`, `__doc__` of a class, metadata of fields, `ClassVar` counters.
-        *("cluster_model/sim/message_rule.py", "cluster_model/fields.py", "cluster_model/release.py"),
+        "cluster_model/sim/message_rule.py",
+        "cluster_model/fields.py",
         "cluster_model/registry.py",
         # A `Sequence`; what takes its time is in C.
         "cluster_model/packed_log.py",
@@ -54,7 +55,7 @@ PURE: Final = frozenset(
         # Its classes are asked for their `api`, which compiled only their objects have.
         "cluster_model/zookeeper/service/protocol.py",
         # Tables that are read once.
-        *("cluster_model/errors.py", "cluster_model/mutants.py", "cluster_model/repairs.py"),
+        "cluster_model/errors.py",
         *("cluster_model/settings.py", "checks/rules/catalogue.py", "checks/rules/history_rules.py"),
         # `cached_property` needs a `__dict__`.
         "checks/history/version_order.py",
@@ -81,6 +82,9 @@ PURE: Final = frozenset(
     }
 )
 
+SWITCHES: Final = "cluster_model/release/"
+"""What declares switches: the metadata of fields, too."""
+
 
 def compile_core(optimisation: str) -> None:
     """Build the library and the list of its sources in the checkout."""
@@ -89,7 +93,9 @@ def compile_core(optimisation: str) -> None:
 
     paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
     compiled = {
-        path: _module(path) for path in paths if path not in PURE and not path.endswith("__init__.py")
+        path: _module(path)
+        for path in paths
+        if path not in PURE and not path.startswith(SWITCHES) and not path.endswith("__init__.py")
     }
     # Before anything is compiled: what changes meanwhile is not what was compiled.
     lines = [

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.kraft.protocol import RaftFetchRequest, RaftFetchResponse
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.sim.host import SimulatedHost

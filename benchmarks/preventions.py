@@ -18,8 +18,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import PERMITTED, VIOLATED
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import MUTANTS, RELEASES, swarm_of
 
 
 def main() -> None:
@@ -79,7 +78,7 @@ def _swarms() -> Iterator[tuple[str, Plan, int]]:
 
 def _model(swarm: Plan, name: str) -> Plan:
     if name in MUTANTS:
-        return library_plan(MUTANTS[name].swarm).flawed(MUTANTS[name])
+        return library_plan(swarm_of(MUTANTS[name])).flawed(MUTANTS[name])
     assert swarm.swarm is not None
     return replace(swarm, kafka=name, swarm=replace(swarm.swarm, releases=()))
 

@@ -17,7 +17,7 @@ from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
-from harrow.cluster_model.release import RELEASES, switch_docs, value_in
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES
 from harrow.cluster_model.settings import PRODUCER, SETTINGS
 from harrow.cluster_model.topology import Metadata
 
@@ -64,9 +64,9 @@ def rows() -> Iterator[ReleaseRow]:
     """Yield each release and mode as it was and, where that is another model, repaired."""
     for name, release in RELEASES.items():
         repairs = {
-            switch: described["safe"]
-            for switch, described in switch_docs().items()
-            if described["is_repair"] and value_in(name, switch) != described["safe"]
+            switch.name: switch.safe
+            for switch in SWITCHES.values()
+            if switch.is_repair and switch.value_in(name) != switch.safe
         }
         for mode in release.modes:
             plan = _standard_on(name, cast("Metadata", mode))

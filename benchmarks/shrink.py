@@ -16,7 +16,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.shrink import Shrinker
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
 from harrow.campaigns.search.signature import signatures
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS, swarm_of
 
 DATA_RULES = ("lost-write", "duplicate", "inconsistent-offsets")
 _SEEDS_MAX = 200
@@ -35,7 +35,7 @@ def main() -> None:
     print(f"| {' | '.join('---' for _ in _COLUMNS)} |")
     for name in options.mutants:
         mutant = MUTANTS[name]
-        plan = library_plan(mutant.swarm).flawed(mutant)
+        plan = library_plan(swarm_of(mutant)).flawed(mutant)
         for seed in islice(_failing(plan, options.seeds), options.failures):
             text = _shrink(name, plan, seed)
             if options.into is not None:

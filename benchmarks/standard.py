@@ -17,7 +17,7 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 
 
 def main() -> None:

@@ -16,41 +16,31 @@ from benchmarks.zoo import FirstFailure, broken_rules, first_failure, library_pl
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import RELEASES, ReleaseProfile, switch_docs
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES, ReleaseProfile
 
 SEEDS: Final = 100_000
-REPAIRED: Final = {name: switch["safe"] for name, switch in switch_docs().items() if switch["is_repair"]}
-AS_BEFORE: Final[dict[str, dict[str, Any]]] = {
-    "transaction_verification": {"transactions_v2": False},
-    "transactional_commits_verified": {"transactions_v2": False},
-    "transaction_begins_at_zero": {
-        "unknown_producer_begins_at_zero": False,
-        "empty_log_begins_at_zero": False,
-    },
-}
-"""What is not repaired there, for it would stand in the way: with transactions v2 leaders do not ask about partitions but add them."""
+REPAIRED: Final = {name: switch.safe for name, switch in SWITCHES.items() if switch.is_repair}
 
 
 def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
     """Yield each switch with a value that some profile replaced, and the profile that did so."""
     profiles = list(RELEASES.values())
-    for name in switch_docs():
+    for name, switch in SWITCHES.items():
         for before, after in pairwise(profiles):
-            former, value = getattr(before.behaviours, name), getattr(after.behaviours, name)
-            if former != value:
+            former = switch.value_in(before.name)
+            if former != switch.value_in(after.name):
                 yield name, former, after
 
 
 def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     """Return the swarm as of a release, with KRaft where the switch is about that."""
-    subject = switch_docs()[name]["of"]
+    subject = SWITCHES[name].of
     is_of_kraft = subject.in_kraft or "zookeeper" not in release.modes
     metadata: Any = "kraft" if is_of_kraft else "zookeeper"
     plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
     if subject.campaign == "swarm-disks":
         plan = library_plan("swarm-disks", "kraft" if is_of_kraft else None)
-    if subject.is_of_coordinators:
+    if subject.of_coordinators:
         plan, metadata = library_plan("swarm-eos"), release.metadata
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 
@@ -79,19 +69,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of CPU time for each switch")
     parser.add_argument("--all", action="store_true", help="those of mutants, too")
     arguments = parser.parse_args()
-    known = {mutant.switch for mutant in MUTANTS.values()}
     print("| switch | as before | seeds | noticed by |")
     print("| --- | --- | ---: | --- |")
     for name, value, release in changes():
         if arguments.switches and name not in arguments.switches:
             continue
-        if not arguments.switches and name in known and not arguments.all:
+        if not arguments.switches and SWITCHES[name].mutants and not arguments.all:
             continue
         plan = swarm_of(name, release)
-        others = {**REPAIRED, **plan.behaviours, **AS_BEFORE.get(name, {})}
+        # What would hide the difference stays as it was.
+        others = {**REPAIRED, **plan.behaviours, **dict.fromkeys(SWITCHES[name].hidden_by, False)}
         former, later = (
             replace(plan, behaviours={**others, name: each})
-            for each in (value, getattr(release.behaviours, name))
+            for each in (value, SWITCHES[name].value_in(release.name))
         )
         found = first_of_its_own(former, later, time.process_time() + arguments.seconds)
         cells = f"{found.seeds} | {', '.join(found.rules)}" if found.rules else f"not in {found.seeds} |"

@@ -14,7 +14,8 @@ from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import VIOLATED, Verdict
-from harrow.cluster_model.mutants import MUTANTS, Mutant
+from harrow.cluster_model.release.profiles import MUTANTS, swarm_of
+from harrow.cluster_model.release.switch import Mutant
 
 RANGES: Final = 10
 RANGE: Final = 10_000
@@ -53,7 +54,7 @@ def first_failure(
 
 def row(mutant: Mutant, seconds: float) -> str:
     """Return what the swarm needs for a flaw. Of a range that it did not come to the end of, it is told how far it came, if that is further than any."""
-    plan = library_plan(mutant.swarm).flawed(mutant)
+    plan = library_plan(swarm_of(mutant)).flawed(mutant)
     end_s = time.process_time() + seconds
     found: list[FirstFailure] = []
     unfinished = 0
@@ -68,10 +69,10 @@ def row(mutant: Mutant, seconds: float) -> str:
             break
         found.append(one)
     if not found:
-        return f"| `{mutant.name}` | not in {one.seeds} | | | | {mutant.swarm}, {plan.kafka} | |"
+        return f"| `{mutant.name}` | not in {one.seeds} | | | | {swarm_of(mutant)}, {plan.kafka} | |"
     counts = [one.seeds for one in found]
     rules = ", ".join(dict.fromkeys(rule for one in found for rule in one.rules))
-    median, swarm = f"{statistics.median(counts):.0f}", f"{mutant.swarm}, {plan.kafka}"
+    median, swarm = f"{statistics.median(counts):.0f}", f"{swarm_of(mutant)}, {plan.kafka}"
     worst = f"over {unfinished}" if unfinished > max(counts) else f"{max(counts)}"
     cells = (found[0].seeds, median, worst, len(found), swarm, rules)
     return f"| `{mutant.name}` | {' | '.join(map(str, cells))} |"

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harrow.checks.evidence import Evidence
-from harrow.cluster_model.release import switch_docs, value_in
-from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.release.profiles import REPAIRS, SWITCHES
 from harrow.cluster_model.settings import IN_FLIGHT, INT_MAX, Value
 
 SETTING: Final = "setting"
@@ -125,7 +124,7 @@ def _setting(name: str, value: str | None = None, more: str = "", **tried: Value
 def _repair(name: str) -> Prevention:
     repair = REPAIRS[name]
     since = f"{'opt-in ' if repair.is_opt_in else ''}from {repair.since} on"
-    switches = () if repair.switch is None else ((repair.switch, repair.value()),)
+    switches = () if repair.switch is None else ((repair.switch, repair.value),)
     text = f"{name}, {since}: {repair.text}"
     return Prevention(REPAIR, name, repair.since, text, Remedy(switches=switches), meaning=text)
 
@@ -182,9 +181,6 @@ def _plain(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_SWITCHES: Final = switch_docs()
-
-
 def by_switches(evidence: Evidence, rule: str, causes: Iterable[str]) -> tuple[Prevention, ...]:
     """Return the switches that guard against a broken promise and are not safe in this run.
 
@@ -199,11 +195,11 @@ def other_switches(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[
     Where the finding's own guards have *proposed* no switch at all, later repairs of every other kind are tried as well.
     """
     is_open = not any(way.remedy.switches for way in proposed)
-    return tuple(way for way in _unsafe(evidence, _SWITCHES) if is_open or way.kind == BEHAVIOUR)
+    return tuple(way for way in _unsafe(evidence, SWITCHES) if is_open or way.kind == BEHAVIOUR)
 
 
 def _guarding(kinds: frozenset[str]) -> list[str]:
-    return [name for name, switch in _SWITCHES.items() if not kinds.isdisjoint(switch["guards"])]
+    return [name for name, switch in SWITCHES.items() if not kinds.isdisjoint(switch.guards)]
 
 
 def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ...]:
@@ -213,14 +209,14 @@ def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ..
     """
     switched_off = []
     for name in wanted:
-        switch = _SWITCHES[name]
-        if evidence.behaviours.get(name, switch["safe"]) != switch["safe"]:
-            text = f"{name}={_plain(switch['safe'])}: {switch['meaning']}"
+        switch = SWITCHES[name]
+        if evidence.behaviours.get(name, switch.safe) != switch.safe:
+            text = f"{name}={_plain(switch.safe)}: {switch.meaning}"
             switched_off.append(
                 Prevention(
-                    *(BEHAVIOUR, name, switch["safe"], text),
-                    Remedy(switches=((name, switch["safe"]),)),
-                    meaning=switch["meaning"],
+                    *(BEHAVIOUR, name, switch.safe, text),
+                    Remedy(switches=((name, switch.safe),)),
+                    meaning=switch.meaning,
                 )
             )
     repairs = [
@@ -229,7 +225,7 @@ def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ..
         if repair.switch is not None
         and repair.switch in wanted
         and repair.switch not in evidence.behaviours
-        and repair.is_missing(value_in(evidence.release, repair.switch))
+        and repair.is_missing(SWITCHES[repair.switch].value_in(evidence.release))
         and (repair.needs is None or not lacks(evidence, repair.needs))
     ]
     return (*switched_off, *repairs)
@@ -237,5 +233,5 @@ def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ..
 
 def lacks(evidence: Evidence, behaviour: str) -> bool:
     """Return whether a behaviour was not safe in this run, by its release or because it was switched off."""
-    value = evidence.behaviours.get(behaviour, value_in(evidence.release, behaviour))
-    return bool(value != _SWITCHES[behaviour]["safe"])
+    value = evidence.behaviours.get(behaviour, SWITCHES[behaviour].value_in(evidence.release))
+    return bool(value != SWITCHES[behaviour].safe)

@@ -63,8 +63,7 @@ def names(incomplete: str) -> list[str]:
     from harrow.campaigns.probes.probes import PROBES
     from harrow.checks.rules.catalogue import RULES
     from harrow.cluster_model.invariants.catalogue import INVARIANTS
-    from harrow.cluster_model.mutants import MUTANTS
-    from harrow.cluster_model.release import RELEASES, switch_docs
+    from harrow.cluster_model.release.profiles import MUTANTS, RELEASES, SWITCHES
     from harrow.cluster_model.settings import setting_names
     from harrow.faults.actions import ACTIONS
     from harrow.faults.catalogue import FAULTS
@@ -81,7 +80,7 @@ def names(incomplete: str) -> list[str]:
         PROBES,
         RELEASES,
         (LATEST_RELEASE,),
-        switch_docs(),
+        SWITCHES,
         MUTANTS,
         setting_names(),
         TERMS,

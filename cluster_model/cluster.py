@@ -24,7 +24,8 @@ from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, ch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.record_deletion import RecordDeletion
-from harrow.cluster_model.release import RELEASES, Behaviours, version_of
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -232,7 +233,7 @@ class Cluster:
             self.control_plane,
             self._racks,
             ClientQuotas.of(
-                *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours),
+                *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours.replication),
                 without_quota=self.without_quota,
             ),
             self.paces[broker],
@@ -358,7 +359,7 @@ class Cluster:
     def _revert_epochs(self, broker: int, disk: Disk, at_us: int | None) -> tuple[tuple[str, int], ...]:
         old = {}
         if at_us is not None:
-            from_elections = self.behaviours.epoch_entry_on_election
+            from_elections = self.behaviours.replication.epoch_entry_on_election
             old = epochs_at(self.trace.events, broker, at_us, from_elections=from_elections)
         changed = []
         for partition, entries in disk.epoch_checkpoints.items():

@@ -4,7 +4,7 @@ A fault, a setting, an action is registered once. What follows from it (models o
 names) is costly to make and asked for often, so it is kept until some catalogue changes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from typing import ClassVar, ParamSpec, TypeVar
 
@@ -42,3 +42,19 @@ def derived(function: Callable[P, R]) -> Callable[P, R]:
         return remembered(*args, **kwargs)  # type: ignore[arg-type]  # hashable, or the cache says so
 
     return call
+
+
+class DerivedMapping(Mapping[K, V]):
+    """A catalogue that follows from others, made again when some registry has changed."""
+
+    def __init__(self, make: Callable[[], Mapping[K, V]]) -> None:
+        self._made = derived(make)
+
+    def __getitem__(self, key: K) -> V:
+        return self._made()[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from harrow.cluster_model.registry import Registry, derived
-from harrow.cluster_model.release import RELEASES, Behaviours, version_of
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 C = TypeVar("C")
@@ -850,7 +851,7 @@ def producer_config(
     """
     s = Resolved(PRODUCER, release, given)
     behaviours = behaviours or RELEASES[release].behaviours
-    idempotence = behaviours.idempotence and bool(s.get(IDEMPOTENCE))
+    idempotence = behaviours.clients.idempotence and bool(s.get(IDEMPOTENCE))
     if given.get(TRANSACTIONAL_ID):
         idempotence = True
     elif idempotence and IDEMPOTENCE not in given:
@@ -858,7 +859,7 @@ def producer_config(
     acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
     in_flight = s.get("max.in.flight.requests.per.connection")
     if idempotence and "max.in.flight.requests.per.connection" not in given:
-        in_flight = min(in_flight, behaviours.idempotent_in_flight_max)
+        in_flight = min(in_flight, behaviours.log.idempotent_in_flight_max)
     retries = INT_MAX if idempotence and "retries" not in given else s.get("retries")
     delivery_timeout_us = s.us("delivery.timeout.ms")
     if "delivery.timeout.ms" not in given:
@@ -1061,7 +1062,7 @@ def _idempotence_conflicts(
 ) -> Iterator[Conflict]:
     """Yield what KafkaProducer's configureAcks, configureRetries and configureInflightRequests refuse."""
     others = (IDEMPOTENCE,)
-    if not behaviours.idempotence:
+    if not behaviours.clients.idempotence:
         yield Conflict(
             setting=IDEMPOTENCE, needed="there is no idempotent producer: `behaviours` switch it off"
         )
@@ -1070,7 +1071,7 @@ def _idempotence_conflicts(
         yield Conflict(setting="acks", others=others, needed=needed, remedy="all")
     if given.get("retries") == 0:
         yield Conflict(setting="retries", others=others, needed="needs retries of more than 0")
-    limit = behaviours.idempotent_in_flight_max
+    limit = behaviours.log.idempotent_in_flight_max
     in_flight = given.get(IN_FLIGHT, 0)
     if int(in_flight) > limit:
         needed = f"needs {IN_FLIGHT} of at most {limit} in Kafka {release}, not {in_flight}"

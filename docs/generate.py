@@ -16,7 +16,7 @@ from docs.promise_tables import anomaly_table, no_remedy_table, promise_table
 from docs.schema_tables import key_tables
 from docs.source_tables import behaviour_table, source_table
 from harrow.campaigns.sweep.row_table import COLUMNS
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 
 
 def mutant_table() -> str:

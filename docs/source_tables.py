@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harrow.cluster_model.release import RELEASES, switch_docs
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES
 
 _MODEL: Final = Path(__file__).parents[1] / "cluster_model"
 _SOURCE: Final = re.compile(
@@ -33,10 +33,9 @@ def behaviour_table() -> str:
     """Return the switches: what each does, where that stands, and what each release has."""
     names = list(RELEASES)
     rows = [f"| switch | source | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
-    for switch, told in switch_docs().items():
-        values = [getattr(release.behaviours, switch) for release in RELEASES.values()]
-        cells = " | ".join(_value(value) for value in values)
-        rows.append(f"| `{switch}` | {told['source']} | {cells} |")
+    for name, switch in SWITCHES.items():
+        cells = " | ".join(_value(switch.value_in(release)) for release in names)
+        rows.append(f"| `{name}` | {switch.source} | {cells} |")
     return "\n".join(rows)
 
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from harrow.cluster_model.release import version_of
+from harrow.cluster_model.release.switch import version_of
 from harrow.faults.observer import Observer
 
 

@@ -11,7 +11,7 @@ from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.signature import signatures
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS, swarm_of
 
 SEEDS_MAX = 500
 
@@ -28,7 +28,7 @@ def swarm_with(behaviours: Mapping[str, Any]) -> Plan:
 
 
 def swarm_with_mutant(name: str) -> Plan:
-    return library_swarm(MUTANTS[name].swarm).flawed(MUTANTS[name])
+    return library_swarm(swarm_of(MUTANTS[name])).flawed(MUTANTS[name])
 
 
 @cache

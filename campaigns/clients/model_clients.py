@@ -391,10 +391,10 @@ class ConsumerClient(Reader):
             history,
             self.spec.poll_interval_us,
             self._bootstrap,
-            sends_leader_epoch=self._cluster.behaviours.fetch_leader_epoch_fencing,
+            sends_leader_epoch=self._cluster.behaviours.replication.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
             topics=() if self.spec.partitions else self._cluster.topic_names(),
-            errors_clear_read_replica=self._cluster.behaviours.errors_clear_read_replica,
+            errors_clear_read_replica=self._cluster.behaviours.clients.errors_clear_read_replica,
             later=self._cluster.absent_ids(),
         )
         self._consumer.start()

@@ -18,7 +18,7 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.registry import derived
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.settings import LONG_MAX, SCOPES, SETTINGS, Setting, scopes_of, setting_names
 from harrow.faults.action import Action
 from harrow.faults.actions import ACTIONS
@@ -93,10 +93,8 @@ def behaviours_section() -> SectionShape:
         title="Behaviours",
         doc="Single switches of a release (see `harrow list releases`).",
         keys={
-            name: Key(
-                Later(partial(_switch_leaf, switch["choices"])), f"{switch['doc']} ({switch['source']})"
-            )
-            for name, switch in switch_docs().items()
+            name: Key(Later(partial(_switch_leaf, switch.choices)), f"{switch.doc} ({switch.source})")
+            for name, switch in SWITCHES.items()
         },
         noun="behaviour",
         catalogue="behaviours",

@@ -20,7 +20,7 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.registry import derived
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import LONG_MAX
 from harrow.cluster_model.topology import BROKER_ID_MAX
 

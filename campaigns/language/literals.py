@@ -14,7 +14,7 @@ from harrow.campaigns.language.spelling import nearest, quoted
 from harrow.campaigns.language.units import duration_text as spaced_duration_text
 from harrow.campaigns.language.units import value_text
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BROKER_ID_MAX, FIRST_ZOOKEEPER_ID, node_id, process_name

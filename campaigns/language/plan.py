@@ -16,8 +16,8 @@ from harrow.cluster_model import topology
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import described
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.mutants import Mutant
-from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.action import Action
@@ -488,8 +488,7 @@ class Plan:
 
     def behaviour_switches(self) -> Behaviours:
         """Return the release's behaviours with the campaign's switches applied."""
-        switches: dict[str, Any] = dict(self.behaviours)
-        return replace(RELEASES[self.kafka].behaviours, **switches)
+        return RELEASES[self.kafka].behaviours.with_switches(**self.behaviours)
 
     def flawed(self, mutant: Mutant) -> "Plan":
         """Return the plan with a known flaw, as of the release that the flaw is about."""

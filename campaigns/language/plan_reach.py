@@ -4,13 +4,13 @@ They never reach rare states of another control plane or release, nor those of g
 """
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from harrow.campaigns.language.plan import Plan, Swarm
 from harrow.campaigns.probes.reach import ProbeReach
-from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES
 from harrow.cluster_model.settings import GROUP_PROTOCOL
 from harrow.cluster_model.topology import (
     CONSUMER_OFFSETS,
@@ -21,8 +21,6 @@ from harrow.cluster_model.topology import (
 )
 
 _METADATA = "cluster.metadata"
-_ALWAYS_IN_KRAFT = frozenset({"isr_altered_by_controller", "isr_expansion_checks_registration"})
-"""What controllers of KRaft do in every release; the switches are about those with ZooKeeper."""
 
 
 def reach_of(plan: Plan) -> ProbeReach:
@@ -32,7 +30,7 @@ def reach_of(plan: Plan) -> ProbeReach:
     return ProbeReach(
         control_planes=control_planes,
         topics=frozenset(_topics(plan)),
-        behaviours=behaviours | _ALWAYS_IN_KRAFT if KRAFT in control_planes else behaviours,
+        behaviours=behaviours | _always_in_kraft() if KRAFT in control_planes else behaviours,
         group_protocols=frozenset(_group_protocols(plan)),
     )
 
@@ -69,7 +67,11 @@ def _behaviours(plan: Plan) -> Iterable[str]:
         releases.append(plan.kafka)
     for release in releases:
         switches = replace(plan, kafka=release).behaviour_switches()
-        yield from (switch.name for switch in fields(Behaviours) if getattr(switches, switch.name) is True)
+        yield from (name for name, value in switches.values().items() if value is True)
+
+
+def _always_in_kraft() -> frozenset[str]:
+    return frozenset(switch.name for switch in SWITCHES.values() if switch.is_always_in_kraft)
 
 
 def _group_protocols(plan: Plan) -> Iterable[Any]:

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.overlay import Override
-from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONTROL_PLANES
 
 _KAFKA: Final[nodes.Path] = ("kafka",)

@@ -1,7 +1,7 @@
 """What `harrow new` writes: a campaign to start from, with a comment for each part."""
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
-from harrow.cluster_model.release import NEWEST_RELEASE
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 
 _TEXT = """\
 # A campaign for harrow: a cluster, a workload, faults, and what you expect of them.

@@ -7,9 +7,7 @@ from typing import Final
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import RELEASES, switch_docs
-from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.release.profiles import MUTANTS, RELEASES, REPAIRS, SWITCHES
 from harrow.cluster_model.settings import SETTINGS
 
 _TICKET: Final = re.compile(r"\b(?:KIP|KAFKA)-\d+\b")
@@ -56,8 +54,8 @@ def _declared() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     """Yield what declares sources: its kind and name, the texts, and what it does in a few words."""
     for repair in REPAIRS.values():
         yield "repairs", repair.name, (repair.name, repair.text), repair.text
-    for name, switch in switch_docs().items():
-        yield "switches", name, (switch["source"], switch["meaning"]), switch["meaning"]
+    for name, switch in SWITCHES.items():
+        yield "switches", name, (switch.source, switch.meaning), switch.meaning
     for mutant in MUTANTS.values():
         yield "mutants", mutant.name, (mutant.source,), mutant.doc
     for invariant in INVARIANTS.values():

@@ -18,7 +18,7 @@ from harrow.campaigns.probes.reach import ProbeReach
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.events import EVENTS, Event
 from harrow.cluster_model.registry import Registry, derived
-from harrow.cluster_model.release import history_of
+from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
 
 Condition = Callable[[Any, Any], int]
@@ -77,7 +77,7 @@ class Probe:
 
 
 def _first_release(switch: str) -> str:
-    return next(release for release, value in history_of(switch) if value is True)
+    return next(release for release, value in SWITCHES[switch].history() if value is True)
 
 
 def _bound(parts: Iterable[str | None]) -> frozenset[str]:

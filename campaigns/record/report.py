@@ -38,8 +38,7 @@ from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.release import switch_docs, value_in
-from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.release.profiles import SWITCHES
 
 SCHEMA: Final = "harrow.run/1"
 BASE: Final = "base"
@@ -191,7 +190,8 @@ def mended_flaws(result: RunResult) -> tuple[str, ...]:
     if result.target is None:
         return ()
     release = result.target.release
-    mended = {name for name, value in result.plan.behaviours.items() if value != value_in(release, name)}
+    set_here = result.plan.behaviours.items()
+    mended = {name for name, value in set_here if value != SWITCHES[name].value_in(release)}
     broken = [
         mended.intersection(name for way in finding.prevented_by for name, _ in way.remedy.switches)
         for judged in result.verdict.rules.values()
@@ -245,21 +245,22 @@ def _behaviour(plan: Plan, difference: ReleaseDifference) -> str:
 
     That is a repair, or else the meaning of the switch, which is true of its safe value alone.
     """
-    switch, there = difference.switch, difference.value
-    here, docs = value_in(plan.kafka, switch), switch_docs()[switch]
+    switch, there = SWITCHES[difference.switch], difference.value
+    here = switch.value_in(plan.kafka)
     since = f", since {difference.since}" if difference.since else ""
-    repairs = [repair for repair in REPAIRS.values() if repair.switch == switch]
-    brought = [repair.name for repair in repairs if repair.since == difference.since]
-    lacked = [repair.name for repair in repairs if repair.is_missing(here) and not repair.is_missing(there)]
+    brought = [repair.name for repair in switch.repairs if repair.since == difference.since]
+    lacked = [
+        repair.name for repair in switch.repairs if repair.is_missing(here) and not repair.is_missing(there)
+    ]
     if brought:
         return f"{brought[0]}{since}"
     if lacked:
         return f"Kafka {plan.kafka} lacks {listed(lacked)}"
-    if here == docs["safe"]:
-        return f"{docs['meaning']}{since}"
-    if there == docs["safe"]:
-        return f"Kafka {plan.kafka} lacks this: {docs['meaning']}"
-    return f"behaviours.{switch} is {value_text(here)}{since}"
+    if here == switch.safe:
+        return f"{switch.meaning}{since}"
+    if there == switch.safe:
+        return f"Kafka {plan.kafka} lacks this: {switch.meaning}"
+    return f"behaviours.{switch.name} is {value_text(here)}{since}"
 
 
 def longest_outage_us(result: RunResult) -> int:

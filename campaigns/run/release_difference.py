@@ -14,8 +14,8 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import ReleaseDifference, RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
-from harrow.cluster_model.release import RELEASES, history_of, switch_docs, value_in, version_of
-from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.release.profiles import RELEASES, REPAIRS, SWITCHES
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVENTS_MAX: Final = 100_000
@@ -80,7 +80,7 @@ class _Trials:
     def _since(self, switch: str, is_enough: Callable[[RunResult], bool]) -> str | None:
         """Return the first release whose value of a switch is not enough; None where the campaign is of a later release."""
         first, last = version_of(self._written_release), version_of(self._result.plan.kafka)
-        for release, value in history_of(switch):
+        for release, value in SWITCHES[switch].history():
             is_between = release and first < version_of(release) <= last
             if is_between and not is_enough(self._trial({switch: value})):
                 return release
@@ -116,7 +116,7 @@ def _changed(plan: Plan, written_release: str) -> dict[str, Any]:
     if written_release not in RELEASES:
         return {}
     return {
-        name: value_in(written_release, name)
-        for name in switch_docs()
-        if name not in plan.behaviours and value_in(written_release, name) != value_in(plan.kafka, name)
+        name: switch.value_in(written_release)
+        for name, switch in SWITCHES.items()
+        if name not in plan.behaviours and switch.value_in(written_release) != switch.value_in(plan.kafka)
     }

@@ -13,7 +13,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.checks.finding import Finding
 from harrow.checks.prevention import FIELD, RELEASE, SETTING, Prevention, Remedy
 from harrow.cluster_model.fields import DeclaredField, fields_of
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import PRODUCER, SETTINGS, TRANSACTIONAL_ID, Setting, Value, conflicts
 from harrow.cluster_model.topology import TopicSpec
 

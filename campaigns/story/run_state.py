@@ -67,7 +67,7 @@ def before(run: RunEvents) -> RunState:
     return RunState(
         run.replicas,
         (*(broker.id for broker in spec.brokers), *servers),
-        reelection_forgets_remote=plan.behaviour_switches().reelected_leader_forgets_positions,
+        reelection_forgets_remote=plan.behaviour_switches().replication.reelected_leader_forgets_positions,
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -215,7 +215,7 @@ def _of_release(plan: Plan) -> dict[str, str]:
         and setting.name not in stated
         and (has_coordinators or not is_of_coordinators(setting))
     }
-    return dict(_flat("", {"behaviours": asdict(plan.behaviour_switches()), **defaults}))
+    return dict(_flat("", {"behaviours": plan.behaviour_switches().values(), **defaults}))
 
 
 def _document(plan: Plan) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from harrow.cli.render.releases_diff import releases_diff, releases_document
 from harrow.cli.render.runs_diff import show_runs_diff
 from harrow.cli.requests.diff import DiffRequest
 from harrow.cli.session import Refusal, data, write_json
-from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES, ReleaseProfile
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES, ReleaseProfile
 
 _RUNS_MAX: Final = 2
 _RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)+")

@@ -8,7 +8,7 @@ from typing import Any
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.units import value_text
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +31,18 @@ class AdvisedRun:
 
 def advised_run(switch: str) -> AdvisedRun | None:
     """Return the run to try a switch with; None where no campaign meets it. It reads the campaign's file."""
-    declared = switch_docs()[switch]
-    if not declared["is_met"]:
+    declared = SWITCHES[switch]
+    if not declared.is_met:
         return None
-    subject = declared["of"]
+    subject = declared.of
     plan = plans_of(subject.campaign, subject.variant)[0]
-    present = getattr(plan.behaviour_switches(), switch)
+    present = plan.behaviour_switches().value(switch)
     return AdvisedRun(
         campaign=subject.campaign,
         variant=subject.variant,
         seeds=subject.seeds,
         switch=switch,
-        value=next(choice for choice in declared["choices"] if choice != present),
+        value=next(choice for choice in declared.choices if choice != present),
     )
 
 

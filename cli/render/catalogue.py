@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, replace
 from itertools import chain, count, pairwise
 from typing import Any, Final
 
@@ -20,17 +20,16 @@ from harrow.cli.render.advised_run import advised_run
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model import settings
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import (
-    DEFAULT_RELEASE,
+from harrow.cluster_model.release.profiles import (
+    MUTANTS,
     NEWEST_RELEASE,
     RELEASES,
-    Behaviours,
+    REPAIRS,
+    SWITCHES,
     ReleaseProfile,
-    history_of,
-    switch_docs,
+    swarm_of,
 )
-from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
 from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
@@ -296,9 +295,7 @@ def _releases() -> Iterator[CatalogueEntry]:
             **_try("unclean-election", "kafka", release.name),
             **({f"behaviours that {former.name} has not": behaviours} if former and behaviours else {}),
             **({f"defaults that {former.name} has not": defaults} if former and defaults else {}),
-            "behaviours": {
-                item.name: value_text(getattr(release.behaviours, item.name)) for item in fields(Behaviours)
-            },
+            "behaviours": {name: value_text(value) for name, value in release.behaviours.values().items()},
         }
         columns = {"other behaviours": _count(behaviours), "other defaults": _count(defaults)}
         entry = _entry("release", release.name, release.doc + default + newest, parts, columns)
@@ -328,10 +325,10 @@ def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Te
 
 def changed_behaviours(former: ReleaseProfile, release: ReleaseProfile) -> Iterator[tuple[str, str, str]]:
     """Yield the switches in which two releases differ, each with its value in the one and in the other."""
-    for item in fields(Behaviours):
-        before, now = getattr(former.behaviours, item.name), getattr(release.behaviours, item.name)
+    for name, switch in SWITCHES.items():
+        before, now = switch.value_in(former.name), switch.value_in(release.name)
         if before != now:
-            yield item.name, value_text(before), value_text(now)
+            yield name, value_text(before), value_text(now)
 
 
 def _change_of_default(setting: settings.Setting, former: str, release: str) -> str:
@@ -346,23 +343,21 @@ def default_text(setting: settings.Setting, release: str) -> str:
 
 
 def _behaviours() -> Iterator[CatalogueEntry]:
-    for name, switch in switch_docs().items():
-        choices = [value_text(choice) for choice in switch["choices"]]
-        by_release = {
-            release.name: value_text(getattr(release.behaviours, name)) for release in RELEASES.values()
-        }
+    for name, switch in SWITCHES.items():
+        choices = [value_text(choice) for choice in switch.choices]
+        by_release = {release: value_text(switch.value_in(release)) for release in RELEASES}
         parts = {
             _IN_A_CAMPAIGN: {"behaviours": f"{{{name}: {choices[0]}}}"},
-            "facts": {"about": switch["of"].name, "choices": " | ".join(choices), "source": switch["source"]},
+            "facts": {"about": switch.of.name, "choices": " | ".join(choices), "source": switch.source},
             "releases": by_release,
         }
-        mutants = {m.name: value_text(m.value) for m in MUTANTS.values() if m.switch == name}
+        mutants = {mutant.name: value_text(mutant.value) for mutant in switch.mutants}
         if mutants:
             parts["mutants"] = mutants
         yield _entry(
             _BEHAVIOUR,
             name,
-            switch["doc"],
+            switch.doc,
             parts,
             {"values": _changes_of(name)},
         )
@@ -376,7 +371,7 @@ def _mutants() -> Iterator[CatalogueEntry]:
         noticed = ", ".join(mutant.noticed_by) or "what a campaign expects; no rule by itself"
         parts = {
             _IN_A_CAMPAIGN: behaviours,
-            **_try(mutant.swarm, *of_release, f"behaviours.{mutant.switch}", value),
+            **_try(swarm_of(mutant), *of_release, f"behaviours.{mutant.switch}", value),
             "facts": {"as of": mutant.kafka, "source": mutant.source, "noticed by": noticed},
         }
         yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
@@ -504,7 +499,7 @@ def _tickets() -> Iterator[CatalogueEntry]:
 
 
 def _changes_of(switch: str) -> str:
-    return _history((first, value_text(value)) for first, value in history_of(switch))
+    return _history((first, value_text(value)) for first, value in SWITCHES[switch].history())
 
 
 def _with_campaigns(entry: CatalogueEntry) -> CatalogueEntry:

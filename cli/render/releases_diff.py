@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from harrow.cli.render.catalogue import changed_behaviours, default_text, release_changes
 from harrow.cli.render.layout import DIM, indented, terms
 from harrow.cli.text import Text, lines
-from harrow.cluster_model.release import ReleaseProfile, switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES, ReleaseProfile
 from harrow.cluster_model.settings import SETTINGS, Setting
 
 
@@ -20,7 +20,7 @@ def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[st
         "releases": [former.name, latter.name],
         "metadata": [list(former.modes), list(latter.modes)],
         "behaviours": {
-            name: {"change": change, "doc": switch_docs()[name]["doc"]} for name, change in behaviours.items()
+            name: {"change": change, "doc": SWITCHES[name].doc} for name, change in behaviours.items()
         },
         "defaults": dict(defaults),
         "without": _gone(former, latter),
@@ -39,9 +39,8 @@ def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[Re
     yield Text(f"What differs between Kafka {former.name} and Kafka {latter.name}", "bold")
     if former.modes != latter.modes:
         yield indented(f"metadata {sides(' or '.join(former.modes), ' or '.join(latter.modes))}", 2)
-    docs = switch_docs()
     explained = {
-        name: f"{sides(first, second)}\n{docs[name]['doc']}"
+        name: f"{sides(first, second)}\n{SWITCHES[name].doc}"
         for name, first, second in changed_behaviours(former, latter)
     }
     texts = {setting: _defaults(setting, former, latter) for setting in SETTINGS.values()}

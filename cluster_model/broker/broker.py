@@ -39,7 +39,7 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER, ControlRequest, ControlResponse
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
@@ -73,7 +73,7 @@ class Broker:
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
         self._accepts_requests = not (
-            behaviours.requests_after_registration or behaviours.sockets_opened_last
+            behaviours.zookeeper.requests_after_registration or behaviours.clients.sockets_opened_last
         )
         self._early_requests: list[Message] = []
         # What waits for appends, the oldest first.
@@ -100,11 +100,11 @@ class Broker:
         )
         self.replicas.on_unblocked = self._queue_again
         self._transactions = TransactionCoordinator(
-            *(broker, host, config, behaviours, self.replicas, self.metadata),
+            *(broker, host, config, behaviours.transactions, self.replicas, self.metadata),
             self._lifecycle.generate_producer_id,
         )
         self.groups = GroupCoordinator(
-            broker, host, config, behaviours, self.replicas, self.respond, self.metadata
+            broker, host, config, behaviours.groups, self.replicas, self.respond, self.metadata
         )
         self._coordinators: dict[str, Coordinator] = {
             TRANSACTION_STATE: self._transactions,
@@ -149,7 +149,7 @@ class Broker:
 
     def start(self, open_sockets: Callable[[], None]) -> None:
         """Register with the control plane; everything else follows from that. No client can connect before *open_sockets*."""
-        if self._behaviours.sockets_opened_last:
+        if self._behaviours.clients.sockets_opened_last:
             self._open_sockets = open_sockets
         else:
             open_sockets()
@@ -357,7 +357,7 @@ class Broker:
             self.respond(message, body)
             return
         self._host.emit(ClientThrottled, self.id, connection.client.name, request.api, throttle_us)
-        if self._behaviours.throttled_answer_at_once:
+        if self._behaviours.replication.throttled_answer_at_once:
             connection.throttle_us = throttle_us
             if body is not None:
                 body.throttle_us = throttle_us
@@ -483,7 +483,7 @@ class Broker:
                 self.respond(message, ControlResponse(request.api, errors.NONE))
 
     def _control_error(self, request: ControlRequest) -> str:
-        if self._behaviours.broker_epoch and request.broker_epoch < self._broker_epoch:
+        if self._behaviours.zookeeper.broker_epoch and request.broker_epoch < self._broker_epoch:
             return errors.STALE_BROKER_EPOCH
         if self.replicas.is_stale_controller(request.controller_epoch):
             return errors.STALE_CONTROLLER_EPOCH

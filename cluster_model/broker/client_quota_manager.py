@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from harrow.cluster_model.broker.rate import NO_LIMIT, SampledRate
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import QuotaSpec
@@ -21,13 +21,13 @@ class ClientQuotaManager:
         self,
         clock: Clock,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: ReplicationSwitches,
         rates: dict[str | None, int],
         without_quota: Collection[str],
     ) -> None:
         self._clock = clock
         self._config = config
-        self._behaviours = behaviours
+        self._switches = switches
         self._bounds = rates
         self._without_quota = without_quota
         self._rates: dict[str, SampledRate] = {}
@@ -49,7 +49,7 @@ class ClientQuotaManager:
             rate = self._rates[client] = SampledRate(
                 self._config.quota_samples,
                 self._config.quota_sample_us,
-                overlapping=self._behaviours.rate_counts_overlapping_sample,
+                overlapping=self._switches.rate_counts_overlapping_sample,
             )
         rate.record(size_bytes, now_us)
         return rate.time_to(bound, now_us)
@@ -61,7 +61,7 @@ class ClientQuotaManager:
     def largest_answer(self, client: str) -> int:
         """Return the most that one answer may have without being throttled for ever (``getMaxValueInQuotaWindow``, KAFKA-9677)."""
         bound = self.bound(client)
-        if bound == NO_LIMIT or not self._behaviours.fetch_limited_to_quota:
+        if bound == NO_LIMIT or not self._switches.fetch_limited_to_quota:
             return NO_LIMIT
         samples = self._config.quota_samples - 1
         return bound * samples * self._config.quota_sample_us // US_PER_SECOND
@@ -80,13 +80,13 @@ class ClientQuotas:
         specs: Sequence[QuotaSpec],
         clock: Clock,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: ReplicationSwitches,
         without_quota: Collection[str],
     ) -> "ClientQuotas | None":
         """Return those that a campaign sets, None where it sets none."""
 
         def manager(rates: dict[str | None, int]) -> ClientQuotaManager | None:
-            return ClientQuotaManager(clock, config, behaviours, rates, without_quota) if rates else None
+            return ClientQuotaManager(clock, config, switches, rates, without_quota) if rates else None
 
         if not specs:
             return None

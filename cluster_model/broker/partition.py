@@ -12,7 +12,7 @@ from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import COMMIT, NO_SEQUENCE, ControlBatch, RecordBatch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import NO_LIMIT_US
 from harrow.cluster_model.sim.host import Host
 
@@ -32,7 +32,7 @@ class Partition:
     broker: int
     host: Host
     logs: LogManager
-    behaviours: Behaviours
+    switches: ReplicationSwitches
     alter_partition_manager: AlterPartitionManager
     on_isr_altered: Callable[["Partition", bool], None]
     lag_time_max_us: int
@@ -108,11 +108,11 @@ class Partition:
         is_new_leader = not self.is_leader()
         if not is_new_leader and state.leader_and_isr.leader_epoch == self.leader_epoch:
             return self._take_over_isr(state)
-        forgets_positions = is_new_leader or self.behaviours.reelected_leader_forgets_positions
+        forgets_positions = is_new_leader or self.switches.reelected_leader_forgets_positions
         self._take_over(state)
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.leader_epoch_start = self.log.log_end_offset
-        if self.behaviours.epoch_entry_on_election:
+        if self.switches.epoch_entry_on_election:
             self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start)
         for replica in self.remote_replicas.values():
             replica.reset(
@@ -120,7 +120,7 @@ class Partition:
                 self.host.clock.now_us,
                 in_isr=replica.broker in self.isr,
                 forgets_positions=forgets_positions,
-                counts_as_fetch=self.behaviours.reelection_counts_as_fetch,
+                counts_as_fetch=self.switches.reelection_counts_as_fetch,
             )
         self.leader = self.broker
         self.host.emit(
@@ -140,7 +140,7 @@ class Partition:
                 counts_as_fetch=False,
             )
         is_known = state.leader_and_isr.partition_epoch == self.partition_epoch
-        if is_known and self.behaviours.isr_change_survives_known_state:
+        if is_known and self.switches.isr_change_survives_known_state:
             return self.maybe_increment_hw()
         if is_known and self.pending_isr is not None:
             self.host.emit(
@@ -166,7 +166,7 @@ class Partition:
         if (self.leader, self.leader_epoch) == (old_leader, old_epoch):
             return False
         self.host.emit(events.BecameFollower, self.broker, self.name, self.leader_epoch, self.leader)
-        return self.leader != old_leader or self.behaviours.fetch_leader_epoch_fencing
+        return self.leader != old_leader or self.switches.fetch_leader_epoch_fencing
 
     def _take_over(self, state: protocol.LeaderAndIsrPartitionState) -> None:
         self.pending_isr = None
@@ -243,7 +243,7 @@ class Partition:
         """Return why no producer's batch is taken now, None if one may be."""
         if self.leader != self.broker:
             return AppendResult(self._not_leader(), None, -1)
-        if acks == -1 and self.behaviours.min_isr_checked and self._is_under_min_isr(self.isr):
+        if acks == -1 and self.switches.min_isr_checked and self._is_under_min_isr(self.isr):
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1)
         return None
 
@@ -255,10 +255,10 @@ class Partition:
         """
         if self.name in self.isr_writes:
             return False
-        if self.behaviours.hw_waits_for_min_isr and self._is_under_min_isr(self.isr):
+        if self.switches.hw_waits_for_min_isr and self._is_under_min_isr(self.isr):
             return False
         high_watermark = self.log.log_end_offset
-        if self.behaviours.hw_counts_whole_isr:
+        if self.switches.hw_counts_whole_isr:
             caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
             isr = self.maximal_isr
             for replica in self.remote_replicas.values():
@@ -268,7 +268,7 @@ class Partition:
                 ):
                     high_watermark = replica.log_end_offset
         if high_watermark <= self.log.high_watermark and (
-            self.behaviours.hw_never_falls or not self._falls_to(high_watermark)
+            self.switches.hw_never_falls or not self._falls_to(high_watermark)
         ):
             return False
         return self._update_hw(high_watermark)
@@ -285,17 +285,17 @@ class Partition:
     def is_committed(self, required_offset: int) -> tuple[bool, str]:
         """Return whether acks=all can be answered for records below an offset, and with what."""
         if self.leader != self.broker:
-            failed = self.behaviours.deposed_leader_fails_pending
+            failed = self.switches.deposed_leader_fails_pending
             return True, self._not_leader() if failed else errors.NONE
-        if self.log.high_watermark < required_offset and self.behaviours.ack_waits_for_hw:
+        if self.log.high_watermark < required_offset and self.switches.ack_waits_for_hw:
             return False, errors.NONE
-        if self.behaviours.min_isr_checked and self._is_under_min_isr(self.maximal_isr):
+        if self.switches.min_isr_checked and self._is_under_min_isr(self.maximal_isr):
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, errors.NONE
 
     def _is_under_min_isr(self, isr: tuple[int, ...]) -> bool:
         needed = self.min_insync_replicas
-        if self.behaviours.min_isr_limited_to_replicas:
+        if self.switches.min_isr_limited_to_replicas:
             needed = min(needed, len(self.replicas))
         return len(isr) < needed
 
@@ -311,7 +311,7 @@ class Partition:
             return errors.OFFSET_OUT_OF_RANGE, requested
         self.host.emit(events.DeleteRecordsObeyed, self.broker, self.name, requested)
         begin = requested
-        if not self.behaviours.deleted_records_end_at_offset:
+        if not self.switches.deleted_records_end_at_offset:
             begin = min(self.log.next_batch_offset(requested), self.log.high_watermark)
         self.logs.increment_log_start(self.name, begin, DELETE_RECORDS)
         return errors.NONE, requested
@@ -364,11 +364,11 @@ class Partition:
         if batches:
             self.logs.appended(self.name)
         hw_moved = self._update_hw(leader_hw)
-        if leader_log_start and self.behaviours.log_start_follows_leader:
+        if leader_log_start and self.switches.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)
         if hw_moved or not batches:
             return hw_moved
-        return not (self.behaviours.follower_limited_by_hw and self.behaviours.consumer_limited_by_hw)
+        return not (self.switches.follower_limited_by_hw and self.switches.consumer_limited_by_hw)
 
     def _tell_transaction(self, stored: RecordBatch, opened_at: int) -> None:
         """Tell of a transaction that has begun here with a batch, or ended; it was open since an offset, or not at all."""
@@ -390,7 +390,7 @@ class Partition:
         return (
             batch.base_offset < log.log_end_offset < batch.next_offset
             and log.log_start_offset == log.log_end_offset
-            and self.behaviours.follower_begins_with_batch
+            and self.switches.follower_begins_with_batch
         )
 
     def _tell_runs(self, batch: RecordBatch) -> None:
@@ -453,7 +453,7 @@ class Partition:
     def follower_failed(self, broker: int) -> None:
         """Note a follower's fetch outside the log, or in another leader epoch."""
         replica = self.remote_replicas.get(broker)
-        if replica is not None and not self.behaviours.failed_fetch_leaves_follower:
+        if replica is not None and not self.switches.failed_fetch_leaves_follower:
             replica.forget_fetches()
 
     def take_from_other_session(self, session: FetchSession) -> None:
@@ -487,23 +487,23 @@ class Partition:
         """Return whether a follower may join the ISR: by the HW, not the LEO."""
         if not self._is_eligible(replica):
             return False
-        if replica.log_end_offset < self.log.high_watermark and self.behaviours.isr_expansion_checks_hw:
+        if replica.log_end_offset < self.log.high_watermark and self.switches.isr_expansion_checks_hw:
             return False
         return (
-            not self.behaviours.isr_expansion_checks_epoch_start
+            not self.switches.isr_expansion_checks_epoch_start
             or replica.log_end_offset >= self.leader_epoch_start
         )
 
     def _is_eligible(self, replica: Replica) -> bool:
         """Return whether a follower may be in the ISR at all (``isReplicaIsrEligible``, KIP-841, KIP-903)."""
-        if not self.behaviours.isr_expansion_checks_registration:
+        if not self.switches.isr_expansion_checks_registration:
             return True
-        epoch = replica.broker_epoch if self.behaviours.replica_epoch_checked else protocol.NO_EPOCH
+        epoch = replica.broker_epoch if self.switches.replica_epoch_checked else protocol.NO_EPOCH
         return self.may_join_isr(replica.broker, epoch)
 
     def _is_awaited(self, replica: Replica) -> bool:
         """Return whether the HW waits for a follower outside the ISR that has caught up (``shouldWaitForReplicaToJoinIsr``)."""
-        return not self.behaviours.hw_checks_registration or self._is_eligible(replica)
+        return not self.switches.hw_checks_registration or self._is_eligible(replica)
 
     def maybe_shrink_isr(self) -> bool:
         """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
@@ -514,7 +514,7 @@ class Partition:
             return False
         if self.isr_write_in_flight:
             return True
-        if self.behaviours.isr_lag_counts_messages:
+        if self.switches.isr_lag_counts_messages:
             return self._shrink_isr_by_messages()
         leo, replicas = self.log.log_end_offset, self.remote_replicas
         # A member may be a replica no longer (``isFollowerOutOfSync``): a reassignment takes it out of the replicas first.
@@ -543,13 +543,13 @@ class Partition:
         return len(self.isr) > 1
 
     def _start_isr_change(self, new_isr: tuple[int, ...], change: str) -> None:
-        if change == SHRINK and not self.behaviours.isr_shrink_waits_for_write:
+        if change == SHRINK and not self.switches.isr_shrink_waits_for_write:
             self.isr = self.maximal_isr = new_isr
             self.maybe_increment_hw()
         self.pending_isr = new_isr
-        if self.behaviours.requests_wait_for_isr_write:
+        if self.switches.requests_wait_for_isr_write:
             self.isr_writes[self.name] = None
-        elif change == EXPAND and self.behaviours.maximal_isr:
+        elif change == EXPAND and self.switches.maximal_isr:
             self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
             self.host.emit(events.IsrPending, self.broker, self.name, self.leader_epoch, self.maximal_isr)
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
@@ -585,9 +585,9 @@ class Partition:
             return False
         if partition_epoch is None:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
-            if not self.behaviours.refused_isr_write_obeyed:
+            if not self.switches.refused_isr_write_obeyed:
                 self.isr = self.maximal_isr = new_isr
-            elif change == EXPAND and self.behaviours.maximal_isr:
+            elif change == EXPAND and self.switches.maximal_isr:
                 # An earlier try may have arrived, and only its answer been lost.
                 self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
         else:
@@ -632,7 +632,7 @@ class Partition:
         return error
 
     def _serves_as_follower(self) -> bool:
-        return self.behaviours.follower_fetching and not self.is_deleted
+        return self.switches.follower_fetching and not self.is_deleted
 
     def _not_leader(self) -> str:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
@@ -654,7 +654,7 @@ class Partition:
 
     def high_watermark_lags(self) -> bool:
         """Return whether consumers are not told yet where the partition ends (KIP-207)."""
-        return self.behaviours.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
+        return self.switches.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
 
     def has_offset(self, offset: int) -> bool:
         """Return whether the log has an offset, or ends there."""
@@ -666,9 +666,9 @@ class Partition:
 
     def readable_end(self, isolation: int) -> int:
         """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers, those of this replica."""
-        if isolation == protocol.LOG_END or not self.behaviours.consumer_limited_by_hw:
+        if isolation == protocol.LOG_END or not self.switches.consumer_limited_by_hw:
             return self.log.log_end_offset
-        if self.leader != self.broker and not self.behaviours.follower_limited_by_hw:
+        if self.leader != self.broker and not self.switches.follower_limited_by_hw:
             return self.log.log_end_offset
         return (
             self.log.last_stable_offset if isolation == protocol.READ_COMMITTED else self.log.high_watermark

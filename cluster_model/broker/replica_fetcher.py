@@ -29,7 +29,13 @@ from harrow.cluster_model.log.unified_log import (
     OUT_OF_RANGE_TRUNCATION,
     UnexpectedAppendOffset,
 )
-from harrow.cluster_model.release import HANGS, HIGH_WATERMARK, NO_TRUNCATION, TRUNCATES, Behaviours
+from harrow.cluster_model.release.replication import (
+    HANGS,
+    HIGH_WATERMARK,
+    NO_TRUNCATION,
+    TRUNCATES,
+    ReplicationSwitches,
+)
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 
@@ -62,7 +68,7 @@ class ReplicaFetcher:
         leader: int,
         host: Host,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: ReplicationSwitches,
         broker_epoch: int,
         append_locks: AppendLocks,
         on_replicated: Callable[[str], None] = lambda _: None,
@@ -77,9 +83,9 @@ class ReplicaFetcher:
         self._leader = leader
         self._host = host
         self._config = config
-        self._behaviours = behaviours
-        self._by_epoch = behaviours.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
-        self._on_fetch = self._by_epoch and behaviours.truncation_on_fetch
+        self._switches = switches
+        self._by_epoch = switches.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
+        self._on_fetch = self._by_epoch and switches.truncation_on_fetch
         self.has_refused = False
         """Whether it has asked for the end of its broker; it does nothing any more."""
         self._states: dict[str, FetchState] = {}
@@ -108,7 +114,7 @@ class ReplicaFetcher:
         truncating = self._by_epoch and not (self._on_fetch and log.epochs.latest_epoch() != UNDEFINED_EPOCH)
         state = FetchState(
             partition,
-            partition.leader_epoch if self._behaviours.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
+            partition.leader_epoch if self._switches.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
             log.high_watermark if truncating else log.log_end_offset,
             truncating=truncating,
         )
@@ -211,7 +217,7 @@ class ReplicaFetcher:
             return
         log = state.partition.log
         last_epoch = log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
-        log_start = log.log_start_offset if self._behaviours.log_start_follows_leader else 0
+        log_start = log.log_start_offset if self._switches.log_start_follows_leader else 0
         self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch, log_start)
 
     def _wait_until(self, at_us: int) -> None:
@@ -317,7 +323,7 @@ class ReplicaFetcher:
             return None
         # The same leader may lead again in a later epoch (KAFKA-18991).
         is_outdated = asked[1] != state.leader_epoch
-        return None if is_outdated and self._behaviours.fetch_answers_match_epoch else state
+        return None if is_outdated and self._switches.fetch_answers_match_epoch else state
 
     def _written(self, response: protocol.FetchResponse) -> None:
         # Where it has been told to follow no leader meanwhile, it has begun anew.
@@ -359,7 +365,7 @@ class ReplicaFetcher:
         if state is None or asked is None or state.truncating or asked[0] != state.fetch_offset:
             return
         if asked[1] != state.leader_epoch:
-            taken = not self._behaviours.fetch_answers_match_epoch
+            taken = not self._switches.fetch_answers_match_epoch
             self._host.emit(
                 OutdatedFetchAnswered, self._broker, name, self._leader, asked[1], state.leader_epoch, taken
             )
@@ -476,7 +482,7 @@ class ReplicaFetcher:
     def _refuses(self, partition: Partition, end_offset: int) -> bool:
         """Return whether a truncation counts as one that only an unclean election could ask for, and those are off."""
         return (
-            self._behaviours.out_of_range_follower != TRUNCATES
+            self._switches.out_of_range_follower != TRUNCATES
             and not partition.unclean_leader_election
             and end_offset < partition.log.log_end_offset
         )
@@ -501,7 +507,7 @@ class ReplicaFetcherManager:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: ReplicationSwitches,
         append_locks: AppendLocks,
         on_replicated: Callable[[str], None],
         on_truncated: Callable[[str], None],
@@ -512,7 +518,7 @@ class ReplicaFetcherManager:
         self._broker = broker
         self._host = host
         self._config = config
-        self._behaviours = behaviours
+        self._switches = switches
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._quota: ReplicationQuotaManager | None = None
         self._throttled_rate = config.follower_throttled_rate
@@ -522,7 +528,7 @@ class ReplicaFetcherManager:
     @property
     def hangs(self) -> bool:
         """Whether one of them never ends."""
-        return self._behaviours.out_of_range_follower == HANGS and any(
+        return self._switches.out_of_range_follower == HANGS and any(
             fetcher.has_refused for fetcher in self._fetchers.values()
         )
 
@@ -535,7 +541,7 @@ class ReplicaFetcherManager:
                 partition.leader,
                 self._host,
                 self._config,
-                self._behaviours,
+                self._switches,
                 self.broker_epoch,
                 self._append_locks,
                 self._on_replicated,
@@ -554,7 +560,7 @@ class ReplicaFetcherManager:
         """Note which followers of a topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
         if self._quota is None:
             self._quota = ReplicationQuotaManager(
-                self._broker, self._host.clock, self._config, self._behaviours
+                self._broker, self._host.clock, self._config, self._switches
             )
             self._quota.bound = self._throttled_rate
             for fetcher in self._fetchers.values():
@@ -569,7 +575,7 @@ class ReplicaFetcherManager:
 
     def log_start_raised(self, name: str) -> None:
         """Tell the leader of a partition that its log begins later here (KIP-107)."""
-        if self._behaviours.log_start_follows_leader:
+        if self._switches.log_start_follows_leader:
             for fetcher in self._fetchers.values():
                 fetcher.log_start_raised(name)
 

@@ -34,7 +34,9 @@ from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch, record_count
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET, UnifiedLog
-from harrow.cluster_model.release import ALWAYS, HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR, Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
+from harrow.cluster_model.release.replication import HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR
+from harrow.cluster_model.release.switch import ALWAYS
 from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
@@ -90,8 +92,10 @@ class ReplicaManager:
         "_respond",
         "_selects_read_replica",
         "_sessions",
+        "_switches",
         "_timers",
         "_topic_config",
+        "_transaction_switches",
         "_verification",
         "_verified",
         "append_locks",
@@ -124,6 +128,8 @@ class ReplicaManager:
         self._config = config
         self._topic_config = topic_config
         self._behaviours = behaviours
+        self._switches = behaviours.replication
+        self._transaction_switches = behaviours.transactions
         self._respond = respond
         self._metadata = metadata
         self._fetch_quota = fetch_quota
@@ -138,11 +144,11 @@ class ReplicaManager:
             self._fetch_watchers,
             # Kafka draws ids. Two lives of a broker have to have different ones all the same.
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
-            bound_to_connection=not behaviours.fetch_sessions,
+            bound_to_connection=not behaviours.replication.fetch_sessions,
         )
         # The partitions of which a member of the ISR may be behind, and so out of sync one day.
         self._isr_suspects: dict[str, None] = {}
-        looks_twice = not behaviours.isr_lag_counts_messages
+        looks_twice = not behaviours.replication.isr_lag_counts_messages
         self._isr_shrinking = PeriodicTask(
             host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
         )
@@ -154,7 +160,7 @@ class ReplicaManager:
             host,
             metadata,
             config.transaction_topic_partitions,
-            adds=behaviours.transactions_v2,
+            adds=behaviours.transactions.transactions_v2,
         )
         # What coordinators have answered about produces that wait to be handled again.
         self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
@@ -162,17 +168,25 @@ class ReplicaManager:
         # Consumers that read from a follower have something to read when its high watermark has moved (KIP-392).
         replicated = (
             self._fetch_watchers.check
-            if behaviours.replication_completes_fetches
+            if behaviours.replication.replication_completes_fetches
             else self._fetch_watchers.note
         )
         self._fetchers = ReplicaFetcherManager(
-            broker, host, config, behaviours, self.append_locks, replicated, self._fetch_watchers.note
+            broker,
+            host,
+            config,
+            behaviours.replication,
+            self.append_locks,
+            replicated,
+            self._fetch_watchers.note,
         )
-        self._answers_by_hw = behaviours.high_watermark_answers_followers == ALWAYS or (
-            behaviours.high_watermark_answers_followers == WITH_SELECTOR
+        self._answers_by_hw = behaviours.replication.high_watermark_answers_followers == ALWAYS or (
+            behaviours.replication.high_watermark_answers_followers == WITH_SELECTOR
             and config.replica_selector != NO_SELECTOR
         )
-        self._selects_read_replica = behaviours.follower_fetching and config.replica_selector != NO_SELECTOR
+        self._selects_read_replica = (
+            behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
+        )
         self.repeats_idle_fetches = True
         """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shutting_down = False
@@ -297,8 +311,10 @@ class ReplicaManager:
         unknown: list[str] = []
         refused: dict[str, str] = {}
         behaviours = self._behaviours
-        is_asked = behaviours.transactional_commits_verified or behaviours.transactions_v2
-        for name in partitions if is_asked and behaviours.transaction_verification else ():
+        is_asked = (
+            behaviours.transactions.transactional_commits_verified or behaviours.transactions.transactions_v2
+        )
+        for name in partitions if is_asked and behaviours.transactions.transaction_verification else ():
             partition = self.partitions.get(name)
             if partition is None:
                 continue
@@ -316,7 +332,7 @@ class ReplicaManager:
         self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unknown), verified)
 
     def _is_refused_unverified(self, partition: Partition, producer_id: int, producer_epoch: int) -> bool:
-        return self._behaviours.stale_epoch_refused_unverified and partition.log.producers.is_stale(
+        return self._transaction_switches.stale_epoch_refused_unverified and partition.log.producers.is_stale(
             producer_id, producer_epoch
         )
 
@@ -326,7 +342,7 @@ class ReplicaManager:
         Of a partition in which the transaction is open already, the coordinator need not be asked.
         """
         key, request = _key(message), message[2]
-        if not self._behaviours.transaction_verification or key in self._verified:
+        if not self._transaction_switches.transaction_verification or key in self._verified:
             return True
         guards: dict[str, int] = {}
         refused: dict[str, tuple[str, int]] = {}
@@ -364,7 +380,11 @@ class ReplicaManager:
         """Append a batch of a produce, unless it begins a transaction of which the coordinator does not know."""
         request: protocol.ProduceRequest = message[2]
         batch, partition = request.batches[name], self.partitions.get(name)
-        if request.transactional_id and self._behaviours.transaction_verification and partition is not None:
+        if (
+            request.transactional_id
+            and self._transaction_switches.transaction_verification
+            and partition is not None
+        ):
             error, guard = self._verified.get(_key(message), {}).get(name, (errors.NONE, _NO_GUARD))
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
                 producers = partition.log.producers
@@ -379,7 +399,7 @@ class ReplicaManager:
     def _error_of_unverified(self, producers: ProducerStates, batch: RecordBatch) -> str:
         """Return what is told of a batch whose transaction has ended while the coordinator was asked about it."""
         is_stale = producers.is_stale(batch.producer_id, batch.producer_epoch)
-        is_told = is_stale and self._behaviours.stale_epoch_told_first
+        is_told = is_stale and self._transaction_switches.stale_epoch_told_first
         return errors.INVALID_PRODUCER_EPOCH if is_told else errors.INVALID_TXN_STATE
 
     def append_records(
@@ -444,7 +464,7 @@ class ReplicaManager:
             self._delete_purgatory.check(name)
         self._suspect_isr(name)
         required_offset = result.base_offset + record_count(batch.values)
-        if result.duplicate and not self._behaviours.duplicate_waits_for_hw:
+        if result.duplicate and not self._switches.duplicate_waits_for_hw:
             required_offset = 0
         return PendingAck(result.error, result.base_offset, required_offset)
 
@@ -480,7 +500,7 @@ class ReplicaManager:
             request,
             message[0],
             self._host.clock.now_us,
-            keeps_epoch=self._behaviours.fetch_sessions_keep_epoch,
+            keeps_epoch=self._switches.fetch_sessions_keep_epoch,
         )
         if isinstance(session, str):
             self._reject("Fetch", "", message[0].client.name, session)
@@ -503,7 +523,7 @@ class ReplicaManager:
             return
         # What a follower's former life has fetched says nothing of it (``Replica.updateFetchStateOrThrow``).
         counts = request.replica_id >= 0 and not (
-            self._behaviours.former_life_fetch_refused
+            self._switches.former_life_fetch_refused
             and self._metadata.is_of_former_life(request.replica_id, session.replica_epoch)
         )
         if request.max_wait_us <= 0 or self._can_answer(session, request):
@@ -560,7 +580,7 @@ class ReplicaManager:
             if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
                 return True
             if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
-                if self._behaviours.read_replica_answered_at_once:
+                if self._switches.read_replica_answered_at_once:
                     return True
                 continue
             if (
@@ -621,7 +641,7 @@ class ReplicaManager:
             size_bytes += bytes_here
             found[name] = fetched
         throttle_us = quota.record(client, size_bytes) if size_bytes else 0
-        if throttle_us and self._behaviours.throttled_answer_at_once:
+        if throttle_us and self._switches.throttled_answer_at_once:
             quota.unrecord(client, size_bytes)
             if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
                 return protocol.FetchResponse({}, errors.NONE, session.id, throttle_us)
@@ -674,7 +694,7 @@ class ReplicaManager:
         if topic_config.leader_throttled_replicas:
             if self._leader_quota is None:
                 self._leader_quota = ReplicationQuotaManager(
-                    self._broker, self._host.clock, self._config, self._behaviours
+                    self._broker, self._host.clock, self._config, self._switches
                 )
                 self._leader_quota.bound = self._leader_throttled_rate
             self._leader_quota.mark_throttled(topic, topic_config.leader_throttled_replicas)
@@ -740,7 +760,7 @@ class ReplicaManager:
 
     def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
         """Return the aborted transactions that a fetch from the last stable offset is told of."""
-        if not self._behaviours.aborted_told_at_stable_offset or offset == log.log_end_offset:
+        if not self._transaction_switches.aborted_told_at_stable_offset or offset == log.log_end_offset:
             return ()
         return log.aborted_transactions(offset, offset)
 
@@ -761,7 +781,7 @@ class ReplicaManager:
     def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
         """Return which other replica a consumer in a rack is to read from, None for this one (``findPreferredReadReplica``)."""
         if not self._selects_read_replica or (
-            partition.leader != self._broker and self._behaviours.read_replica_selected_by_leader
+            partition.leader != self._broker and self._switches.read_replica_selected_by_leader
         ):
             return None
         return preferred_read_replica(partition, offset, rack, self._metadata)
@@ -806,7 +826,7 @@ class ReplicaManager:
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-                if diverging is not None and self._behaviours.diverging_fetch_uncounted:
+                if diverging is not None and self._switches.diverging_fetch_uncounted:
                     # Its LEO says nothing while it has other records than the leader.
                     self._suspect_isr(name)
                     continue
@@ -891,9 +911,9 @@ class ReplicaManager:
             epoch, end_offset = log.epochs.end_offset_for(
                 requested_epoch,
                 log.log_end_offset,
-                answers_below_first=self._behaviours.epoch_below_first_answered,
+                answers_below_first=self._switches.epoch_below_first_answered,
             )
-            if self._behaviours.follower_truncation == LEADER_EPOCH:
+            if self._switches.follower_truncation == LEADER_EPOCH:
                 epoch = -1
             answer[name] = (errors.NONE, epoch, end_offset)
             self._epoch_end_answered(name, request.replica_id, requested_epoch, epoch, end_offset)
@@ -1063,7 +1083,7 @@ class ReplicaManager:
         A replica that is assigned to this broker no longer is deleted, also one that is left of a former life
         (``findStrayPartitions``). Fetches have its *broker_epoch* from now on.
         """
-        if self._behaviours.replica_epoch_checked:
+        if self._switches.replica_epoch_checked:
             self._fetchers.broker_epoch = broker_epoch
         changed = []
         for name, state in states.items():
@@ -1120,7 +1140,9 @@ class ReplicaManager:
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
         """Return whether a control request comes from a controller that has been succeeded."""
-        return controller_epoch < self.controller_epoch and self._behaviours.controller_epoch_fencing
+        return (
+            controller_epoch < self.controller_epoch and self._behaviours.zookeeper.controller_epoch_fencing
+        )
 
     def handle_stop_replica(self, message: Message) -> None:
         """Stop fetching, and delete what is no longer assigned here; while an ISR is being written that waits for it."""
@@ -1157,7 +1179,7 @@ class ReplicaManager:
 
     def _current_leader(self, name: str, error: str) -> tuple[int, int] | None:
         """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
-        if error not in _LEADER_CHANGE_ERRORS or not self._behaviours.leader_in_answer:
+        if error not in _LEADER_CHANGE_ERRORS or not self._behaviours.clients.leader_in_answer:
             return None
         partition = self.partitions.get(name)
         if partition is not None:
@@ -1179,7 +1201,7 @@ class ReplicaManager:
         if state.leader_and_isr.leader_epoch > partition.leader_epoch:
             return True
         return (
-            not self._behaviours.leader_epoch_fencing
+            not self._switches.leader_epoch_fencing
             and state.leader_and_isr.leader_epoch != partition.leader_epoch
         )
 
@@ -1202,7 +1224,7 @@ class ReplicaManager:
                 self._broker,
                 self._host,
                 self.logs,
-                self._behaviours,
+                self._switches,
                 self._alter_partition_manager,
                 self._isr_altered,
                 self._config.replica_lag_time_max_us,
@@ -1220,7 +1242,7 @@ class ReplicaManager:
 
     def _follow(self, partition: Partition) -> None:
         self._fetchers.remove(partition.name)
-        if self._behaviours.follower_truncation == HIGH_WATERMARK:
+        if self._switches.follower_truncation == HIGH_WATERMARK:
             partition.truncate_to(partition.log.high_watermark, HIGH_WATERMARK_TRUNCATION)
         self._fetchers.add(partition)
 

@@ -23,7 +23,7 @@ def preferred_read_replica(
             and replica.log_start_offset <= offset <= replica.log_end_offset
             and metadata.racks.get(broker) == rack
             and broker in metadata.live_brokers
-            and (broker in partition.isr or not partition.behaviours.read_replica_in_isr)
+            and (broker in partition.isr or not partition.switches.read_replica_in_isr)
         ):
             place = replica.log_end_offset, replica.caught_up_us // US_PER_MS, broker
             if best is None or place > best:

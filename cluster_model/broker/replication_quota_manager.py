@@ -3,7 +3,7 @@
 from typing import Final
 
 from harrow.cluster_model.broker.rate import NO_LIMIT, SampledRate
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import ALL_REPLICAS, BrokerConfig
 from harrow.cluster_model.trace import Clock
 
@@ -17,13 +17,15 @@ class ReplicationQuotaManager:
     place in the ISR.
     """
 
-    def __init__(self, broker: int, clock: Clock, config: BrokerConfig, behaviours: Behaviours) -> None:
+    def __init__(
+        self, broker: int, clock: Clock, config: BrokerConfig, switches: ReplicationSwitches
+    ) -> None:
         self._broker = broker
         self._clock = clock
         self._rate = SampledRate(
             config.replication_quota_samples,
             config.replication_quota_sample_us,
-            overlapping=behaviours.rate_counts_overlapping_sample,
+            overlapping=switches.rate_counts_overlapping_sample,
             simple=True,
         )
         self.bound = NO_LIMIT

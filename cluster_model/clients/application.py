@@ -13,7 +13,7 @@ from harrow.cluster_model.coordinators.protocol import NO_GENERATION, NO_INSTANC
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import ApplicationEnded, ApplicationStep
 from harrow.cluster_model.history import INVOKE, History, effect_of
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.host import Host

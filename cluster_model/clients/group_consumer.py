@@ -21,7 +21,7 @@ from harrow.cluster_model.events import (
     RecordsProcessed,
 )
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, History
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import CONSUMER_PROTOCOL, ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 
@@ -78,7 +78,7 @@ class GroupConsumer(Consumer):
             config,
             history,
             poll_interval_us,
-            sends_leader_epoch=behaviours.fetch_leader_epoch_fencing,
+            sends_leader_epoch=behaviours.replication.fetch_leader_epoch_fencing,
         )
         self._assigns_itself = partitions
         self._topic_partitions = topic_partitions
@@ -101,7 +101,7 @@ class GroupConsumer(Consumer):
                 topics,
                 subscribes=not partitions,
                 auto_commits=commit == AUTO and config.auto_commit,
-                requires_stable=behaviours.stable_offset_fetch,
+                requires_stable=behaviours.groups.stable_offset_fetch,
                 has_listener=on_assigned is not None or on_revoked is not None,
             )
         else:
@@ -113,7 +113,7 @@ class GroupConsumer(Consumer):
                 topics,
                 subscribes=not partitions,
                 auto_commits=commit == AUTO and config.auto_commit,
-                requires_stable=behaviours.stable_offset_fetch,
+                requires_stable=behaviours.groups.stable_offset_fetch,
             )
 
     def start(self) -> None:

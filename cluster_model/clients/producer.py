@@ -22,7 +22,7 @@ from harrow.cluster_model.clients.producer_sequences import (
 from harrow.cluster_model.events import AppendedBatchGivenUp, KeyedRecordSent, SendFailed, SentAgain
 from harrow.cluster_model.history import INVOKE, SEND, History
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEAD_BYTES
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import ProducerConfig
 from harrow.cluster_model.sim.host import Host
 
@@ -47,6 +47,7 @@ class Producer:
         self._process = process
         self._config = config
         self._behaviours = behaviours
+        self._switches = behaviours.clients
         self._history = history
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
         self._metadata = ClientMetadata(
@@ -54,7 +55,7 @@ class Producer:
             brokers,
             config,
             self._metadata_updated,
-            oldest_fails_first=behaviours.oldest_request_fails_first,
+            oldest_fails_first=behaviours.clients.oldest_request_fails_first,
             later=later,
         )
         # Of which it writes every partition, those too that they are yet to get.
@@ -65,7 +66,7 @@ class Producer:
         self._partitioner = Partitioner(
             partitions,
             host.choices.workload,
-            sticky=behaviours.sticky_partitioner,
+            sticky=behaviours.clients.sticky_partitioner,
             leads_nearby=self._leads_nearby if config.is_rack_aware else None,
         )
         self._queues: dict[str, deque[ProducerBatch]] = {name: deque() for name in partitions}
@@ -76,8 +77,8 @@ class Producer:
         # Of the mutant `expired-memory-reused` alone: the request that carries a batch; and of batches that have expired meanwhile, since when.
         self._carried_by: dict[ProducerBatch, protocol.ProduceRequest] = {}
         self._given_away: list[tuple[int, str, protocol.ProduceRequest]] = []
-        sequences = EpochBumps if behaviours.producer_bumps_epoch else ProducerSequences
-        self._sequences = sequences(awaits_given_up=behaviours.given_up_batch_unresolved)
+        sequences = EpochBumps if behaviours.clients.producer_bumps_epoch else ProducerSequences
+        self._sequences = sequences(awaits_given_up=behaviours.clients.given_up_batch_unresolved)
         # What a send is part of: an operation of its own, or a transaction.
         self._operation = SEND
         # Whether batches are sent that could wait for more records.
@@ -249,7 +250,7 @@ class Producer:
     def _has_another_leader(self, batch: ProducerBatch) -> bool:
         """Return whether a batch that was refused goes to a new leader now (``hasLeaderChangedForTheOngoingRetry``)."""
         known = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
-        return self._behaviours.leader_in_answer and known > batch.leader_epoch
+        return self._switches.leader_in_answer and known > batch.leader_epoch
 
     def _send_first(self, name: str, queue: deque[ProducerBatch]) -> None:
         batch = queue.popleft()
@@ -272,7 +273,7 @@ class Producer:
             self._config.transactional_id,
         )
         connection = self._metadata.connections[leader]
-        if not self._behaviours.expired_memory_kept:
+        if not self._switches.expired_memory_kept:
             self._share_memory(batch, request)
         if self._config.acks == 0:
             connection.send_without_answer(request)
@@ -410,7 +411,7 @@ class Producer:
     # Expiry
 
     def _is_past_delivery_timeout(self, batch: ProducerBatch, now_us: int) -> bool:
-        if not self._behaviours.delivery_timeout:
+        if not self._switches.delivery_timeout:
             return False
         return now_us - batch.created_us >= self._config.delivery_timeout_us
 
@@ -420,7 +421,7 @@ class Producer:
         By ``delivery.timeout.ms`` (KIP-91); before, one that waits to be sent is given up
         ``request.timeout.ms`` after it could have been.
         """
-        if self._behaviours.delivery_timeout:
+        if self._switches.delivery_timeout:
             return batch.created_us + self._config.delivery_timeout_us
         since_us = batch.retry_at_us if batch.in_retry else batch.created_us + self._config.linger_us
         return since_us + self._config.request_timeout_us
@@ -428,7 +429,7 @@ class Producer:
     def _set_expiry_timer(self) -> None:
         """Look again when the oldest batch expires; what joins later expires later."""
         pending = [q[0] for name, q in self._queues.items() if q and not self._is_passed_over(name)]
-        if self._behaviours.delivery_timeout:
+        if self._switches.delivery_timeout:
             pending += [batches[0] for batches in self._in_flight.values() if batches]
         self._expiry_timer_set = bool(pending)
         if pending:
@@ -441,7 +442,7 @@ class Producer:
         return (
             self._config.max_in_flight == 1
             and bool(self._in_flight[name])
-            and not self._behaviours.delivery_timeout
+            and not self._switches.delivery_timeout
         )
 
     def clock_stepped(self, by_us: int) -> None:
@@ -464,7 +465,7 @@ class Producer:
         for name, queue in self._queues.items():
             while queue and not self._is_passed_over(name) and self._expires_at_us(queue[0]) <= now_us:
                 self._expire(queue.popleft())
-            if self._behaviours.delivery_timeout:
+            if self._switches.delivery_timeout:
                 in_flight = self._in_flight[name]
                 for batch in [b for b in in_flight if self._is_past_delivery_timeout(b, now_us)]:
                     in_flight.remove(batch)

@@ -23,7 +23,7 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import ProducerConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
@@ -173,6 +173,7 @@ class TransactionManager:
         self._metadata = metadata
         self._config = config
         self._behaviours = behaviours
+        self._switches = behaviours.transactions
         self._batches = batches
         self._backoff = ExponentialBackoff(
             config.retry_backoff_us, config.retry_backoff_us, host.choices.network
@@ -181,8 +182,8 @@ class TransactionManager:
         self._group_coordinators: dict[str, CoordinatorLookup] = {}
         self.sequences = TransactionalSequences(
             self,
-            bumps_epoch=behaviours.producer_bumps_epoch,
-            awaits_given_up=behaviours.given_up_batch_unresolved,
+            bumps_epoch=behaviours.clients.producer_bumps_epoch,
+            awaits_given_up=behaviours.clients.given_up_batch_unresolved,
         )
         self.state = UNINITIALIZED
         self.last_error = errors.NONE
@@ -209,7 +210,10 @@ class TransactionManager:
     def init_transactions(self, on_done: OnDone) -> None:
         """Get a producer id and an epoch: from then on no former session of the same transactional id can write."""
         self._call(
-            INITIALIZING, on_done, self._begin_init, times_out=self._behaviours.init_transactions_times_out
+            INITIALIZING,
+            on_done,
+            self._begin_init,
+            times_out=self._switches.init_transactions_times_out,
         )
 
     def begin_transaction(self) -> str:
@@ -229,12 +233,20 @@ class TransactionManager:
     def commit_transaction(self, on_done: OnDone) -> None:
         """Commit, when all batches are in the logs."""
         self._call(
-            COMMITTING, on_done, self._begin_commit, times_out=self._behaviours.end_transaction_times_out
+            COMMITTING,
+            on_done,
+            self._begin_commit,
+            times_out=self._switches.end_transaction_times_out,
         )
 
     def abort_transaction(self, on_done: OnDone) -> None:
         """Abort; what was not sent yet is dropped."""
-        self._call(ABORTING, on_done, self._begin_abort, times_out=self._behaviours.end_transaction_times_out)
+        self._call(
+            ABORTING,
+            on_done,
+            self._begin_abort,
+            times_out=self._switches.end_transaction_times_out,
+        )
 
     def send_offsets(
         self,
@@ -253,7 +265,7 @@ class TransactionManager:
             on_done(error)
             return
         result = _Result(on_done)
-        if not self._behaviours.transactional_commits_fenced:
+        if not self._switches.transactional_commits_fenced:
             generation, member, instance = protocol.NO_GENERATION, protocol.NO_MEMBER, protocol.NO_INSTANCE
         commit = protocol.TxnOffsetCommitRequest(
             self._config.transactional_id,
@@ -265,7 +277,7 @@ class TransactionManager:
             member,
             instance,
         )
-        if self._behaviours.transactions_v2:
+        if self._switches.transactions_v2:
             # The group's coordinator adds its partition to the transaction by itself (KIP-890).
             self._is_started = True
             self._enqueue_offset_commit(commit, result)
@@ -285,7 +297,7 @@ class TransactionManager:
                     result,
                 )
             )
-        self._wait_for(result, times_out=self._behaviours.end_transaction_times_out)
+        self._wait_for(result, times_out=self._switches.end_transaction_times_out)
         self._batches.wake()
 
     def add_partition(self, partition: str) -> str:
@@ -295,7 +307,7 @@ class TransactionManager:
             return error
         if self.state != IN_TRANSACTION:
             return ILLEGAL_STATE
-        if self._behaviours.transactions_v2:
+        if self._switches.transactions_v2:
             # Its leader adds it by itself (KIP-890).
             self.partitions[partition] = None
             self._is_started = True
@@ -582,7 +594,7 @@ class TransactionManager:
         if response.error != errors.NONE:
             self._handle_error(request, response.error)
             return
-        if self._behaviours.transactions_v2:
+        if self._switches.transactions_v2:
             # With transactions v2 each transaction has an epoch of its own (KIP-890).
             self.sequences.begin(response.producer_id, response.producer_epoch)
         self._end(request)
@@ -628,7 +640,7 @@ class TransactionManager:
             return
         # Until KIP-588 a leader's INVALID_PRODUCER_EPOCH was an error that tells that another session has taken over.
         is_fenced = error == errors.PRODUCER_FENCED or (
-            error == errors.INVALID_PRODUCER_EPOCH and not self._behaviours.producer_fenced_error
+            error == errors.INVALID_PRODUCER_EPOCH and not self._switches.producer_fenced_error
         )
         if is_fenced:
             self._fatal(errors.PRODUCER_FENCED)
@@ -646,11 +658,11 @@ class TransactionManager:
             self._fatal(UNRESOLVED_SEQUENCES)
 
     def _can_bump(self) -> bool:
-        return self._behaviours.producer_bumps_epoch or self._behaviours.transactions_v2
+        return self._behaviours.clients.producer_bumps_epoch or self._switches.transactions_v2
 
     def _require_bump(self) -> None:
         """Have the epoch raised after the transaction (KIP-360); with transactions v2 its end does that."""
-        if self._behaviours.transactions_v2 or not self._behaviours.producer_bumps_epoch:
+        if self._switches.transactions_v2 or not self._behaviours.clients.producer_bumps_epoch:
             return
         self._is_bump_required = True
 

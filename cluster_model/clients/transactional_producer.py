@@ -11,7 +11,7 @@ from harrow.cluster_model.clients.transaction_manager import OnDone, Transaction
 from harrow.cluster_model.events import TransactionReported
 from harrow.cluster_model.history import FAIL, INFO, OK, SEND, TXN, History, MicroOperation
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import ProducerConfig
 from harrow.cluster_model.sim.host import Host
 

@@ -15,7 +15,7 @@ from harrow.cluster_model.kraft.protocol import server_name
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network
@@ -60,7 +60,7 @@ class QuorumControlPlane:
             }
         )
         self.process_names = tuple(self._process(node).name for node in self._voters)
-        self._quorum_config = QuorumConfig.of(config, behaviours)
+        self._quorum_config = QuorumConfig.of(config, behaviours.kraft)
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}
@@ -123,7 +123,7 @@ class QuorumControlPlane:
             listener,
             lambda: broker in self._nodes and self._nodes[broker].is_active,
             partial(self.stop_server, broker) if broker in self._voters else None,
-            reports_log_dirs=self._behaviours.log_dir_failure_reported,
+            reports_log_dirs=self._behaviours.kraft.log_dir_failure_reported,
         )
         self._lives[broker] = life
         return life
@@ -268,7 +268,7 @@ class QuorumControlPlane:
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
         known = self._changes.partition(partition)
-        if known is None or not self._behaviours.eligible_leader_replicas:
+        if known is None or not self._behaviours.kraft.eligible_leader_replicas:
             return (self.electable(partition),)
         return recovery_sets(known, self._is_sound)
 

@@ -50,7 +50,7 @@ from harrow.cluster_model.protocol import (
     AlterPartitionResponse,
     ReplicaAssignment,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import Host
@@ -83,6 +83,7 @@ class QuorumController:
         self._config = config
         self._topic_config = topic_config
         self._behaviours = behaviours
+        self._switches = behaviours.kraft
         self._on_active = on_active
         self._on_inactive = on_inactive
         self._on_committed = on_committed
@@ -199,7 +200,7 @@ class QuorumController:
 
     def _committed_image(self) -> ClusterImage:
         """Return what is committed amounts to, ahead of which an active controller is (``MetadataLoader``)."""
-        if not self.is_active or not self._behaviours.snapshot_of_committed_metadata:
+        if not self.is_active or not self._switches.snapshot_of_committed_metadata:
             return self._image
         return self._log.replayed(ClusterImage(), self.raft.high_watermark)
 
@@ -247,13 +248,13 @@ class QuorumController:
             records += self._fence(request.broker, expired=True)
         if (
             known is not None
-            and self._behaviours.eligible_leader_replicas
+            and self._switches.eligible_leader_replicas
             and request.previous_broker_epoch != known.broker_epoch
         ):
             # It has not stopped in good order, so it may have lost what it had (KIP-966).
             records = [
                 *records[:1],
-                *self._without(request.broker, has_lost_records=self._behaviours.unclean_shutdown_leaves_elr),
+                *self._without(request.broker, has_lost_records=self._switches.unclean_shutdown_leaves_elr),
             ]
         self._heartbeats.is_new(request.broker)
         broker_epoch = self._image.next_offset + len(records)
@@ -268,7 +269,7 @@ class QuorumController:
     ) -> Handled:
         """Register a process that is registered; the record begins anew what is known of it (``ClusterControlManager.replay``)."""
         self._heartbeats.forget(request.broker)
-        if not self._behaviours.repeated_registration_kept:
+        if not self._switches.repeated_registration_kept:
             record = RegisterBrokerRecord(request.broker, request.incarnation)
             return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
         if not known.fenced:
@@ -277,7 +278,7 @@ class QuorumController:
         return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
 
     def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
-        if self._behaviours.fenced_broker_keeps_session:
+        if self._switches.fenced_broker_keeps_session:
             return self._heartbeats.had_contact(broker, now_us)
         return not known.fenced and self._heartbeats.has_session(broker, now_us)
 
@@ -315,7 +316,7 @@ class QuorumController:
             # Again where a controller before this one had begun: what all had to hear of died with it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
-        if known.fenced and not is_fenced and self._behaviours.unfenced_broker_heard_anew:
+        if known.fenced and not is_fenced and self._switches.unfenced_broker_heard_anew:
             # The record resets what is known of it (``ClusterControlManager.replayRegistrationChange``): it counts with its next heartbeat.
             offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)
@@ -430,7 +431,7 @@ class QuorumController:
                 is_acceptable=partial(is_acceptable, name),
                 election=election or self._election(name),
                 elr_min_isr=self._elr_min_isr(name),
-                raises_epoch=self._behaviours.election_raises_leader_epoch,
+                raises_epoch=self._switches.election_raises_leader_epoch,
             )
             isr = tuple(member for member in known.isr if member != gone)
             lost = () if gone is None or not has_lost_records else (gone,)
@@ -452,12 +453,12 @@ class QuorumController:
 
     def _election(self, partition: str) -> Election:
         enabled = (
-            self._behaviours.kraft_elects_uncleanly
+            self._switches.kraft_elects_uncleanly
             and self._topic_config(_topic_of(partition)).unclean_leader_election
         )
         return (
             Election.UNCLEAN
-            if enabled or not self._behaviours.unclean_election_only_if_enabled
+            if enabled or not self._behaviours.replication.unclean_election_only_if_enabled
             else Election.ONLINE
         )
 
@@ -466,7 +467,7 @@ class QuorumController:
 
         After ``ReplicationControlManager.getTopicEffectiveMinIsr``.
         """
-        if not self._behaviours.eligible_leader_replicas:
+        if not self._switches.eligible_leader_replicas:
             return None
         topic = _topic_of(partition)
         first = self._image.partitions.get(f"{topic}-0", self._image.partitions[partition])
@@ -575,7 +576,7 @@ class QuorumController:
                     is_acceptable=partial(self._image.may_lead, name),
                     election=Election.ONLINE,
                     elr_min_isr=self._elr_min_isr(name),
-                    raises_epoch=self._behaviours.election_raises_leader_epoch,
+                    raises_epoch=self._switches.election_raises_leader_epoch,
                 )
                 isr = tuple(member for member, _ in wanted.isr)
                 changed = changed_partition(known, rules, isr, altered_by=request.broker)
@@ -594,7 +595,7 @@ class QuorumController:
         if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
             return errors.NOT_CONTROLLER
         members = {member for member, _ in wanted.isr}
-        if self._behaviours.alter_partition_fenced:
+        if self._switches.alter_partition_fenced:
             if wanted.leader_epoch < known.leader_epoch:
                 return errors.FENCED_LEADER_EPOCH
             if broker != known.leader:
@@ -614,7 +615,9 @@ class QuorumController:
         known = self._image.brokers.get(replica)
         if known is None or not known.is_active:
             return False
-        return broker_epoch in (-1, known.broker_epoch) or not self._behaviours.replica_epoch_checked
+        return (
+            broker_epoch in (-1, known.broker_epoch) or not self._behaviours.replication.replica_epoch_checked
+        )
 
     # Producer ids
 
@@ -623,7 +626,7 @@ class QuorumController:
         if known is None or known.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)
         first = self._image.next_producer_id
-        next_id = first + protocol.PRODUCER_IDS_BLOCK if self._behaviours.producer_ids_given_once else first
+        next_id = first + protocol.PRODUCER_IDS_BLOCK if self._switches.producer_ids_given_once else first
         return (ProducerIdsRecord(next_id),), protocol.AllocateProducerIdsResponse(errors.NONE, first)
 
 

@@ -25,14 +25,8 @@ from harrow.cluster_model.kraft.delayed_raft_fetch import FETCH_WAIT_MAX_US, Raf
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot, OffsetAndEpoch
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
-from harrow.cluster_model.release import (
-    AFTER_REFUSAL,
-    ALWAYS,
-    CAPPED,
-    JITTERED,
-    NEVER,
-    Behaviours,
-)
+from harrow.cluster_model.release.kraft import AFTER_REFUSAL, CAPPED, JITTERED, KRaftSwitches
+from harrow.cluster_model.release.switch import ALWAYS, NEVER
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
@@ -83,21 +77,21 @@ class QuorumConfig:
     keeps_log: bool = True
 
     @classmethod
-    def of(cls, config: BrokerConfig, behaviours: Behaviours) -> Self:
+    def of(cls, config: BrokerConfig, switches: KRaftSwitches) -> Self:
         """Return what a node of the quorum goes by that has these settings."""
         return cls(
             election_timeout_us=config.quorum_election_timeout_us,
             election_backoff_max_us=config.quorum_election_backoff_max_us,
             fetch_timeout_us=config.quorum_fetch_timeout_us,
             request_timeout_us=config.quorum_request_timeout_us,
-            pre_vote=behaviours.pre_vote,
-            check_quorum=behaviours.check_quorum,
-            tells_high_watermark=behaviours.fetch_tells_high_watermark,
-            election_backoff=behaviours.election_backoff,
-            looks_for_leader=behaviours.voters_look_for_leader,
-            begin_epoch_repeated=behaviours.begin_quorum_epoch_repeated,
-            one_vote=behaviours.one_vote_per_epoch,
-            keeps_log=behaviours.snapshot_cuts_shorter_log_only,
+            pre_vote=switches.pre_vote,
+            check_quorum=switches.check_quorum,
+            tells_high_watermark=switches.fetch_tells_high_watermark,
+            election_backoff=switches.election_backoff,
+            looks_for_leader=switches.voters_look_for_leader,
+            begin_epoch_repeated=switches.begin_quorum_epoch_repeated,
+            one_vote=switches.one_vote_per_epoch,
+            keeps_log=switches.snapshot_cuts_shorter_log_only,
         )
 
 

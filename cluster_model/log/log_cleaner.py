@@ -15,7 +15,7 @@ from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFi
 from harrow.cluster_model.log.producer_state import SNAPSHOTS_KEPT, AbortedTransaction, ProducerStates
 from harrow.cluster_model.log.record_batch import NO_TIME, RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
@@ -66,7 +66,7 @@ def cleanable(
     segments = file.segments
     active = segments[-1].base_offset
     bound = active
-    if behaviours.cleaner_waits_for_hw:
+    if behaviours.log.cleaner_waits_for_hw:
         bound = min(bound, log.last_stable_offset)
     else:
         unstable = log.producers.first_unstable_offset(log.high_watermark)
@@ -112,6 +112,7 @@ class Cleaner:
         "_log",
         "_now_us",
         "_range",
+        "_switches",
         "removed",
     )
 
@@ -130,6 +131,7 @@ class Cleaner:
         self._config = config
         self._now_us = now_us
         self._behaviours = behaviours
+        self._switches = behaviours.log
         self._aborted: dict[int, list[AbortedTransaction]] = {}
         for transaction in file.aborted_transactions:
             self._aborted.setdefault(transaction.producer_id, []).append(transaction)
@@ -156,7 +158,7 @@ class Cleaner:
                 if (
                     key is not None
                     and offset >= begin
-                    and (self._behaviours.cleaner_keeps_latest or key not in found)
+                    and (self._switches.cleaner_keeps_latest or key not in found)
                 ):
                     found[key] = offset
         return found
@@ -209,9 +211,9 @@ class Cleaner:
         if keyed is None:
             kept.append(batch)
             return
-        if not self._behaviours.cleaner_retains_tombstones:
+        if not self._switches.cleaner_retains_tombstones:
             retains_deletes = False
-        elif self._behaviours.tombstones_have_horizon:
+        elif self._switches.tombstones_have_horizon:
             retains_deletes = keyed.delete_horizon_us == NO_TIME or self._now_us < keyed.delete_horizon_us
         places = [
             place
@@ -245,16 +247,16 @@ class Cleaner:
         latest = self._latest.get(key)
         if latest is None:
             return True
-        return offset >= latest if self._behaviours.cleaner_keeps_latest else offset <= latest
+        return offset >= latest if self._switches.cleaner_keeps_latest else offset <= latest
 
     def _is_retained_empty(self, batch: RecordBatch) -> bool:
         """Return whether a batch stays although none of its records does."""
         last = batch.next_offset - 1
         if self._last_offsets.get(batch.producer_id) == last:
             return True
-        at_hw = self._behaviours.cleaner_retains_batch_at_hw
+        at_hw = self._switches.cleaner_retains_batch_at_hw
         kept = self._log.high_watermark if at_hw else self._range.first_uncleanable_offset
-        return batch.next_offset == kept and self._behaviours.cleaner_retains_last_batch
+        return batch.next_offset == kept and self._switches.cleaner_retains_last_batch
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -283,6 +285,7 @@ class LogCleaner:
         self._logs = logs
         self._topics = topics
         self._behaviours = behaviours
+        self._switches = behaviours.log
         self._can_write = can_write
         self._on_size = on_size
         self._waiting: dict[str, None] = {}

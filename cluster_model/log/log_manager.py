@@ -28,7 +28,7 @@ from harrow.cluster_model.log.disk import (
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.log_cleaner import LogCleaner
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START, UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
@@ -236,7 +236,7 @@ class LogManager:
             self.is_halting = (
                 self.is_halting
                 or log_dir == self._disk.metadata_log_dir
-                or not (self._behaviours.log_dir_failure_survived and self.has_live_dirs())
+                or not (self._behaviours.log.log_dir_failure_survived and self.has_live_dirs())
             )
             self._host.set_timer(0, self.on_dir_failure, log_dir)
 
@@ -441,7 +441,7 @@ class LogManager:
         The high watermarks come first: ``ReplicaManager.shutdown`` writes them.
         """
         self._checkpoint_high_watermarks()
-        if self._behaviours.shutdown_flushes_logs:
+        if self._behaviours.log.shutdown_flushes_logs:
             self.flush_all()
         self._checkpoint_recovery_points()
         self._checkpoint_log_starts()
@@ -462,7 +462,7 @@ class LogManager:
         self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
 
     def _checkpoint_recovery_points(self) -> None:
-        follows_flush = self._behaviours.recovery_point_follows_flush
+        follows_flush = self._behaviours.log.recovery_point_follows_flush
         self._checkpoint(
             RECOVERY_POINT_OFFSET_CHECKPOINT, _flushed_offset if follows_flush else _log_end_offset
         )

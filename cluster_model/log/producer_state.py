@@ -19,7 +19,7 @@ from harrow.cluster_model.log.record_batch import (
     ControlBatch,
     RecordBatch,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 
 SNAPSHOTS_KEPT: Final = 8
 _base_offset: Final = attrgetter("base_offset")
@@ -103,6 +103,8 @@ class ProducerStates:
     __slots__ = (
         "_aborted",
         "_behaviours",
+        "_switches",
+        "_transaction_switches",
         "_verifications_begun",
         "entries",
         "in_flight_max",
@@ -113,7 +115,9 @@ class ProducerStates:
 
     def __init__(self, behaviours: Behaviours, aborted: list[AbortedTransaction] | None = None) -> None:
         self._behaviours = behaviours
-        self.in_flight_max = behaviours.idempotent_in_flight_max
+        self._switches = behaviours.log
+        self._transaction_switches = behaviours.transactions
+        self.in_flight_max = behaviours.log.idempotent_in_flight_max
         """How many requests of an idempotent producer may be in flight, and so may come again."""
         self._aborted: list[AbortedTransaction] = [] if aborted is None else aborted
         self.entries: dict[int, ProducerStateEntry] = {}
@@ -125,12 +129,12 @@ class ProducerStates:
     @property
     def batches_retained(self) -> int:
         """How many batches of a producer are remembered; 0 for no producer state at all."""
-        return self._behaviours.producer_batches_retained
+        return self._switches.producer_batches_retained
 
     @property
     def begin_anywhere(self) -> bool:
         """Whether the first batch of a producer may have any sequence number (KIP-360)."""
-        return self._behaviours.unknown_producer_begins_anywhere
+        return self._switches.unknown_producer_begins_anywhere
 
     def find_duplicate(self, batch: RecordBatch) -> int | None:
         """Return the base offset of a retained batch with the same epoch and sequence range."""
@@ -149,7 +153,7 @@ class ProducerStates:
         *is_first* says that the log has never had a record, *is_whole* that nothing of it has been deleted. What a coordinator appends for a producer has no sequence number, so that
         only the epoch is checked (``AppendOrigin.COORDINATOR``).
         """
-        if not self._behaviours.producer_batches_retained:
+        if not self._switches.producer_batches_retained:
             return errors.NONE  # It keeps no producer state at all, as before KIP-98.
         entry = self.entries.get(batch.producer_id)
         if batch.control_type is not None:
@@ -170,7 +174,7 @@ class ProducerStates:
         return error
 
     def _sequence_error(self, batch: RecordBatch, entry: ProducerStateEntry) -> str:
-        if batch.base_sequence == NO_SEQUENCE or not self._behaviours.sequence_check:
+        if batch.base_sequence == NO_SEQUENCE or not self._switches.sequence_check:
             return errors.NONE
         new_epoch = batch.producer_epoch != entry.producer_epoch
         expected = 0 if new_epoch else entry.last_sequence + 1
@@ -187,45 +191,45 @@ class ProducerStates:
         which nothing is known here it has to be the first that was sent (KAFKA-18202).
         """
         verification = self.verifications.get(batch.producer_id)
-        if verification is None or not self._behaviours.sequence_check:
+        if verification is None or not self._switches.sequence_check:
             return True
         if (
             batch.base_sequence > 0
             and (entry is None or entry.last_sequence == NO_SEQUENCE)
-            and self._behaviours.transactions_v2
-            and self._behaviours.transaction_begins_at_zero
+            and self._transaction_switches.transactions_v2
+            and self._transaction_switches.transaction_begins_at_zero
         ):
             return False
         return batch.base_sequence <= verification.lowest_sequence
 
     def _check_first(self, batch: RecordBatch, *, is_first: bool, is_whole: bool) -> str:
-        if batch.base_sequence in (0, NO_SEQUENCE) or not self._behaviours.sequence_check:
+        if batch.base_sequence in (0, NO_SEQUENCE) or not self._switches.sequence_check:
             return errors.NONE
         if not self.begin_anywhere:
             return self._unknown_producer_error()
         behaviours = self._behaviours
         begins_at_zero = (
-            behaviours.empty_log_begins_at_zero
+            behaviours.log.empty_log_begins_at_zero
             if is_first
-            else is_whole and behaviours.unknown_producer_begins_at_zero
+            else is_whole and behaviours.log.unknown_producer_begins_at_zero
         )
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_at_zero else errors.NONE
 
     def _unknown_producer_error(self) -> str:
-        is_told = self._behaviours.unknown_producer_id_error
+        is_told = self._switches.unknown_producer_id_error
         return errors.UNKNOWN_PRODUCER_ID if is_told else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _is_fenced(self, batch: RecordBatch) -> bool:
         """Return whether a batch of an older epoch is refused: known-bad leaders take it from a transactional producer."""
-        return self._behaviours.transactional_epoch_checked or not batch.is_transactional
+        return self._transaction_switches.transactional_epoch_checked or not batch.is_transactional
 
     def append(self, batch: RecordBatch) -> None:
-        if batch.producer_id == NO_PRODUCER_ID or not self._behaviours.producer_batches_retained:
+        if batch.producer_id == NO_PRODUCER_ID or not self._switches.producer_batches_retained:
             return
         entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
             known = entry
-            entry = ProducerStateEntry(batch.producer_epoch, self._behaviours.producer_batches_retained)
+            entry = ProducerStateEntry(batch.producer_epoch, self._switches.producer_batches_retained)
             if known is not None:
                 entry.coordinator_epoch = known.coordinator_epoch
             self.entries[batch.producer_id] = entry
@@ -239,7 +243,7 @@ class ProducerStates:
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether a producer's transaction is open here: one of this epoch, for a later one may begin when the last one has ended."""
         return producer_id in self.ongoing_transactions and (
-            not self._behaviours.next_transaction_verified
+            not self._transaction_switches.next_transaction_verified
             or self.entries[producer_id].producer_epoch == producer_epoch
         )
 
@@ -249,7 +253,7 @@ class ProducerStates:
         return (
             entry is not None
             and producer_epoch < entry.producer_epoch
-            and self._behaviours.transactional_epoch_checked
+            and self._transaction_switches.transactional_epoch_checked
         )
 
     def begin_verification(self, batch: RecordBatch) -> int:
@@ -281,7 +285,7 @@ class ProducerStates:
             entry.coordinator_epoch = batch.coordinator_epoch
         first_offset = self.ongoing_transactions.pop(batch.producer_id, None)
         if first_offset is None:
-            if not self._behaviours.empty_transactions_tracked:
+            if not self._transaction_switches.empty_transactions_tracked:
                 return
             first_offset = batch.base_offset
         self.unreplicated_transactions.append((first_offset, batch.base_offset))

@@ -18,7 +18,7 @@ from harrow.cluster_model.log.disk import (
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import TopicConfig
 
 NO_OFFSET: Final = -1
@@ -59,6 +59,8 @@ class UnifiedLog:
     __slots__ = (
         "_behaviours",
         "_file",
+        "_switches",
+        "_transaction_switches",
         "compacts",
         "epochs",
         "high_watermark",
@@ -70,6 +72,8 @@ class UnifiedLog:
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
         """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
         self._behaviours = behaviours
+        self._switches = behaviours.log
+        self._transaction_switches = behaviours.transactions
         self._file = disk.log_file(partition)
         # Behind what compaction has left, offsets were given away that nothing tells of any more (KAFKA-17076).
         self._file.log_end_offset = min(self._file.log_end_offset, self._file.read_end_offset())
@@ -84,15 +88,15 @@ class UnifiedLog:
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
         self.epochs.entries = disk.epoch_checkpoint(partition)
-        if behaviours.epoch_cache_follows_log:
+        if behaviours.log.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        if is_reverted and behaviours.reverted_epochs_recovered:
+        if is_reverted and behaviours.log.reverted_epochs_recovered:
             self._recover_reverted_epochs()
         self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
-        if behaviours.hw_limited_to_log_end:
+        if behaviours.log.hw_limited_to_log_end:
             self.update_high_watermark(self.high_watermark)
 
     def _recover_reverted_epochs(self) -> None:
@@ -127,7 +131,7 @@ class UnifiedLog:
 
         After ``UnifiedLog.fetchLastStableOffsetMetadata``: min(HW, first unstable offset).
         """
-        if not self._behaviours.lso_below_open_transactions:
+        if not self._transaction_switches.lso_below_open_transactions:
             return self.high_watermark
         unstable = self.producers.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
@@ -187,7 +191,7 @@ class UnifiedLog:
         if batch.base_offset < self.log_end_offset:
             raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
         self._append(batch)
-        if self._behaviours.followers_learn_producers:
+        if self._switches.followers_learn_producers:
             self.producers.append(batch)
 
     def _append(self, batch: RecordBatch) -> None:
@@ -259,15 +263,15 @@ class UnifiedLog:
     def truncate_to(self, offset: int) -> bool:
         """Drop everything from *offset* on; return whether anything was dropped."""
         if offset >= self.log_end_offset:
-            if self._behaviours.epoch_cache_cut_at_log_end:
+            if self._switches.epoch_cache_cut_at_log_end:
                 self.epochs.truncate_from_end(offset)
             return False
         self._file.truncate_to(offset)
         self.log_end_offset = self._file.log_end_offset
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-        if self._behaviours.epoch_cache_follows_log:
+        if self._switches.epoch_cache_follows_log:
             self.epochs.truncate_from_end(self.log_end_offset)
-        if self._behaviours.producer_state_follows_log:
+        if self._switches.producer_state_follows_log:
             self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.update_high_watermark(self.high_watermark)
         return True
@@ -314,7 +318,7 @@ class UnifiedLog:
 
         def is_past(number: int) -> bool:
             """A segment is past retention when its latest record is."""
-            if not self._behaviours.retention_spares_recent:
+            if not self._switches.retention_spares_recent:
                 return number + 1 < len(file.segments)
             return now_us - file.largest_timestamp_us(number) > config.retention_us
 
@@ -345,7 +349,7 @@ class UnifiedLog:
         count = 0
         while count < len(segments):
             end = segments[count + 1].base_offset if count + 1 < len(segments) else self.log_end_offset
-            is_committed = end <= self.high_watermark or not self._behaviours.retention_waits_for_hw
+            is_committed = end <= self.high_watermark or not self._switches.retention_waits_for_hw
             if not is_committed or end == segments[count].base_offset or not is_old(count):
                 break
             count += 1
@@ -375,7 +379,7 @@ class UnifiedLog:
         file = self._file
         if config.retention_us < 0 or file.log_end_offset == file.segments[0].base_offset:
             return None
-        if not self._behaviours.retention_spares_recent:
+        if not self._switches.retention_spares_recent:
             return 0
         since_us = file.largest_timestamp_us(0) if by_latest else file.segments[0].first_timestamp_us
         return since_us + config.retention_us

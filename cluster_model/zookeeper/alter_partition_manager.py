@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from harrow.cluster_model.protocol import LeaderAndIsr
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper.isr_change_propagation import IsrChangePropagation
 from harrow.cluster_model.zookeeper.service import protocol as zk
@@ -13,9 +13,9 @@ from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 class ZkAlterPartitionManager:
     """Writes of one broker. While one is under way, requests for its partition wait."""
 
-    def __init__(self, host: Host, zookeeper: ZooKeeperClient, behaviours: Behaviours) -> None:
+    def __init__(self, host: Host, zookeeper: ZooKeeperClient, switches: ZooKeeperSwitches) -> None:
         self._zookeeper = zookeeper
-        self._behaviours = behaviours
+        self._switches = switches
         self._changes = IsrChangePropagation(host, zookeeper)
 
     def start(self) -> None:
@@ -32,7 +32,7 @@ class ZkAlterPartitionManager:
         """Write a new ISR into the partition's znode, if that has not changed meanwhile."""
         path = zk.state_path(partition)
         data = zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, controller_epoch)
-        version = state.partition_epoch if self._behaviours.isr_write_conditional else zk.ANY_VERSION
+        version = state.partition_epoch if self._switches.isr_write_conditional else zk.ANY_VERSION
 
         def answered(response: zk.ZooKeeperResponse) -> None:
             written = _version(data, response)

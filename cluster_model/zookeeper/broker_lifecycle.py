@@ -15,7 +15,7 @@ from harrow.cluster_model.protocol import (
     ControlledShutdownResponse,
     InitProducerIdResponse,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -47,17 +47,17 @@ class ZkBrokerLifecycle:
         self._broker = broker
         self._host = host
         self._config = config
-        self._behaviours = behaviours
+        self._switches = behaviours.zookeeper
         self._broker_epoch = NO_EPOCH
         self._listener = listener
         self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self, servers)
         self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
         self.alter_partition_manager: AlterPartitionManager = ZkAlterPartitionManager(
-            host, self._zookeeper, behaviours
+            host, self._zookeeper, behaviours.zookeeper
         )
         self._channel: NodeToControllerChannel | None = None
-        if behaviours.isr_altered_by_controller:
+        if behaviours.zookeeper.isr_altered_by_controller:
             self._channel = NodeToControllerChannel(
                 host,
                 process_name,
@@ -95,7 +95,7 @@ class ZkBrokerLifecycle:
             lambda: self._broker_epoch,
             self._host,
             self._config,
-            self._behaviours,
+            self._switches,
             self._zookeeper,
             on_ended,
         ).start()

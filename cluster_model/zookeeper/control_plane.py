@@ -7,7 +7,7 @@ from harrow.cluster_model import errors, events
 from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
 from harrow.cluster_model.controller.control_plane import ADMIN, CREATE_PARTITIONS_API, LifecycleListener
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network

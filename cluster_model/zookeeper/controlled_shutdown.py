@@ -8,7 +8,7 @@ from harrow.cluster_model import errors, events
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import NO_CONTROLLER
 from harrow.cluster_model.protocol import NO_EPOCH, ControlledShutdownRequest, ControlledShutdownResponse
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper.service import protocol as zk
@@ -31,7 +31,7 @@ class ControlledShutdown:
     broker_epoch: Callable[[], int]
     host: Host
     config: BrokerConfig
-    behaviours: Behaviours
+    switches: ZooKeeperSwitches
     zookeeper: ZooKeeperClient
     on_ended: Callable[[], None]
     _attempts: int = field(default=0, init=False)
@@ -57,7 +57,7 @@ class ControlledShutdown:
             controller = int(response.results[0].data)
             registration = zk.GetData(zk.broker_path(controller))
             self.zookeeper.submit((registration,), lambda read: self._registration_read(read, controller))
-        elif self.behaviours.shutdown_awaits_controller:
+        elif self.switches.shutdown_awaits_controller:
             self._ask()
         else:
             self._give_up()
@@ -82,7 +82,7 @@ class ControlledShutdown:
         if self._client is None:
             self._answered(ControlledShutdownResponse(errors.BROKER_NOT_AVAILABLE), None)
             return
-        broker_epoch = self.broker_epoch() if self.behaviours.broker_epoch else NO_EPOCH
+        broker_epoch = self.broker_epoch() if self.switches.broker_epoch else NO_EPOCH
         self._client.send(ControlledShutdownRequest(self.broker, broker_epoch), self._answered)
 
     def _answered(self, response: ControlledShutdownResponse | None, _: None) -> None:

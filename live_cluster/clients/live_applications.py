@@ -14,7 +14,7 @@ from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, Produc
 from harrow.cluster_model.clients.programs import APPLICATIONS, ResultStore
 from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, ClientStopped
 from harrow.cluster_model.history import effect_of
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ApplicationSpec

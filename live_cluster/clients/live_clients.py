@@ -9,7 +9,7 @@ from harrow.campaigns.clients.client_promises import promised_to_consumer, promi
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.partitioner import partition_number
 from harrow.cluster_model.events import ClientStopped
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, Value, consumer_config, producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec

@@ -11,7 +11,8 @@ from typing import Self
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, LEADER_EPOCH_TRUNCATION
-from harrow.cluster_model.release import HIGH_WATERMARK, RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.replication import HIGH_WATERMARK
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
@@ -82,7 +83,9 @@ class StartedCluster:
     ) -> None:
         given = self._surroundings
         report = given.report
-        by_high_watermark = RELEASES[given.plan.kafka].behaviours.follower_truncation == HIGH_WATERMARK
+        by_high_watermark = (
+            RELEASES[given.plan.kafka].behaviours.replication.follower_truncation == HIGH_WATERMARK
+        )
         default_reason = HIGH_WATERMARK_TRUNCATION if by_high_watermark else LEADER_EPOCH_TRUNCATION
         self._broker_logs = {
             broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)

@@ -12,14 +12,8 @@ from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API,
 from harrow.cluster_model.events import Sight, events_seen_by
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
-from harrow.cluster_model.release import (
-    RELEASES,
-    behaviours_in,
-    history_of,
-    switch_docs,
-    value_in,
-    version_of,
-)
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES, behaviours_in
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import (
     ASSIGNMENT_STRATEGY,
     CONSUMER,
@@ -165,33 +159,32 @@ def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]
     """
     modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
     left_out = tuple(
-        Unset(switch, switch_docs()[switch]["meaning"], _is_in_a_later_release(switch, value, release))
+        Unset(switch, SWITCHES[switch].meaning, _is_in_a_later_release(switch, value, release))
         for switch, value in plan.behaviours.items()
-        if value != getattr(has, switch)
+        if value != has.value(switch)
     )
     unmended = {unset.switch for unset in left_out if not unset.is_mended}
     stated = {
-        switch: getattr(has, switch)
-        for switch in switch_docs()
-        if getattr(has, switch) != getattr(modelled, switch) or switch in unmended
+        switch: has.value(switch)
+        for switch in SWITCHES
+        if has.value(switch) != modelled.value(switch) or switch in unmended
     }
     writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
-    if has.transactions_v2 and any(writer.transactional_id for writer in writers):
+    if has.transactions.transactions_v2 and any(writer.transactional_id for writer in writers):
         stated[_TRANSACTIONS_V2] = False
     return replace(plan, behaviours=stated), left_out
 
 
 def _is_no_worse(switch: str, value: object, release: KafkaRelease) -> bool:
     """Return whether brokers without a switch may do worse than a campaign asks for, or the same: nothing makes them worse."""
-    return value in (value_in(release.name, switch), switch_docs()[switch]["safe"]) or _is_in_a_later_release(
-        switch, value, release
-    )
+    no_worse = (SWITCHES[switch].value_in(release.name), SWITCHES[switch].safe)
+    return value in no_worse or _is_in_a_later_release(switch, value, release)
 
 
 def _is_in_a_later_release(switch: str, value: object, release: KafkaRelease) -> bool:
     return any(
         known == value
-        for first, known in history_of(switch)
+        for first, known in SWITCHES[switch].history()
         if first and version_of(first) > version_of(release.name)
     )
 

@@ -8,7 +8,8 @@ A broker has no such setting, so that its ``log.segment.bytes`` becomes one of e
 from collections.abc import Mapping
 from typing import Final
 
-from harrow.cluster_model.release import RELEASES, version_of
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import ClusterSpec, TopicSpec
 

@@ -7,7 +7,8 @@ from importlib import resources
 from typing import Final
 
 from harrow.campaigns.language.spelling import printable, suggestion
-from harrow.cluster_model.release import RELEASES, version_of
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import version_of
 
 ZOOKEEPER: Final = "zookeeper"
 KRAFT: Final = "kraft"

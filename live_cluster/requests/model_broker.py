@@ -4,7 +4,7 @@ from typing import Final
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process
@@ -64,11 +64,11 @@ class ModelBroker:
             metadata=ZOOKEEPER,
             settings=settings,
         )
-        self.knows_epochs = behaviours.fetch_leader_epoch_fencing
+        self.knows_epochs = behaviours.replication.fetch_leader_epoch_fencing
         """Whether requests have leader epochs (KIP-320)."""
-        self.knows_sessions = behaviours.fetch_sessions
+        self.knows_sessions = behaviours.replication.fetch_sessions
         """Whether a fetch may be one of a session (KIP-227)."""
-        self.knows_racks = behaviours.follower_fetching
+        self.knows_racks = behaviours.replication.follower_fetching
         """Whether a consumer may be answered by a follower (KIP-392)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._follower = Process(f"broker-{FOLLOWER}")

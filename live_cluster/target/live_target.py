@@ -15,7 +15,8 @@ from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import CannotDoError, CommittedCopies, Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.events import ControllerResigned, CoreHealed, Healed
-from harrow.cluster_model.release import HANGS, RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.replication import HANGS
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -202,7 +203,7 @@ class LiveTarget:
             self._happenings.take_over,
             self.partition_settings,
             survivable=plan.survivable,
-            hangs=RELEASES[plan.kafka].behaviours.out_of_range_follower == HANGS,
+            hangs=RELEASES[plan.kafka].behaviours.replication.out_of_range_follower == HANGS,
         )
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model.events import Sight
-from harrow.cluster_model.release import version_of
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ConsumerSpec, ProducerSpec
 from harrow.faults import effects

@@ -8,8 +8,8 @@ from harrow.checks.link import KINDS
 from harrow.checks.promise import BY_LOSS
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.fields import fields_of
-from harrow.cluster_model.mutants import MUTANTS, Mutant
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release.profiles import MUTANTS, SWITCHES
+from harrow.cluster_model.release.switch import Mutant
 from harrow.cluster_model.settings import SETTINGS
 from harrow.cluster_model.topology import ApplicationSpec, TopicSpec
 
@@ -31,7 +31,7 @@ def kinds() -> frozenset[str]:
 def guards() -> Mapping[str, tuple[str, ...]]:
     fields = [item for spec in (ApplicationSpec, TopicSpec) for item in fields_of(spec)]
     return {
-        **{name: switch["guards"] for name, switch in switch_docs().items()},
+        **{name: switch.guards for name, switch in SWITCHES.items()},
         **{setting.name: setting.guards for setting in SETTINGS.values()},
         **{item.key: item.options.guards for item in fields},
     }
@@ -44,4 +44,4 @@ def test_whatever_guards_names_kinds_of_findings() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)
 def test_the_switch_of_a_flaw_that_rules_notice_guards_against_something(mutant: Mutant) -> None:
-    assert bool(switch_docs()[mutant.switch]["guards"]) or not mutant.noticed_by
+    assert bool(SWITCHES[mutant.switch].guards) or not mutant.noticed_by

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -12,7 +11,7 @@ import pytest
 from harrow.cli import exit_code
 from harrow.cli.commands import conform_requests
 from harrow.cli.requests.conform import ConformRequest
-from harrow.cluster_model.release import behaviours_in
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
@@ -37,7 +36,7 @@ RELEASE = KafkaRelease("2.4.1")
 
 
 def broker(**switches: Any) -> ModelBroker:
-    return ModelBroker("2.4", replace(behaviours_in(RELEASE.name), **switches), SETTINGS)
+    return ModelBroker("2.4", behaviours_in(RELEASE.name).with_switches(**switches), SETTINGS)
 
 
 class StandIns:

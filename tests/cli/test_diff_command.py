@@ -11,7 +11,7 @@ import pytest
 from harrow.campaigns.story import trace_record
 from harrow.checks.replay.partition_state import REMOVAL_CAUSES
 from harrow.cli.render import diff_rows
-from harrow.cluster_model.release import NEWEST_RELEASE
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
 DOCS = (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from harrow.cli.command_help import EXAMPLES, GROUPS, OTHERS, grouped
 from harrow.cli.options import Kind
 from harrow.cli.render.catalogue import entries
 from harrow.cli.usage_errors import with_a_way_out
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES
 from tests.cli.conftest import Harrow
 
 COMMANDS = sorted(EXAMPLES)
@@ -58,7 +58,7 @@ def test_examples_that_need_nothing_run(harrow: Harrow, typed: str) -> None:
 def test_every_catalogue_of_names_that_a_campaign_can_use_shows_how() -> None:
     for kind in set(get_args(Kind)) - {"terms", "tickets"}:
         for entry in entries(kind):
-            has_no_run = kind == "behaviours" and not switch_docs()[entry.name]["is_met"]
+            has_no_run = kind == "behaviours" and not SWITCHES[entry.name].is_met
             assert entry.parts.keys() & {"in a campaign", "try"} or has_no_run, entry.name
 
 

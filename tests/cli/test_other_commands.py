@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from harrow.cli.options import Kind
-from harrow.cluster_model.release import NEWEST_RELEASE
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
 

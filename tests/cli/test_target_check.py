@@ -10,7 +10,8 @@ from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.cli.commands.target import _library, _show_in_short
-from harrow.cluster_model.release import RELEASES, version_of
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import version_of
 from tests.campaigns.record.run_results import plan
 
 

@@ -9,7 +9,7 @@ from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Message

@@ -1,23 +1,17 @@
 """Release profiles: what each release does, switch by switch, and the mutants."""
 
-from dataclasses import fields
-
 import pytest
 
-from harrow.cluster_model.mutants import MUTANTS, Mutant
-from harrow.cluster_model.release import (
-    ANSWERED_EPOCH,
-    DEFAULT_RELEASE,
-    HIGH_WATERMARK,
-    LEADER_EPOCH,
+from harrow.cluster_model.release.profiles import (
+    MUTANTS,
     RELEASES,
     REPAIRED_SINCE,
+    REPAIRS,
+    SWITCHES,
     Behaviours,
-    switch_docs,
 )
-from harrow.cluster_model.repairs import REPAIRS, Repair
-
-SWITCHES = [switch.name for switch in fields(Behaviours)]
+from harrow.cluster_model.release.replication import ANSWERED_EPOCH, HIGH_WATERMARK, LEADER_EPOCH
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant, Repair
 
 # From the KIPs and the source of the releases: from which profile on a switch has a value.
 ARRIVED: dict[str, dict[str, object]] = {
@@ -137,18 +131,18 @@ def test_what_a_release_does(switch: str) -> None:
     for name in RELEASES:
         value = ARRIVED[switch].get(name, value)
         expected[name] = value
-    assert {name: getattr(release.behaviours, switch) for name, release in RELEASES.items()} == expected
+    assert {name: release.behaviours.value(switch) for name, release in RELEASES.items()} == expected
 
 
 @pytest.mark.parametrize("switch", IN_EVERY_RELEASE)
 def test_what_every_release_does(switch: str) -> None:
-    assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {True}
+    assert {release.behaviours.value(switch) for release in RELEASES.values()} == {True}
 
 
 @pytest.mark.parametrize("switch", IN_NO_RELEASE)
 def test_what_no_release_does_yet(switch: str) -> None:
-    assert {getattr(release.behaviours, switch) for release in RELEASES.values()} == {False}
-    assert switch_docs()[switch]["safe"] is True
+    assert {release.behaviours.value(switch) for release in RELEASES.values()} == {False}
+    assert SWITCHES[switch].safe is True
 
 
 def test_releases_are_listed_oldest_first() -> None:
@@ -160,11 +154,11 @@ def test_releases_are_listed_oldest_first() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
 def test_a_mutant_sets_one_switch_to_a_value_that_its_release_does_not_have(mutant: Mutant) -> None:
-    assert MUTANTS[mutant.name] is mutant
+    assert MUTANTS[mutant.name] == mutant
     sound = RELEASES[mutant.kafka].behaviours
     if mutant.switch not in UNREPAIRED:
-        assert getattr(sound, mutant.switch) != mutant.value
-    assert mutant.value in switch_docs()[mutant.switch]["choices"]
+        assert sound.value(mutant.switch) != mutant.value
+    assert mutant.value in SWITCHES[mutant.switch].choices
 
 
 UNREPAIRED = (
@@ -178,24 +172,24 @@ UNREPAIRED = (
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_switch_is_documented_and_every_release_has_one_of_its_choices(switch: str) -> None:
-    documented = switch_docs()[switch]
-    assert documented["doc"].endswith(".")
-    assert documented["source"]
+    documented = SWITCHES[switch]
+    assert documented.doc.endswith(".")
+    assert documented.source
     for release in RELEASES.values():
-        assert getattr(release.behaviours, switch) in documented["choices"]
+        assert release.behaviours.value(switch) in documented.choices
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_switch_says_what_is_safe_about_it(switch: str) -> None:
-    documented = switch_docs()[switch]
-    assert documented["safe"] in documented["choices"]
-    assert documented["meaning"]
-    assert not documented["meaning"].endswith(".")
+    documented = SWITCHES[switch]
+    assert documented.safe in documented.choices
+    assert documented.meaning
+    assert not documented.meaning.endswith(".")
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
 def test_no_mutant_is_safe(mutant: Mutant) -> None:
-    assert mutant.value != switch_docs()[mutant.switch]["safe"]
+    assert mutant.value != SWITCHES[mutant.switch].safe
 
 
 def test_what_has_been_repaired_since_the_default_release() -> None:
@@ -226,8 +220,8 @@ def test_a_repair_is_in_the_profiles_since_its_release(repair: Repair) -> None:
     since = [release.version >= repair.version[: len(release.version)] for release in RELEASES.values()]
     assert False in since
     if True not in since:
-        assert REPAIRED_SINCE.get(repair.switch, repair.value()) == repair.value()
+        assert REPAIRED_SINCE.get(repair.switch, repair.value) == repair.value
         return
     arrived = RELEASES[list(RELEASES)[since.index(True)]]
     last_without = RELEASES[list(RELEASES)[since.index(True) - 1]]
-    assert getattr(last_without.behaviours, repair.switch) != getattr(arrived.behaviours, repair.switch)
+    assert last_without.behaviours.value(repair.switch) != arrived.behaviours.value(repair.switch)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import (
     BROKER,
     CONSUMER,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.cluster_model.release import version_of
+from harrow.cluster_model.release.switch import version_of
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.users.cluster_file import load_cluster_file
 from harrow.live_cluster.users.journal import STATE_VARIABLE, journals

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from harrow.campaigns.search.strategies import settings, specs
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import BROKER, PRODUCER, TOPIC, Value, reconciled, shared_with
 from harrow.cluster_model.topology import (
     BrokerSpec,

@@ -12,7 +12,7 @@ from harrow.checks.finding import STATUSES
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import EVENTS, FieldKind, FieldTrait, event_fields, fields_with
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.release import RELEASES, switch_docs
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES
 from harrow.cluster_model.settings import CONSUMER
 from harrow.cluster_model.topology import CONTROL_PLANES, KRAFT, ClusterSpec, ConsumerSpec
 from harrow.faults.action import Action
@@ -304,8 +304,8 @@ def written_plans(draw: st.DrawFn) -> Plan:
             st.fixed_dictionaries(
                 {},
                 optional={
-                    name: st.sampled_from(switch["choices"])
-                    for name, switch in switch_docs().items()
+                    name: st.sampled_from(switch.choices)
+                    for name, switch in SWITCHES.items()
                     if name not in DECIDE_ON_SETTINGS
                 },
             )

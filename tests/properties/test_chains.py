@@ -13,7 +13,7 @@ from harrow.campaigns.record.phrases import because, sentence
 from harrow.campaigns.record.report import finding_as_mapping
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import Finding
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from tests.chain_laws import assert_lawful
 
 RULES = (

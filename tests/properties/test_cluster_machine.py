@@ -22,7 +22,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.run.live_run import LiveRun
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.release import REPAIRED_SINCE
+from harrow.cluster_model.release.profiles import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import Send

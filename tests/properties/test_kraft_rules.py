@@ -19,7 +19,7 @@ from harrow.cluster_model.kraft.records import (
     RegisterBrokerRecord,
 )
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, TopicSpec
 
@@ -52,7 +52,7 @@ class Watched:
         )
         behaviours = RELEASES[self.release].behaviours
         self.cluster = Cluster(spec, self.release, behaviours, Choices.from_seed(self.seed))
-        self.has_elr = behaviours.eligible_leader_replicas
+        self.has_elr = behaviours.kraft.eligible_leader_replicas
         self.cluster.start()
         self.look()
 

@@ -21,7 +21,7 @@ from harrow.cluster_model.protocol import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
@@ -214,7 +214,7 @@ def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_that_
 ) -> None:
     """KafkaApis: STALE_CONTROLLER_EPOCH for each of the three."""
     host = FakeHost("broker-1")
-    behaviours = Behaviours(requests_after_registration=False)
+    behaviours = Behaviours().with_switches(requests_after_registration=False)
     broker = Broker(1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", Unwatched()))
     highest = 0
     for leader_epoch, (epoch, api) in enumerate(asked):

@@ -18,7 +18,7 @@ from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.release import REPAIRED_SINCE
+from harrow.cluster_model.release.profiles import REPAIRED_SINCE
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash

@@ -198,7 +198,7 @@ def test_acks_all_is_refused_before_the_append_while_the_isr_is_smaller_than_min
     led = Followed(isr, release, min_isr)
     for step in history:
         led.do(step)
-    needed = min(min_isr, 3) if led.partition.behaviours.min_isr_limited_to_replicas else min_isr
+    needed = min(min_isr, 3) if led.partition.switches.min_isr_limited_to_replicas else min_isr
     leo, is_small = led.leo, len(led.partition.isr) < needed
     assert led.append(acks=-1) == (errors.NOT_ENOUGH_REPLICAS if is_small else errors.NONE)
     assert led.leo == leo + (not is_small)

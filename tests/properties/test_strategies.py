@@ -26,7 +26,7 @@ from harrow.campaigns.search.strategies import (
 )
 from harrow.campaigns.search.strategies.clusters import values_of
 from harrow.campaigns.search.strategies.plans import conditions_of
-from harrow.cluster_model.release import RELEASES, REPAIRED_SINCE
+from harrow.cluster_model.release.profiles import RELEASES, REPAIRED_SINCE
 from harrow.cluster_model.settings import BROKER, PRODUCER, SETTINGS, TOPIC, Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import Send

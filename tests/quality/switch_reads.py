@@ -1,10 +1,10 @@
 """A process that prints where `is_met` of a switch is untrue, a line for each switch.
 
-It watches the attributes of `Behaviours`, which only plain Python lets it do (``HARROW_PURE=1``).
+It watches the attributes of the classes of switches, which only plain Python lets it do (``HARROW_PURE=1``).
 """
 
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -13,25 +13,25 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cli.render.advised_run import AdvisedRun, advised_run, plans_of
 from harrow.cluster_model import release
-from harrow.cluster_model.release import Behaviours, Subject, switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES, Behaviours
+from harrow.cluster_model.release.subjects import Subject
 
 _read: set[str] = set()
 
 
-def watch(name: str) -> None:
+def watch(declaring: type[Any], name: str) -> None:
     """Put the name of a switch into ``_read`` whenever the code of the model or of its clients reads it."""
-    slot = Behaviours.__dict__[name]
+    slot = declaring.__dict__[name]
 
-    def value(behaviours: Behaviours) -> Any:
+    def value(switches: Any) -> Any:
         reader = sys._getframe(1).f_globals["__name__"]
-        if (
-            reader.startswith(("harrow.cluster_model.", "harrow.campaigns.run."))
-            and reader != release.__name__
+        if reader.startswith(("harrow.cluster_model.", "harrow.campaigns.run.")) and not reader.startswith(
+            f"{release.__name__}."
         ):
             _read.add(name)
-        return slot.__get__(behaviours)
+        return slot.__get__(switches)
 
-    setattr(Behaviours, name, property(value, slot.__set__))
+    setattr(declaring, name, property(value, slot.__set__))
 
 
 def reads(plan: Plan, seed: int) -> set[str]:
@@ -65,10 +65,10 @@ def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
 
 def main() -> None:
     """Try all advised runs, and look for switches that have none although runs of their subject read them."""
-    for item in fields(Behaviours):
-        watch(item.name)
-    for name, switch in switch_docs().items():
-        run, subject = advised_run(name), switch["of"]
+    for switch in SWITCHES.values():
+        watch(type(getattr(Behaviours(), switch.home)), switch.name)
+    for name, switch in SWITCHES.items():
+        run, subject = advised_run(name), switch.of
         if run is not None and not is_read(name, run, subject):
             sys.stdout.write(f"not read by {run.command()}\n")
         if run is None and any(name in read for _, _, read in unchanged_of(subject)):

@@ -12,8 +12,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import PERMITTED, VIOLATED, Finding
 from harrow.checks.prevention import Prevention
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import MUTANTS, RELEASES
 from tests.library_swarm import library_swarm, swarm_with_mutant
 
 MODELS = (*RELEASES, *MUTANTS)

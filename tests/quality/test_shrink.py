@@ -13,7 +13,7 @@ from harrow.campaigns.search.shrink import RUNS_MAX, NothingToShrinkError, Shrin
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
 from harrow.campaigns.search.signature import same_failure, signatures
 from harrow.checks.finding import PERMITTED
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from tests.library_swarm import (
     SEEDS_MAX,
     first_failing_seed,

@@ -9,7 +9,7 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.disks.bit_rot import BitRot

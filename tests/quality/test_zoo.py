@@ -11,7 +11,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import VIOLATED
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from tests.library_swarm import library_swarm, swarm_with_mutant
 from tests.plain_environment import ROOT
 

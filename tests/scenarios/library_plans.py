@@ -20,7 +20,7 @@ from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD
-from harrow.cluster_model.release import NEWEST_RELEASE, RELEASES
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 
 RUNS_KEPT: Final = 8
 """More than the tests of one plan have; all runs of the library would fill the memory."""

@@ -21,7 +21,7 @@ from harrow.cluster_model.log.disk import LogFile
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.brokers.broker_crash import BrokerCrash
 from harrow.faults.injection import Rate

@@ -8,7 +8,8 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
-from harrow.cluster_model.release import DEFAULT_RELEASE, NEWEST_RELEASE, RELEASES, version_of
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE, version_of
 from tests.scenarios.library_plans import library_plans
 
 OF_NEWEST = library_plans(BrokerRelease(NEWEST_RELEASE, RELEASES[NEWEST_RELEASE].metadata))

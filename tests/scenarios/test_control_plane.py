@@ -20,7 +20,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrPartitionState,
     ReplicaAssignment,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.host import Host

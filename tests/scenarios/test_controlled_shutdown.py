@@ -8,7 +8,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model import events
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.topology import ZOOKEEPER
 from harrow.cluster_model.trace import select
 

@@ -18,8 +18,8 @@ from harrow.checks.evidence import HealedCore
 from harrow.checks.finding import Finding
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.events import BrokerStarted
-from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.protocol import LOG_END
+from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
 from tests.plain_model import patches_the_model

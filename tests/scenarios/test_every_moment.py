@@ -143,7 +143,7 @@ class Moments:
         self._state = RunState(
             partition_assignments(plan.cluster),
             (broker.id for broker in plan.cluster.brokers),
-            reelection_forgets_remote=plan.behaviour_switches().reelected_leader_forgets_positions,
+            reelection_forgets_remote=plan.behaviour_switches().replication.reelected_leader_forgets_positions,
         )
         self._taken = 0
         self._isr_at_ack: list[tuple[str, tuple[int, ...]]] = []
@@ -245,7 +245,7 @@ class Moments:
         for follower, known in live.remote_replicas.items():
             if known.log_end_offset != UNKNOWN_OFFSET:
                 assert replica.remote.get(follower) == known.log_end_offset, (*where, follower)
-            elif live.behaviours.failed_fetch_leaves_follower:
+            elif live.switches.failed_fetch_leaves_follower:
                 assert follower not in replica.remote, (*where, follower)
 
     def _compare_copies(self, partition: PartitionState, where: tuple[Any, ...]) -> None:

@@ -13,7 +13,7 @@ from harrow.campaigns.record.report import AS_EXPECTED, UNEXPECTED, outcome
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.rules.catalogue import RULES
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.library_swarm import library_swarm
 from tests.quality.test_yardstick import FOUND

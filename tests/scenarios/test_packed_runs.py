@@ -12,8 +12,8 @@ from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks import index
-from harrow.cluster_model.mutants import MUTANTS
 from harrow.cluster_model.packed_log import PackedLog
+from harrow.cluster_model.release.profiles import MUTANTS
 from tests.library_swarm import swarm_with_mutant
 
 _RUNS = [

@@ -10,7 +10,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.probes.probes import PROBES, in_reach
 from harrow.campaigns.run.runner import run_plan
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from tests.campaigns.language.campaign_texts import plan as plan_of
 from tests.scenarios.dense_plan import dense_plan, yardstick
 from tests.scenarios.library_plans import in_group, library_plans

@@ -8,7 +8,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.cluster_model import events
-from harrow.cluster_model.release import HANGS, SHUTS_DOWN
+from harrow.cluster_model.release.replication import HANGS, SHUTS_DOWN
 from harrow.cluster_model.trace import select
 from tests.scenarios.library_plans import library_plans
 

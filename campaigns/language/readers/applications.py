@@ -10,7 +10,7 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, GivenSettings, plain
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.cluster_model.fields import fields_of
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import (
     AUTO_COMMIT,
     CONSUMER,

@@ -10,7 +10,7 @@ from harrow.campaigns.language.readers.effective_settings import EffectiveSettin
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.spelling import counted, listed
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import BROKER, CONTROL_PLANE_LISTENER, SETTINGS, TOPIC
 from harrow.cluster_model.topology import (
     BROKERS_MAX,

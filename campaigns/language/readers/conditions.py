@@ -19,7 +19,7 @@ from harrow.cluster_model.events import (
     fields_with,
 )
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONTROL_PLANES, FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.conditions.event_pattern import EventPattern

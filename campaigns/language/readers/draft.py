@@ -11,7 +11,7 @@ from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.schema import body_section, file_section
 from harrow.campaigns.language.shapes import Reading, SectionShape
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
-from harrow.cluster_model.mutants import MUTANTS
+from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.settings import PRODUCER, scopes_of
 
 _SUGGESTIONS = 200

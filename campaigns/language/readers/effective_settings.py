@@ -1,15 +1,15 @@
 """Settings as they reach each process, and whether Kafka would take them together."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.cluster_model import settings as catalogue
-from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, Behaviours
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.settings import (
     BROKER,
     CONSUMER,
@@ -88,7 +88,7 @@ class EffectiveSettings:
             known = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in known):
                 self._missing(known[0], part)
-            elif not all(getattr(self.behaviours, setting.needs) for setting in known if setting.needs):
+            elif not all(self.behaviours.value(setting.needs) for setting in known if setting.needs):
                 needed = f"`behaviours: {{{known[0].needs}: true}}` brings it back"
                 self._draft.problem(part, f"no release that is modelled has {name}; {needed}", at_key=True)
             else:
@@ -142,5 +142,4 @@ def switches_of(body: Part) -> dict[str, Value]:
 
 def behaviours_of(body: Part) -> Behaviours:
     """Return what the release does, with the campaign's switches."""
-    switches: dict[str, Any] = switches_of(body)
-    return replace(RELEASES[body.get("kafka") or DEFAULT_RELEASE].behaviours, **switches)
+    return RELEASES[body.get("kafka") or DEFAULT_RELEASE].behaviours.with_switches(**switches_of(body))

@@ -6,7 +6,7 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader, only_entry
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model.fields import FOR, LastsMarker, MessageRuleMarker, MessageRuleNameMarker, fields_of
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.control_plane.features import control_plane_of, where_kept
 from harrow.faults.fault import Fault

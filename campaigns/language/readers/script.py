@@ -11,7 +11,7 @@ from harrow.campaigns.language.readers.faults import FaultReader
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader, only_entry
 from harrow.cluster_model.fields import fields_of
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.faults.action import Action
 from harrow.faults.actions import ACTIONS, ReassignPartition, Send
 from harrow.faults.catalogue import FAULTS

@@ -10,7 +10,7 @@ from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import Aim, Aims, Swarm, SwarmActions, SwarmFaults
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.settings import SCOPES, SETTINGS
 
 

@@ -22,7 +22,7 @@ from harrow.campaigns.language.readers.transactions import check_producer
 from harrow.campaigns.language.spelling import counted
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import ProducerMarker, fields_of
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import AUTO_COMMIT, CONSUMER, GROUP_ID, MIN_ISR, PRODUCER, broker_config
 from harrow.cluster_model.topology import (
     CLIENTS_MAX,
@@ -143,7 +143,7 @@ class WorkloadReader:
 
     def _check_min_isr(self, producer: GivenSettings, partitions: Sequence[str]) -> None:
         """Check that acks=all can be answered at all, which it can where no more replicas than there are have to be in sync (KAFKA-15583)."""
-        if self._settings.behaviours.min_isr_limited_to_replicas:
+        if self._settings.behaviours.replication.min_isr_limited_to_replicas:
             return
         if not self._draft.body.knows("cluster") or not self._settings.acks_all(producer):
             return

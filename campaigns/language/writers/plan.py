@@ -21,7 +21,7 @@ from harrow.campaigns.language.writers.settings import (
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
 from harrow.cluster_model.fields import NumberRangeMarker
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 
 _ONLY_PRODUCER: Final = {"name": "producer-0"}
@@ -65,7 +65,7 @@ def document(plan: Plan) -> Rows:
 
 
 def _switches(plan: Plan) -> list[str]:
-    order = list(switch_docs())
+    order = list(SWITCHES)
     return sorted(plan.behaviours, key=lambda key: (order.index(key) if key in order else len(order), key))
 
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.settings import (
     ALL_REPLICAS,
     AUTO_COMMIT,

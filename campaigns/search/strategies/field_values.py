@@ -10,7 +10,7 @@ from harrow.campaigns.search.strategies.clusters import drawn_part, settings
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import LONG_MAX
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 

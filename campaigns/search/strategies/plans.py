@@ -11,7 +11,8 @@ from harrow.campaigns.search.strategies.conditions import conditions
 from harrow.campaigns.search.strategies.faults import faults
 from harrow.campaigns.search.strategies.scripts import scripts, values
 from harrow.campaigns.search.strategies.workloads import DURATION_US, Workload, workloads
-from harrow.cluster_model.release import DEFAULT_RELEASE, RELEASES, REPAIRED_SINCE
+from harrow.cluster_model.release.profiles import RELEASES, REPAIRED_SINCE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import KRAFT, ClusterSpec
 from harrow.faults.condition import Condition

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.search.strategies.field_values import USUAL, Values, specs
 from harrow.cluster_model import fields as kinds
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.action import Action
 from harrow.faults.actions import ACTIONS, AddPartitions, Send

@@ -10,7 +10,7 @@ from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.search.strategies.clusters import Options, settings
 from harrow.campaigns.search.strategies.field_values import USUAL, specs
 from harrow.cluster_model.fields import PartitionMarker
-from harrow.cluster_model.release import DEFAULT_RELEASE
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.settings import CONSUMER, PRODUCER
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec

@@ -48,7 +48,7 @@ from harrow.cluster_model.events import (
     StaticMemberReplaced,
     TargetAssigned,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.groups import GroupSwitches
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 
@@ -87,7 +87,7 @@ class ConsumerGroupManager:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: GroupSwitches,
         metadata: MetadataCache,
         append: Append,
         when_stored: WhenStored,
@@ -97,7 +97,7 @@ class ConsumerGroupManager:
         self._broker = broker
         self._host = host
         self._config = config
-        self._behaviours = behaviours
+        self._switches = switches
         self._metadata = metadata
         self._append = append
         self._when_stored = when_stored
@@ -108,7 +108,7 @@ class ConsumerGroupManager:
 
     def request_error(self, request: ConsumerGroupHeartbeatRequest) -> str:
         """Return what is wrong with a heartbeat of any sender (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
-        if not self._behaviours.consumer_group_protocol:
+        if not self._switches.consumer_group_protocol:
             return errors.UNSUPPORTED_VERSION
         is_valid = request.member != NO_MEMBER
         if request.epoch == JOIN_EPOCH:
@@ -188,14 +188,14 @@ class ConsumerGroupManager:
         """
         if request.generation < 0 and not consumers.members:
             return errors.NONE
-        if not self._behaviours.member_epochs_fence_commits:
+        if not self._switches.member_epochs_fence_commits:
             return errors.NONE
         member = consumers.members.get(request.member)
         if member is None:
             return errors.UNKNOWN_MEMBER_ID
         current, epoch = member.current, request.generation
         is_taken = epoch == current.epoch
-        if not is_taken and self._behaviours.commits_by_assignment_epoch and epoch < current.epoch:
+        if not is_taken and self._switches.commits_by_assignment_epoch and epoch < current.epoch:
             given = {**current.revoking, **current.assigned}
             is_taken = all(name in given and given[name] <= epoch for name in request.offsets)
         return errors.NONE if is_taken else errors.STALE_MEMBER_EPOCH
@@ -220,7 +220,7 @@ class ConsumerGroupManager:
         ):
             return False
         has_place = request.instance in consumers.static_members
-        return not (has_place and self._behaviours.static_member_rejoins_full_group)
+        return not (has_place and self._switches.static_member_rejoins_full_group)
 
     def _member_of(
         self, group: Group, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
@@ -261,7 +261,7 @@ class ConsumerGroupManager:
         current, epoch = member.current, request.epoch
         if epoch == current.epoch:
             return errors.NONE
-        if epoch == JOIN_EPOCH and self._behaviours.fenced_member_rejoins:
+        if epoch == JOIN_EPOCH and self._switches.fenced_member_rejoins:
             return errors.NONE
         missed_answer = epoch < current.epoch and epoch == current.previous_epoch
         owns_its_own = request.owned is not None and all(name in current.assigned for name in request.owned)
@@ -317,7 +317,7 @@ class ConsumerGroupManager:
             records.append(member_record(group.id, member))
         is_other = member.subscriber.topics != before.topics
         bumps = is_other or (
-            self._behaviours.assignor_change_assigns and self._assignor(consumers) != preferred
+            self._switches.assignor_change_assigns and self._assignor(consumers) != preferred
         )
         if bumps or consumers.seen_partitions != len(self._metadata.partitions):
             self._refresh_topics(group, consumers, records, bumps=bumps)
@@ -384,7 +384,7 @@ class ConsumerGroupManager:
         records += member_tombstones(group.id, member.id)
         self._tell_removed(group, member)
         self._refresh_topics(group, consumers, records, bumps=True)
-        if not consumers.members and self._behaviours.emptied_group_assigns_at_once:
+        if not consumers.members and self._switches.emptied_group_assigns_at_once:
             consumers.target_epoch, consumers.target_made_us = consumers.epoch, None
             records.append(target_record(group.id, consumers))
         self._tell(group, consumers, before, reason)
@@ -443,9 +443,9 @@ class ConsumerGroupManager:
             member,
             owned,
             target,
-            waits_for_owners=self._behaviours.partitions_released_first,
+            waits_for_owners=self._switches.partitions_released_first,
             subscribes_anew=subscribes_anew,
-            follows_subscription=self._behaviours.assignment_follows_subscription,
+            follows_subscription=self._switches.assignment_follows_subscription,
         )
         if current == member.current:
             return

@@ -70,7 +70,8 @@ from harrow.cluster_model.events import (
     StaticMemberReplaced,
 )
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
-from harrow.cluster_model.release import NEVER, WITH_OTHER_PROTOCOL, Behaviours
+from harrow.cluster_model.release.groups import WITH_OTHER_PROTOCOL, GroupSwitches
+from harrow.cluster_model.release.switch import NEVER
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Message
 from harrow.cluster_model.sim.host import Host
@@ -119,7 +120,7 @@ class GroupCoordinator:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: GroupSwitches,
         replicas: ReplicaManager,
         respond: Callable[[Message, Any], None],
         metadata: MetadataCache,
@@ -127,7 +128,7 @@ class GroupCoordinator:
         self._broker = broker
         self._host = host
         self._config = config
-        self._behaviours = behaviours
+        self._switches = switches
         self._respond = respond
         self._replicas = replicas
         self._log = CoordinatorLog(CONSUMER_OFFSETS, host, replicas)
@@ -137,7 +138,7 @@ class GroupCoordinator:
         self._expiry = PeriodicTask(host, config.offsets_retention_check_interval_us, self._expire_offsets)
         self._expiry.start()
         self._consumer_groups = ConsumerGroupManager(
-            *(broker, host, config, behaviours, metadata),
+            *(broker, host, config, switches, metadata),
             self._append,
             self._when_stored,
             self._is_here,
@@ -168,7 +169,7 @@ class GroupCoordinator:
         if partition not in self._loading:
             return
         del self._loading[partition]
-        for group in groups_in(partition, self._log.batches(partition), self._behaviours).values():
+        for group in groups_in(partition, self._log.batches(partition), self._switches).values():
             self._groups[group.id] = group
             if group.offsets:
                 self._expiry.request()
@@ -185,7 +186,7 @@ class GroupCoordinator:
         if group.consumers is not None:
             self._consumer_groups.unloaded(group, group.consumers, reason)
         batches = self._log.batches(group.partition)
-        read = groups_in(group.partition, batches, self._behaviours).get(group.id)
+        read = groups_in(group.partition, batches, self._switches).get(group.id)
         group.consumers = None if read is None else read.consumers
         if group.consumers is None:
             group.state = EMPTY
@@ -286,7 +287,7 @@ class GroupCoordinator:
         member_id = f"{prefix}-{self._host.choices.network.below(_ID_END):08x}"
         if request.instance != NO_INSTANCE and request.instance in group.static_members:
             self._replace_static(group, request, member_id, answer)
-        elif request.instance == NO_INSTANCE and self._behaviours.member_id_required:
+        elif request.instance == NO_INSTANCE and self._switches.member_id_required:
             group.pending_members[member_id] = None
             self._host.set_timer(request.session_timeout_us, self._expire_pending, (group, member_id))
             answer(JoinGroupResponse(errors.MEMBER_ID_REQUIRED, member=member_id))
@@ -331,7 +332,7 @@ class GroupCoordinator:
         if request.member in group.pending_members:
             if request.instance == NO_INSTANCE:
                 self._add_member(group, request, request.member, client, answer)
-            elif self._behaviours.impossible_requests_answered:
+            elif self._switches.impossible_requests_answered:
                 # The coordinator throws an IllegalStateException, and goes on as if there had been no request.
                 answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
@@ -384,12 +385,12 @@ class GroupCoordinator:
         member.protocols = request.protocols
         if self._goes_on(group):
             # Unless it can be told not to, it would assign: its former life is said to lead.
-            if self._behaviours.static_leader_skips_assignment:
+            if self._switches.static_leader_skips_assignment:
                 response = self._joined(group, member)
                 response.skip_assignment = led
             else:
                 response = JoinGroupResponse(errors.NONE, group.generation, group.protocol, leader, member.id)
-            if self._behaviours.static_rejoin_rebalances == WITH_OTHER_PROTOCOL:
+            if self._switches.static_rejoin_rebalances == WITH_OTHER_PROTOCOL:
                 self._store(group, lambda error: answer(self._or_refused(response, error)))
             else:
                 answer(response)
@@ -402,13 +403,13 @@ class GroupCoordinator:
 
     def _goes_on(self, group: Group) -> bool:
         """Return whether a group goes on in its generation although a static member has come back."""
-        rebalances = self._behaviours.static_rejoin_rebalances
+        rebalances = self._switches.static_rejoin_rebalances
         if group.state == STABLE:
             return rebalances != WITH_OTHER_PROTOCOL or group.protocol == self._selected_protocol(group)
         return group.state == COMPLETING_REBALANCE and rebalances == NEVER
 
     def _selected_protocol(self, group: Group) -> str:
-        by_java = self._behaviours.tied_assignors_by_java_hash
+        by_java = self._switches.tied_assignors_by_java_hash
         return group.selected_protocol(java_hash_place if by_java else scala_hash_place)
 
     @staticmethod
@@ -419,10 +420,10 @@ class GroupCoordinator:
 
     def _member_error(self, group: Group, member: str, instance: str, *, joins: bool = False) -> str:
         """Return why a request is not one of a member's (``validateCurrentMember``)."""
-        if instance != NO_INSTANCE and self._behaviours.static_members_fenced:
+        if instance != NO_INSTANCE and self._switches.static_members_fenced:
             known = group.static_members.get(instance)
             if known is None:
-                if joins or self._behaviours.unknown_instances_refused:
+                if joins or self._switches.unknown_instances_refused:
                     return errors.UNKNOWN_MEMBER_ID
             elif known != member:
                 return errors.FENCED_INSTANCE_ID
@@ -496,7 +497,7 @@ class GroupCoordinator:
     def _complete_join(self, group: Group) -> None:
         """Begin a generation with those that have joined (``onCompleteJoin``). A static member has as long as its session."""
         for member in [each for each in group.members.values() if each.on_join is None]:
-            if member.instance == NO_INSTANCE or not self._behaviours.static_members_fenced:
+            if member.instance == NO_INSTANCE or not self._switches.static_members_fenced:
                 group.remove(member)
         group.has_new_members = False
         joined = [member for member in group.members.values() if member.on_join is not None]
@@ -512,7 +513,7 @@ class GroupCoordinator:
         group.state = COMPLETING_REBALANCE
         group.pending_sync = dict.fromkeys(group.members)
         self._tell(group, f"{group.members[group.leader].client} leads")
-        if self._behaviours.syncs_expire:
+        if self._switches.syncs_expire:
             self._host.set_timer(group.rebalance_timeout_us(), self._expire_sync, (group, group.generation))
         for member in list(group.members.values()):
             if member.on_join is not None:
@@ -605,7 +606,7 @@ class GroupCoordinator:
 
     def _fails(self, group: Group) -> bool:
         """Return whether a coordinator fails on what its leader is to be told, or what it is to write: a member has not the group's assignor."""
-        return not self._behaviours.impossible_requests_answered and any(
+        return not self._switches.impossible_requests_answered and any(
             all(name != group.protocol for name, _ in member.protocols) for member in group.members.values()
         )
 
@@ -661,14 +662,14 @@ class GroupCoordinator:
 
     def _when_stored(self, group: Group, answer: Callable[[str], None]) -> None:
         """Answer once all is committed that was written of a group's partition, or say why not; before KIP-848 at once."""
-        if self._behaviours.group_answers_wait_for_writes:
+        if self._switches.group_answers_wait_for_writes:
             self._log.when_committed(group.partition, self._config.offsets_commit_timeout_us, answer)
         else:
             answer(errors.NONE)
 
     def _is_on_its_way(self, error: str) -> bool:
         """Return whether what was written counts although its client waits no longer: from 4.0 on it is in memory, and answers wait for the log."""
-        return error == errors.REQUEST_TIMED_OUT and self._behaviours.group_answers_wait_for_writes
+        return error == errors.REQUEST_TIMED_OUT and self._switches.group_answers_wait_for_writes
 
     def _answer_when_stored(self, group: Group, said: str, answer: Callable[[str], None]) -> None:
         """Answer with an error, or none, once all is committed on which that may rest (`_when_stored`)."""
@@ -707,8 +708,8 @@ class GroupCoordinator:
             elif group.generation:
                 self._append(group, (group_tombstone(group),), lambda _: None)
                 group.generation = 0
-            begins_at = int(self._behaviours.group_epochs_begin_at_one)
-            releases = self._behaviours.former_instance_released
+            begins_at = int(self._switches.group_epochs_begin_at_one)
+            releases = self._switches.former_instance_released
             group.consumers = ConsumerGroup(releases, epoch=begins_at, target_epoch=begins_at)
         return None if group is None else group.consumers
 
@@ -743,7 +744,7 @@ class GroupCoordinator:
             answer(error)
             return
         is_completing = group.state == COMPLETING_REBALANCE
-        if is_completing and not self._behaviours.heartbeats_while_syncing:
+        if is_completing and not self._switches.heartbeats_while_syncing:
             answer(errors.REBALANCE_IN_PROGRESS)
             return
         self._heard_of(group, group.members[request.member])
@@ -812,7 +813,7 @@ class GroupCoordinator:
         if name == NO_MEMBER and request.instance in group.static_members:
             name = group.static_members[request.instance]
         if name in group.pending_members:
-            if request.instance != NO_INSTANCE and not self._behaviours.unknown_instances_refused:
+            if request.instance != NO_INSTANCE and not self._switches.unknown_instances_refused:
                 # Whose instance it is was looked up first; one that is nobody's is as impossible as a join with it.
                 is_known = request.instance in group.static_members
                 return errors.FENCED_INSTANCE_ID if is_known else errors.UNKNOWN_SERVER_ERROR
@@ -837,7 +838,7 @@ class GroupCoordinator:
                 error = self._commit_error(group, request)
             elif request.generation == NO_GENERATION:
                 group = self._new_group(request.group)
-            elif self._behaviours.unknown_group_told:
+            elif self._switches.unknown_group_told:
                 error = errors.GROUP_ID_NOT_FOUND
             else:
                 error = errors.ILLEGAL_GENERATION
@@ -860,7 +861,7 @@ class GroupCoordinator:
         if group.consumers is not None:
             return self._consumer_groups.commit_error(group.consumers, request)
         no_member = request.generation == NO_GENERATION and group.state == EMPTY
-        if no_member or not self._behaviours.commits_fenced:
+        if no_member or not self._switches.commits_fenced:
             return errors.NONE
         error = self._member_error(group, request.member, request.instance)
         if error != errors.NONE:
@@ -919,7 +920,7 @@ class GroupCoordinator:
         if error != errors.NONE:
             answer(error)
             return
-        if request.group not in self._groups and not self._behaviours.unknown_group_told:
+        if request.group not in self._groups and not self._switches.unknown_group_told:
             self._new_group(request.group)
         partition = (
             f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
@@ -944,14 +945,14 @@ class GroupCoordinator:
             answer(_error_of_append(error))
             return
         group = self._groups.get(request.group)
-        if group is None and request.generation != NO_GENERATION and self._behaviours.unknown_group_told:
-            is_named = self._behaviours.transactional_commit_errors_named
+        if group is None and request.generation != NO_GENERATION and self._switches.unknown_group_told:
+            is_named = self._switches.transactional_commit_errors_named
             answer(errors.GROUP_ID_NOT_FOUND if is_named else errors.ILLEGAL_GENERATION)
             return
         if group is None:
             group = self._new_group(request.group)
         error = self._txn_commit_error(group, request)
-        if error != errors.NONE and self._behaviours.commits_fenced:
+        if error != errors.NONE and self._switches.commits_fenced:
             answer(error)
         else:
             self._store_pending(group, request, answer)
@@ -961,7 +962,7 @@ class GroupCoordinator:
         is_given = request.generation != NO_GENERATION or request.member != NO_MEMBER
         if is_given and group.consumers is not None:
             error = self._consumer_groups.commit_error(group.consumers, request)
-            is_named = self._behaviours.transactional_commit_errors_named
+            is_named = self._switches.transactional_commit_errors_named
             return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_named else error
         if not is_given or (request.generation == NO_GENERATION and group.state == EMPTY):
             return errors.NONE
@@ -1036,7 +1037,7 @@ class GroupCoordinator:
 
     def _is_unstable(self, group: Group, name: str) -> bool:
         """Return whether what is committed of a partition may be about to change: by a transaction, or by a commit that was not waited for."""
-        waits = self._behaviours.group_answers_wait_for_writes
+        waits = self._switches.group_answers_wait_for_writes
         return group.is_pending(name) if waits else group.is_unstable(name)
 
     def _expire_offsets(self) -> bool:
@@ -1069,7 +1070,7 @@ class GroupCoordinator:
         retention_us = self._config.offsets_retention_us
         subscribed: dict[str, None] = {}
         goes_by_commit = True
-        if self._behaviours.offsets_kept_while_read:
+        if self._switches.offsets_kept_while_read:
             if group.consumers is not None:
                 subscribed = group.consumers.subscribed_topics()
             elif group.state == STABLE:

@@ -17,7 +17,7 @@ from harrow.cluster_model.coordinators.groups.consumer_group_records import (
 from harrow.cluster_model.coordinators.groups.group import EMPTY, STABLE, CommittedOffset, Group, Member
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import COMMIT, RecordBatch
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.groups import GroupSwitches
 
 _GROUP: Final = "group"
 _OFFSET: Final = "offset"
@@ -68,7 +68,7 @@ def offsets_in(batch: RecordBatch) -> Iterator[tuple[int, str, str, int]]:
             yield place, group, partition, record.value["offset"]
 
 
-def groups_in(number: int, batches: Iterable[RecordBatch], behaviours: Behaviours) -> dict[str, Group]:
+def groups_in(number: int, batches: Iterable[RecordBatch], switches: GroupSwitches) -> dict[str, Group]:
     """Return the groups of which a partition of ``__consumer_offsets`` tells (``doLoadGroupsAndOffsets``)."""
     groups: dict[str, Group] = {}
 
@@ -89,7 +89,7 @@ def groups_in(number: int, batches: Iterable[RecordBatch], behaviours: Behaviour
             if kind == _GROUP:
                 _load_group(known(rest), record.value)
             elif is_of_consumer_group(kind):
-                consumers = _consumers_of(known(group_of(kind, rest)), behaviours)
+                consumers = _consumers_of(known(group_of(kind, rest)), switches)
                 replay(consumers, kind, rest, record.value)
             else:
                 partition, _, name = rest.partition(" ")
@@ -113,9 +113,9 @@ def _settle_protocol(group: Group) -> None:
         group.consumers = None
 
 
-def _consumers_of(group: Group, behaviours: Behaviours) -> ConsumerGroup:
+def _consumers_of(group: Group, switches: GroupSwitches) -> ConsumerGroup:
     if group.consumers is None:
-        group.consumers = ConsumerGroup(behaviours.former_instance_released)
+        group.consumers = ConsumerGroup(switches.former_instance_released)
     return group.consumers
 
 

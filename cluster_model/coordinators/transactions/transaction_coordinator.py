@@ -40,7 +40,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_state_manager im
 from harrow.cluster_model.events import OpenTransactionFenced
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.transactions import TransactionSwitches
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
@@ -60,7 +60,7 @@ class TransactionCoordinator:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        behaviours: Behaviours,
+        switches: TransactionSwitches,
         replicas: ReplicaManager,
         metadata: MetadataCache,
         generate_producer_id: GenerateProducerId,
@@ -68,7 +68,7 @@ class TransactionCoordinator:
         self._broker = broker
         self._host = host
         self._config = config
-        self._behaviours = behaviours
+        self._switches = switches
         self._metadata = metadata
         self._generate_producer_id = generate_producer_id
         self._states = TransactionStateManager(
@@ -78,9 +78,9 @@ class TransactionCoordinator:
             config.transaction_topic_partitions,
             self._transaction_opened,
             self._finish,
-            waits_for_commit=behaviours.transactions_loaded_once_committed,
+            waits_for_commit=switches.transactions_loaded_once_committed,
         )
-        self._markers = TransactionMarkerChannel(host, metadata, self._states, behaviours)
+        self._markers = TransactionMarkerChannel(host, metadata, self._states, switches)
         self._aborting = PeriodicTask(host, config.transaction_abort_interval_us, self._abort_timed_out)
         self._expiring = PeriodicTask(host, config.transactional_id_cleanup_interval_us, self._expire)
 
@@ -107,7 +107,7 @@ class TransactionCoordinator:
         self._markers.forget(partition)
 
     def _finish(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
-        if metadata.state == PREPARE_COMMIT and not self._behaviours.prepared_commit_finished:
+        if metadata.state == PREPARE_COMMIT and not self._switches.prepared_commit_finished:
             metadata.known = replace(metadata.known, state=PREPARE_ABORT)
         transition = metadata.prepare_complete(self._host.clock.now_us)
         self._markers.end(coordinator_epoch, metadata, transition)
@@ -259,7 +259,7 @@ class TransactionCoordinator:
             on_complete(errors.NONE)
         else:
             transition = metadata.prepare_add(
-                partitions, self._host.clock.now_us, is_v2=self._behaviours.transactions_v2
+                partitions, self._host.clock.now_us, is_v2=self._switches.transactions_v2
             )
             self._states.append(transactional_id, found.coordinator_epoch, transition, on_complete)
 
@@ -272,7 +272,7 @@ class TransactionCoordinator:
             return dict.fromkeys(request.partitions, error)
         if metadata.state in PREPARED:
             return dict.fromkeys(request.partitions, errors.CONCURRENT_TRANSACTIONS)
-        is_abortable = self._behaviours.transaction_abortable_error
+        is_abortable = self._switches.transaction_abortable_error
         missing = errors.TRANSACTION_ABORTABLE if is_abortable else errors.INVALID_TXN_STATE
         return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
 
@@ -287,12 +287,12 @@ class TransactionCoordinator:
         return errors.NONE
 
     def _is_fenced(self, metadata: TransactionMetadata, producer_epoch: int) -> bool:
-        if not self._behaviours.transactional_epoch_checked:
+        if not self._switches.transactional_epoch_checked:
             return producer_epoch > metadata.producer_epoch
         return producer_epoch != metadata.producer_epoch
 
     def _fenced_error(self) -> str:
-        is_told = self._behaviours.producer_fenced_error
+        is_told = self._switches.producer_fenced_error
         return errors.PRODUCER_FENCED if is_told else errors.INVALID_PRODUCER_EPOCH
 
     # EndTxn
@@ -341,7 +341,7 @@ class TransactionCoordinator:
         if error != errors.NONE:
             respond(EndTxnResponse(error))
             return
-        is_v2 = self._behaviours.transactions_v2
+        is_v2 = self._switches.transactions_v2
         is_fence = metadata.pending_state == PREPARE_EPOCH_FENCE
         if (
             is_v2
@@ -409,10 +409,10 @@ class TransactionCoordinator:
         is_v2: bool,
     ) -> bool:
         """Return whether a producer has been succeeded; with transactions v2 also by itself, in a later transaction."""
-        if not self._behaviours.transactional_epoch_checked:
+        if not self._switches.transactional_epoch_checked:
             return False
         if not is_v2:
-            if is_from_client and self._behaviours.later_epoch_cannot_end:
+            if is_from_client and self._switches.later_epoch_cannot_end:
                 return epoch != metadata.producer_epoch
             return epoch < metadata.producer_epoch
         if metadata.state in PREPARED:
@@ -433,7 +433,7 @@ class TransactionCoordinator:
             is_same = committed == (state == COMPLETE_COMMIT)
             return _ANSWERED if is_same else errors.INVALID_TXN_STATE
         # With transactions v2 a producer may abort what it does not know to be empty.
-        may_abort = self._behaviours.transactions_v2 and state in AT_REST and not committed
+        may_abort = self._switches.transactions_v2 and state in AT_REST and not committed
         return errors.NONE if may_abort else errors.INVALID_TXN_STATE
 
     def _prepared(
@@ -454,7 +454,7 @@ class TransactionCoordinator:
             respond(EndTxnResponse(error))
             return
         assert is_current, "a transition of another coordinator epoch"
-        if not self._behaviours.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
+        if not self._switches.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
             # It was prepared with an epoch that no producer has (`later_epoch_cannot_end`), and stays so.
             respond(EndTxnResponse(self._fenced_error()))
             return
@@ -464,7 +464,7 @@ class TransactionCoordinator:
 
     def _ended(self, producer_id: int, producer_epoch: int) -> EndTxnResponse:
         """Return the answer to a transaction's end: with transactions v2 it has what the producer goes on with."""
-        if self._behaviours.transactions_v2:
+        if self._switches.transactions_v2:
             return EndTxnResponse(errors.NONE, producer_id, producer_epoch)
         return EndTxnResponse(errors.NONE)
 

@@ -24,7 +24,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
 )
 from harrow.cluster_model.coordinators.transactions.transaction_state_manager import TransactionStateManager
 from harrow.cluster_model.protocol import NO_LEADER
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.transactions import TransactionSwitches
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
@@ -58,12 +58,16 @@ class TransactionMarkerChannel:
     """What a coordinator has to tell the leaders of partitions."""
 
     def __init__(
-        self, host: Host, metadata: MetadataCache, states: TransactionStateManager, behaviours: Behaviours
+        self,
+        host: Host,
+        metadata: MetadataCache,
+        states: TransactionStateManager,
+        switches: TransactionSwitches,
     ) -> None:
         self._host = host
         self._metadata = metadata
         self._states = states
-        self._behaviours = behaviours
+        self._switches = switches
         self._endings: dict[str, _Ending] = {}
         self._queues: dict[int, list[_Queued]] = {}
         self._busy: dict[int, None] = {}
@@ -84,7 +88,7 @@ class TransactionMarkerChannel:
         """Have a transaction that is prepared ended in its partitions, and complete it (``addTxnMarkersToSend``)."""
         ending = _Ending(metadata.transactional_id, coordinator_epoch, metadata, transition)
         self._endings[metadata.transactional_id] = ending
-        if not self._behaviours.markers_to_all_partitions:
+        if not self._switches.markers_to_all_partitions:
             metadata.partitions = dict.fromkeys(tuple(metadata.partitions)[:1])
         self._enqueue(
             ending, ending.marker(metadata.producer_id, metadata.producer_epoch, tuple(metadata.partitions))

@@ -31,7 +31,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrRequest,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -79,6 +79,7 @@ class KafkaController:
         self._config = config
         self._topic_config = topic_config
         self._behaviours = behaviours
+        self._switches = behaviours.zookeeper
         self._zookeeper = zookeeper
         self._channels = ControllerChannelManager(host, broker, config.controller_socket_timeout_us)
         self._channels.on_answered = self._control_answered
@@ -120,7 +121,7 @@ class KafkaController:
         """Drop what has not begun; the broker that waits for it is told so, if the release does that."""
         self._events.clear()
         waiting, self._shutdowns_queued = self._shutdowns_queued, []
-        for on_handled in waiting if self._behaviours.shutdown_request_preempted else ():
+        for on_handled in waiting if self._switches.shutdown_request_preempted else ():
             on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
@@ -176,7 +177,7 @@ class KafkaController:
             return
         turn = self._turn
         guard = None
-        if guarded and self._behaviours.controller_writes_fenced:
+        if guarded and self._switches.controller_writes_fenced:
             guard = zk.Check(zk.CONTROLLER_EPOCH, self._context.epoch_zk_version)
 
         def answered(answer: zk.ZooKeeperResponse) -> None:
@@ -230,7 +231,12 @@ class KafkaController:
         self._context.epoch = epoch
         self._context.epoch_zk_version = epoch_zk_version
         self._partitions = PartitionStateMachine(
-            self._broker, self._host, self._context, self._channels, self._topic_config, self._behaviours
+            self._broker,
+            self._host,
+            self._context,
+            self._channels,
+            self._topic_config,
+            self._behaviours.replication,
         )
         self._reassignments = PartitionReassignments(
             self._broker,
@@ -238,7 +244,7 @@ class KafkaController:
             self._context,
             self._channels,
             self._partitions,
-            watches_isrs=not self._behaviours.isr_altered_by_controller,
+            watches_isrs=not self._switches.isr_altered_by_controller,
         )
 
     def _resign(self) -> None:
@@ -277,7 +283,7 @@ class KafkaController:
         self._batch().send_update_metadata(context.live(), {}, context.live())
         self._send_state_to(context.live())
         dead = context.dead_brokers()
-        if self._behaviours.failover_takes_out_dead_replicas:
+        if self._switches.failover_takes_out_dead_replicas:
             for broker in dead:
                 yield from self._partitions.remove_from_isrs(broker)
         context.mark_offline_partitions(context.live_brokers)
@@ -319,7 +325,7 @@ class KafkaController:
         new = [b for b in current if b not in context.live_brokers]
         dead = [b for b in context.live_brokers if b not in current]
         bounced = []
-        if self._behaviours.broker_epoch:
+        if self._switches.broker_epoch:
             bounced = [b for b in current if current[b] > context.live_brokers.get(b, current[b])]
         for broker in (*dead, *bounced):
             self._channels.remove_broker(broker)
@@ -554,7 +560,7 @@ class KafkaController:
         INVALID_UPDATE_VERSION, and waits for metadata that nobody sends.
         """
         written, refused = yield from self._partitions.write_states(wanted)
-        if not refused or not self._behaviours.repeated_isr_write_recognised:
+        if not refused or not self._switches.repeated_isr_write_recognised:
             return written, refused
         yield from self._partitions.read_states(refused)
         for partition in refused:
@@ -579,7 +585,7 @@ class KafkaController:
             return errors.NONE, known.partition_epoch
         elif wanted.partition_epoch < known.partition_epoch:
             error = errors.INVALID_UPDATE_VERSION
-        elif self._behaviours.isr_expansion_checks_registration and not (
+        elif self._behaviours.replication.isr_expansion_checks_registration and not (
             self._context.can_lead().issuperset(wanted.isr)
         ):
             error = errors.INELIGIBLE_REPLICA
@@ -634,9 +640,7 @@ class KafkaController:
     def _online(self) -> Collection[int]:
         """Return the brokers whose partitions are not offline when some broker fails."""
         context = self._context
-        return (
-            context.can_lead() if self._behaviours.shutting_down_leader_is_offline else context.live_brokers
-        )
+        return context.can_lead() if self._switches.shutting_down_leader_is_offline else context.live_brokers
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self._broker, self._context.epoch, self._channels)

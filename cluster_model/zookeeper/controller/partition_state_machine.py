@@ -19,7 +19,7 @@ from harrow.cluster_model.controller.leader_election import (
 )
 from harrow.cluster_model.events import ElectionDecided, LeaderElected
 from harrow.cluster_model.protocol import LeaderAndIsr
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
@@ -63,14 +63,14 @@ class PartitionStateMachine:
         context: ControllerContext,
         channels: ControllerChannelManager,
         topic_config: Callable[[str], TopicConfig],
-        behaviours: Behaviours,
+        switches: ReplicationSwitches,
     ) -> None:
         self._broker = broker
         self._host = host
         self._context = context
         self._channels = channels
         self._topic_config = topic_config
-        self._behaviours = behaviours
+        self._switches = switches
 
     def read_states(self, partitions: list[str]) -> Processing:
         """Read the partitions' znodes into the cache of leaders and ISRs."""
@@ -152,12 +152,12 @@ class PartitionStateMachine:
         if strategy == REASSIGNMENT:
             return elect_for_reassignment(current, assignment, live)
         if strategy == PREFERRED:
-            from_isr = self._behaviours.preferred_leader_from_isr
-            once_more = self._behaviours.preferred_leader_elected_once_more
+            from_isr = self._switches.preferred_leader_from_isr
+            once_more = self._switches.preferred_leader_elected_once_more
             return elect_preferred(current, assignment, live, from_isr=from_isr, once_more=once_more)
         unclean = (
             self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
-            or not self._behaviours.unclean_election_only_if_enabled
+            or not self._switches.unclean_election_only_if_enabled
         )
         return elect_for_offline(current, assignment, live, unclean=unclean)
 

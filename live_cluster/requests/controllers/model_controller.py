@@ -8,7 +8,7 @@ from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.kraft.records import PartitionRecord
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -50,7 +50,7 @@ class ModelController:
             (FIRST_CONTROLLER_ID,),
             MetadataLog(),
             config,
-            QuorumConfig.of(config, behaviours),
+            QuorumConfig.of(config, behaviours.kraft),
             lambda _: topic_config({}, config),
             behaviours,
             lambda _node, _epoch: None,

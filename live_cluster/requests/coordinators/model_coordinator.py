@@ -9,7 +9,7 @@ from harrow.cluster_model.coordinators.coordinator_log import records_of
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process
@@ -54,17 +54,17 @@ class ModelCoordinator:
             metadata=ZOOKEEPER,
             settings=settings,
         )
-        self.knows_instances = behaviours.static_members_fenced
+        self.knows_instances = behaviours.groups.static_members_fenced
         """Whether members may be static (KIP-345)."""
-        self.knows_stable_offsets = behaviours.stable_offset_fetch
+        self.knows_stable_offsets = behaviours.groups.stable_offset_fetch
         """Whether who asks for committed offsets may wait for transactions (KIP-447)."""
-        self.knows_transactional_members = behaviours.stable_offset_fetch
+        self.knows_transactional_members = behaviours.groups.stable_offset_fetch
         """Whether transactions commit offsets as members of a group (KIP-447)."""
-        self.knows_next_epoch = behaviours.producer_bumps_epoch
+        self.knows_next_epoch = behaviours.clients.producer_bumps_epoch
         """Whether producers ask for their next epoch (KIP-360)."""
-        self.knows_verification = behaviours.transaction_verification
+        self.knows_verification = behaviours.transactions.transaction_verification
         """Whether leaders ask whether a transaction has their partition (KIP-890)."""
-        self.knows_consumer_groups = behaviours.consumer_group_protocol
+        self.knows_consumer_groups = behaviours.groups.consumer_group_protocol
         """Whether coordinators assign (KIP-848)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._cluster.start()

@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from harrow.cluster_model.release import value_in
+from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.live_cluster.requests.coordinators.steps import (
     INSTANCES,
     MEMBERS,
@@ -371,8 +371,8 @@ def coordinator_sequences(
     release: str, coordinated: Coordinated
 ) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
     """Return what draws sequences for coordinators of a release, which clients of that release ask."""
-    assigns = value_in(release, "consumer_group_protocol")
+    assigns = SWITCHES["consumer_group_protocol"].value_in(release)
     if coordinated == "groups":
         classic = group_sequences()
         return weighted((1, classic), (1, consumer_group_sequences())) if assigns else classic
-    return transaction_sequences(adds=not value_in(release, "transactions_v2"), assigns=assigns)
+    return transaction_sequences(adds=not SWITCHES["transactions_v2"].value_in(release), assigns=assigns)

@@ -20,8 +20,7 @@ from harrow.campaigns.language.shapes import SectionShape
 from harrow.campaigns.language.template import new_campaign
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.fields import FOR, Broker, LastsMarker, described, fields_of
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import MUTANTS, Behaviours
 from harrow.cluster_model.settings import SETTINGS, setting_names
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.effects import FaultEffect, Kill
@@ -166,5 +165,5 @@ def test_every_mutant_can_be_written(mutant: Any) -> None:
     value = str(mutant.value).lower()
     plan = load_text(f"behaviours: {{{mutant.switch}: {value}}}", "f.yaml").plans[0]
     assert plan.behaviours == {mutant.switch: mutant.value}
-    assert getattr(plan.behaviour_switches(), mutant.switch) == mutant.value
+    assert plan.behaviour_switches().value(mutant.switch) == mutant.value
     assert isinstance(plan.behaviour_switches(), Behaviours)

@@ -6,7 +6,7 @@ from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import (
     Expectation,
 )
-from harrow.cluster_model.release import NEWEST_RELEASE
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from tests.campaigns.language.campaign_texts import load, plan, problems
 

@@ -10,7 +10,7 @@ from harrow.campaigns.probes.probes import PROBES, in_reach, never_reached
 from harrow.campaigns.probes.reach import ProbeReach
 from harrow.campaigns.record.report import document, run_as_mapping
 from harrow.checks.finding import HELD
-from harrow.cluster_model.release import history_of, switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER
 from tests.campaigns.language.campaign_texts import load, plan, problems
 from tests.campaigns.record.run_results import run_result
@@ -100,8 +100,8 @@ def test_what_runs_do_that_is_not_known_may_be_anything() -> None:
 
 def test_a_probe_needs_a_switch_that_releases_have_not_always_had() -> None:
     switches = {probe.switch for probe in PROBES.values() if probe.switch is not None}
-    assert switches <= switch_docs().keys()
-    assert all(history_of(switch)[0] == ("", False) for switch in switches)
+    assert switches <= SWITCHES.keys()
+    assert all(SWITCHES[switch].history()[0] == ("", False) for switch in switches)
 
 
 def test_every_probe_can_be_reached_with_some_control_plane() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.packed_log import digest
-from harrow.cluster_model.release import REPAIRED_SINCE
+from harrow.cluster_model.release.profiles import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from harrow.faults.brokers.broker_crash import BrokerCrash

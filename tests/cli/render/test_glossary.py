@@ -6,9 +6,7 @@ from harrow.campaigns.language.former_names import campaign_keys
 from harrow.campaigns.language.glossary import TERMS, term_of
 from harrow.campaigns.language.tickets import tickets
 from harrow.cli.render.catalogue import all_names, explain
-from harrow.cluster_model.mutants import MUTANTS
-from harrow.cluster_model.release import switch_docs
-from harrow.cluster_model.repairs import REPAIRS
+from harrow.cluster_model.release.profiles import MUTANTS, REPAIRS, SWITCHES
 from harrow.cluster_model.settings import SETTINGS, former_names, scopes_of
 
 
@@ -40,7 +38,7 @@ def test_a_ticket_lists_what_declares_it_and_the_campaigns_about_it() -> None:
 
 def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> None:
     named = {repair.name for repair in REPAIRS.values()}
-    sources = [switch["source"] for switch in switch_docs().values()]
+    sources = [switch.source for switch in SWITCHES.values()]
     sources += [mutant.source for mutant in MUTANTS.values()]
     words = (word.strip("(),;") for source in sources for word in source.split())
     named |= {word for word in words if word.startswith(("KIP-", "KAFKA-"))}

@@ -1,7 +1,6 @@
 """A leader in KRaft and the lives of its followers: what a former one has fetched says nothing of the next (KIP-903)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrPartitionState,
     ProduceRequest,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
@@ -62,7 +61,7 @@ class Leader:
             Disk(),
             config,
             lambda _: topic_config({}, config),
-            replace(RELEASES[release].behaviours, **switches),
+            RELEASES[release].behaviours.with_switches(**switches),
             self.asked,
             lambda *_: None,
             self.metadata,

@@ -23,7 +23,7 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     UpdateMetadataRequest,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.topology import QuotaSpec
@@ -95,7 +95,7 @@ class Life:
             lambda _: topic_config(topic or {}, config),
             behaviours,
             cast("ControlPlane", self.office),
-            quotas=ClientQuotas.of(quotas, self.host.clock, config, behaviours, ("reader",)),
+            quotas=ClientQuotas.of(quotas, self.host.clock, config, behaviours.replication, ("reader",)),
         )
         self.broker.start(lambda: self.opened.append(self.host.clock.now_us))
         if registered:

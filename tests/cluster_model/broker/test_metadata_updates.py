@@ -6,7 +6,7 @@ from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener, MetadataDelta
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost
 

@@ -19,7 +19,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import NO_LIMIT_US, Value
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
 
@@ -77,7 +77,7 @@ class Led:
         self.replicas = replicas
         self.unregistered: set[int] = set()
         self.sent = 0
-        behaviours = replace(RELEASES[release].behaviours, **switches)
+        behaviours = RELEASES[release].behaviours.with_switches(**switches)
         disk = disk_with(P, *((0, f"old{n}") for n in range(leo)))
         logs = log_manager(LEADER, self.host, disk, behaviours, topic)
         self.partition = Partition(
@@ -85,7 +85,7 @@ class Led:
             LEADER,
             self.host,
             logs,
-            behaviours,
+            behaviours.replication,
             self.store,
             lambda _, rose: self.rose.append(rose),
             LAG_US,

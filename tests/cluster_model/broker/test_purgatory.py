@@ -1,7 +1,6 @@
 """Requests that wait: for data, for the high watermark, for the ISR's lock, or for their time to be up."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +26,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrRequest,
     ProduceRequest,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
@@ -195,7 +194,7 @@ class Replicas:
         self.zookeeper = FakeZooKeeper()
         self.responses: list[tuple[int, Any]] = []
         config = broker_config(release, {"min.insync.replicas": min_isr, **settings})
-        behaviours = replace(RELEASES[release].behaviours, **switches)
+        behaviours = RELEASES[release].behaviours.with_switches(**switches)
         metadata = MetadataCache()
         metadata.live_brokers = (0, 1, 2, 3)
         self.manager = ReplicaManager(
@@ -205,7 +204,7 @@ class Replicas:
             config,
             lambda _: topic_config({}, config),
             behaviours,
-            ZkAlterPartitionManager(self.host, self.zookeeper, behaviours),
+            ZkAlterPartitionManager(self.host, self.zookeeper, behaviours.zookeeper),
             lambda message, body: self.responses.append((message[1], body)),
             metadata,
         )

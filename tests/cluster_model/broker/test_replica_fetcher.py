@@ -1,7 +1,6 @@
 """How a follower truncates and fetches, release by release: the test is the leader."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +23,7 @@ from harrow.cluster_model.protocol import (
     ListOffsetsResponse,
     OffsetsForLeaderEpochResponse,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent, batch, write_log
 
@@ -65,7 +64,7 @@ class Follower:
     ) -> None:
         self.host = FakeHost("broker-1")
         self.config = broker_config(release, settings)
-        self.behaviours = replace(RELEASES[release].behaviours, **switches)
+        self.behaviours = RELEASES[release].behaviours.with_switches(**switches)
         self.disk = Disk()
         topic = topic_config({}, self.config)
         self.logs = NotedLogs(1, self.host, self.disk, self.config, lambda _: topic, self.behaviours)
@@ -74,7 +73,7 @@ class Follower:
         self.partitions: dict[str, Partition] = {}
         self.append_locks = AppendLocks(self.host, self.disk)
         self.fetcher = ReplicaFetcher(
-            1, 0, self.host, self.config, self.behaviours, NO_EPOCH, self.append_locks
+            1, 0, self.host, self.config, self.behaviours.replication, NO_EPOCH, self.append_locks
         )
 
     # Steps
@@ -86,7 +85,7 @@ class Follower:
             1,
             self.host,
             self.logs,
-            self.behaviours,
+            self.behaviours.replication,
             Unused(),
             lambda *_: None,
             10 * SECOND,

@@ -13,7 +13,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrPartitionState,
     OffsetsForLeaderEpochResponse,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config
 from tests.cluster_model.broker.test_broker_life import Life
 from tests.cluster_model.broker.test_replica_fetcher import Follower
@@ -26,7 +26,7 @@ FOLLOWERS = "follower.replication.throttled"
 
 
 def manager(replicas: str, broker: int = 1, bound: int | None = None) -> ReplicationQuotaManager:
-    behaviours = RELEASES["2.4"].behaviours
+    behaviours = RELEASES["2.4"].behaviours.replication
     made = ReplicationQuotaManager(broker, FakeClock(), broker_config("2.4", {}), behaviours)
     made.mark_throttled("t", replicas)
     made.bound = made.bound if bound is None else bound
@@ -126,7 +126,7 @@ class Throttled(Follower):
     def __init__(self) -> None:
         super().__init__("2.4")
         self.quota = self.fetcher.quota = ReplicationQuotaManager(
-            1, self.host.clock, self.config, self.behaviours
+            1, self.host.clock, self.config, self.behaviours.replication
         )
         self.quota.mark_throttled("t", "0:1")
         self.quota.bound = KB

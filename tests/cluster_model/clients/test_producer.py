@@ -10,7 +10,7 @@ from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.history import FAIL, INFO, OK, History
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.protocol import InitProducerIdResponse, MetadataResponse, ProduceResponse
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, producer_config
 from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent
 from tests.recorded_choices import RecordedStream, recorded_choices

@@ -16,7 +16,7 @@ from harrow.cluster_model.coordinators.protocol import (
 )
 from harrow.cluster_model.history import TXN, History
 from harrow.cluster_model.protocol import InitProducerIdResponse, MetadataResponse, ProduceResponse
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, producer_config
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from tests.cluster_model.fakes import MS, SECOND, FakeHost, Sent

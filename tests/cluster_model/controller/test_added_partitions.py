@@ -9,7 +9,7 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.assignment import assign_partitions, assign_replicas
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API
 from harrow.cluster_model.events import E, LeaderElected, RequestRejected
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select

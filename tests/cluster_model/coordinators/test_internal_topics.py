@@ -16,7 +16,7 @@ from harrow.cluster_model.coordinators.internal_topics import (
     scala_hash_place,
 )
 from harrow.cluster_model.coordinators.protocol import FindCoordinatorRequest
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process

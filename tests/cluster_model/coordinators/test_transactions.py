@@ -59,7 +59,7 @@ def metadata_of(cluster: TransactionsCluster) -> TransactionMetadata:
 def open_transaction(cluster: TransactionsCluster, *partitions: str) -> tuple[int, int]:
     """Have a producer write a record to each partition in its transaction, and return its id and epoch."""
     producer = cluster.begun()
-    if not cluster.made.behaviours.transactions_v2:
+    if not cluster.made.behaviours.transactions.transactions_v2:
         assert cluster.add(producer, *partitions) == errors.NONE
     for partition in partitions:
         assert cluster.write(producer, partition, f"{partition} one") == errors.NONE

@@ -1,6 +1,5 @@
 """A cluster with transactions, and a client that sends single requests to it."""
 
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from harrow.cluster_model import errors, events
@@ -23,7 +22,7 @@ from harrow.cluster_model.protocol import (
     InitProducerIdResponse,
     ProduceRequest,
 )
-from harrow.cluster_model.release import behaviours_in
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process
@@ -64,7 +63,7 @@ class TransactionsCluster:
             ),
             settings=given,
         )
-        behaviours = replace(behaviours_in(release), **switches)
+        behaviours = behaviours_in(release).with_switches(**switches)
         self.made = Cluster(spec, release, behaviours, Choices.from_seed(0))
         self.made.start()
         self._host = self.made.host(Process("client"))

@@ -1,13 +1,11 @@
 """The invariants that one replica can break by itself: each notices what breaks it, and nothing else."""
 
-from dataclasses import replace
-
 import pytest
 
 from harrow.cluster_model.events import BecameFollower, BrokerStopped, CheckpointWritten, LogStartRaised
 from harrow.cluster_model.log.disk import RECOVERY_POINT_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from tests.cluster_model.fakes import batch, control
 from tests.cluster_model.invariants.watched_cluster import T, Watched
 
@@ -167,7 +165,7 @@ class TestProducerStateMatchesLog:
         assert watched.names() == ["producer-state-matches-log"]
 
     def test_a_producer_begins_anywhere_in_a_log_that_has_nothing_of_it(self) -> None:
-        watched = Watched(behaviours=replace(Behaviours(), unknown_producer_begins_anywhere=True))
+        watched = Watched(behaviours=Behaviours().with_switches(unknown_producer_begins_anywhere=True))
         for sequence in range(3, 12):
             self.send(watched, sequence, "a")
         self.send(watched, 0, "b", epoch=1)
@@ -175,8 +173,8 @@ class TestProducerStateMatchesLog:
 
     def test_a_producer_that_begins_anywhere_is_remembered_from_there_on(self) -> None:
         watched = Watched(
-            behaviours=replace(
-                Behaviours(), unknown_producer_begins_anywhere=True, producer_batches_retained=1
+            behaviours=Behaviours().with_switches(
+                unknown_producer_begins_anywhere=True, producer_batches_retained=1
             )
         )
         self.send(watched, 3, "a")
@@ -186,14 +184,14 @@ class TestProducerStateMatchesLog:
 
     def test_with_one_batch_retained_gaps_cannot_be_seen(self) -> None:
         watched = Watched(
-            behaviours=replace(Behaviours(), producer_batches_retained=1, idempotent_in_flight_max=1)
+            behaviours=Behaviours().with_switches(producer_batches_retained=1, idempotent_in_flight_max=1)
         )
         self.send(watched, 3, "c")
         self.send(watched, 8, "d")
         assert watched.broken == []
 
     def test_fewer_batches_are_remembered_than_may_come_again(self) -> None:
-        watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=1))
+        watched = Watched(behaviours=Behaviours().with_switches(producer_batches_retained=1))
         self.send(watched, 0, "a")
         assert watched.broken == []
         self.send(watched, 1, "b")
@@ -203,7 +201,7 @@ class TestProducerStateMatchesLog:
         ]
 
     def test_without_producer_state_there_is_nothing_to_match(self) -> None:
-        watched = Watched(behaviours=replace(Behaviours(), producer_batches_retained=0))
+        watched = Watched(behaviours=Behaviours().with_switches(producer_batches_retained=0))
         self.send(watched, 3, "c")
         watched.restart(1)
         assert watched.broken == []

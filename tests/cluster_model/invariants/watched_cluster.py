@@ -19,7 +19,7 @@ from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.trace import Trace
 from tests.cluster_model.fakes import FakeClock, batch
 

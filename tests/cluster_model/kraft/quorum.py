@@ -12,7 +12,7 @@ from harrow.cluster_model.kraft.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
-from harrow.cluster_model.release import behaviours_in
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import Connection, Message
 from harrow.cluster_model.sim.host import SimulatedHost
@@ -91,7 +91,7 @@ class Quorum:
         begin_epoch_repeated: str | None = None,
     ) -> None:
         # What goes with the others: 3.9 without pre-vote, the newest release with it.
-        release = behaviours_in("4.3" if pre_vote else "3.9")
+        switches = behaviours_in("4.3" if pre_vote else "3.9").kraft
         choices = Choices.from_seed(seed)
         self.simulator = Simulator()
         self.trace = Trace(self.simulator)
@@ -105,9 +105,11 @@ class Quorum:
             pre_vote=pre_vote,
             check_quorum=check_quorum,
             tells_high_watermark=tells_hw,
-            election_backoff=election_backoff or release.election_backoff,
-            looks_for_leader=release.voters_look_for_leader if looks_for_leader is None else looks_for_leader,
-            begin_epoch_repeated=begin_epoch_repeated or release.begin_quorum_epoch_repeated,
+            election_backoff=election_backoff or switches.election_backoff,
+            looks_for_leader=switches.voters_look_for_leader
+            if looks_for_leader is None
+            else looks_for_leader,
+            begin_epoch_repeated=begin_epoch_repeated or switches.begin_quorum_epoch_repeated,
         )
         self._choices = choices
         self.nodes = [Node(number, Process(f"controller-{number}")) for number in range(voters + observers)]

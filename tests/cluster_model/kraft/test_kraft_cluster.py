@@ -20,7 +20,9 @@ from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
-from harrow.cluster_model.release import NEVER, RELEASES, WHILE_SILENT, Behaviours
+from harrow.cluster_model.release.kraft import WHILE_SILENT
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
+from harrow.cluster_model.release.switch import NEVER
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, DiskSpec, TopicSpec
@@ -51,8 +53,8 @@ class Kraft:
             settings=settings or {},
             disk=DiskSpec(log_dirs=log_dirs),
         )
-        behaviours = replace(
-            Behaviours(), **{"maximal_isr": True, "isr_expansion_checks_registration": True, **switches}
+        behaviours = Behaviours().with_switches(
+            **{"maximal_isr": True, "isr_expansion_checks_registration": True, **switches}
         )
         self.cluster = Cluster(spec, "2.4", behaviours, Choices.from_seed(1))
         self.cluster.start()
@@ -266,9 +268,7 @@ def test_who_is_not_in_sync_is_elected_from_3_9_on_where_that_is_enabled(kafka: 
     behaviours = RELEASES[kafka].behaviours
     known = Kraft(
         settings={"unclean.leader.election.enable": True},
-        **{
-            name: getattr(behaviours, name) for name in ("kraft_elects_uncleanly", "eligible_leader_replicas")
-        },
+        **{name: behaviours.value(name) for name in ("kraft_elects_uncleanly", "eligible_leader_replicas")},
     )
     for broker in (0, 1):
         known.cluster.crash_broker(broker, power_loss=False)
@@ -282,7 +282,9 @@ def test_who_is_not_in_sync_is_elected_from_3_9_on_where_that_is_enabled(kafka: 
 @pytest.mark.parametrize(("kafka", "leader"), [("3.6", 0), ("3.9", 1)])
 def test_the_controller_hears_of_a_failed_log_directory_from_3_7_on(kafka: str, leader: int) -> None:
     """BrokerLifecycleManager.propagateDirectoryFailure (KIP-858)."""
-    known = Kraft(log_dirs=2, log_dir_failure_reported=RELEASES[kafka].behaviours.log_dir_failure_reported)
+    known = Kraft(
+        log_dirs=2, log_dir_failure_reported=RELEASES[kafka].behaviours.kraft.log_dir_failure_reported
+    )
     known.cluster.disks[0].dir_by_partition[P] = 1
     known.cluster.fail_log_dir(0, 1)
     known.run(20)

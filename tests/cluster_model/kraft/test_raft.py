@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 from harrow.cluster_model.events import QuorumElectionUndecided
 from harrow.cluster_model.kraft.protocol import VoteRequest
 from harrow.cluster_model.kraft.raft import RaftClient, Role
-from harrow.cluster_model.release import (
-    AFTER_REFUSAL,
-    ALWAYS,
-    CAPPED,
-    JITTERED,
-    NEVER,
-    WHILE_SILENT,
-    behaviours_in,
-)
+from harrow.cluster_model.release.kraft import AFTER_REFUSAL, CAPPED, JITTERED, WHILE_SILENT
+from harrow.cluster_model.release.profiles import behaviours_in
+from harrow.cluster_model.release.switch import ALWAYS, NEVER
 from tests.cluster_model.kraft.quorum import MS, SECOND, Quorum
 
 
@@ -328,8 +322,8 @@ def test_a_candidate_that_is_refused_backs_off_up_to_4_0_and_one_that_hears_noth
     release: str, backs_off: bool, at_timeout: bool
 ) -> None:
     """KAFKA-18345: from 4.1 on it waits for its election timeout, at the end of which it stands again at once."""
-    switch = behaviours_in(release).election_backoff
-    pre_vote = behaviours_in(release).pre_vote
+    switch = behaviours_in(release).kraft.election_backoff
+    pre_vote = behaviours_in(release).kraft.pre_vote
     raft = refused_candidate(Quorum(pre_vote=pre_vote, election_backoff=switch))
     assert raft._is_backing_off == backs_off
     quorum = Quorum(pre_vote=pre_vote, election_backoff=switch)
@@ -565,9 +559,9 @@ def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost_with_snapshots_o
         seed,
         pre_vote=pre_vote,
         check_quorum=check_quorum,
-        election_backoff=behaviours.election_backoff,
-        looks_for_leader=behaviours.voters_look_for_leader,
-        begin_epoch_repeated=behaviours.begin_quorum_epoch_repeated,
+        election_backoff=behaviours.kraft.election_backoff,
+        looks_for_leader=behaviours.kraft.voters_look_for_leader,
+        begin_epoch_repeated=behaviours.kraft.begin_quorum_epoch_repeated,
     )
     quorum.run(3 * SECOND)
     number = 0

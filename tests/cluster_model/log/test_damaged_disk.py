@@ -25,7 +25,7 @@ from harrow.cluster_model.log.disk import (
 )
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.old_checkpoints import checkpoint_at, epochs_at
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.trace import Clock, Trace
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, disk_with

@@ -1,7 +1,6 @@
 """Logs on a disk: append, read, truncate, flush, power loss, and what a restart finds."""
 
 import pickle
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,7 @@ from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.producer_state import AbortedTransaction, ProducerStates
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
 
@@ -96,7 +95,7 @@ def test_read_returns_whole_batches(offset: int, end_offset: int, max_bytes: int
 def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
     disk = Disk()
     disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 5})
-    log = log_on(disk, Behaviours(hw_limited_to_log_end=False))
+    log = log_on(disk, Behaviours().with_switches(hw_limited_to_log_end=False))
     assert (log.high_watermark, log.log_end_offset) == (5, 0)
     assert log.read(0, 5, 100) == ()
     log.append_as_leader(batch("a"), 0)
@@ -137,7 +136,7 @@ def test_a_truncation_to_the_end_of_the_log_and_an_epoch_without_records(
 ) -> None:
     """KAFKA-10706."""
     disk, _ = three_batches()
-    log = log_on(disk, replace(V2_4, epoch_cache_cut_at_log_end=switch))
+    log = log_on(disk, V2_4.with_switches(epoch_cache_cut_at_log_end=switch))
     log.epochs.assign(4, 6)
     assert not log.truncate_to(6)
     assert log.epochs.entries == entries
@@ -506,7 +505,7 @@ OPENS = st.just("open")
 def test_what_is_told_of_producers_is_what_reading_the_whole_log_tells(
     steps: list[tuple[int, str] | int | str], follows_log: bool
 ) -> None:
-    behaviours = replace(V2_4, producer_state_follows_log=follows_log, sequence_check=False)
+    behaviours = V2_4.with_switches(producer_state_follows_log=follows_log, sequence_check=False)
     disk = Disk()
     log = log_on(disk, behaviours)
     for number, step in enumerate(steps):

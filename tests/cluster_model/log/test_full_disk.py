@@ -7,7 +7,7 @@ import pytest
 from harrow.cluster_model.log.disk import NO_DIR, Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost
 

@@ -12,7 +12,7 @@ from harrow.cluster_model.log.log_cleaner import Cleaner, cleanable
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, KeyedRecords, RecordBatch
 from harrow.cluster_model.log.unified_log import UnexpectedAppendOffset, UnifiedLog
-from harrow.cluster_model.release import RELEASES, Behaviours
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.settings import TopicConfig, Value, broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost
 

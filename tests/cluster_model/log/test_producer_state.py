@@ -7,14 +7,14 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.release import Behaviours, behaviours_in
+from harrow.cluster_model.release.profiles import Behaviours, behaviours_in
 from tests.cluster_model.fakes import batch
 
 PID = 4000
 
 
 def states_after(*stored: RecordBatch, release: str = "2.4", **switches: object) -> ProducerStates:
-    behaviours: Behaviours = replace(behaviours_in(release), **switches)  # type: ignore[arg-type]  # switches by name
+    behaviours: Behaviours = behaviours_in(release).with_switches(**switches)
     states = ProducerStates(behaviours)
     for one in stored:
         states.append(one)

@@ -1,7 +1,7 @@
 """Retention: which segments are deleted when, where a log begins then, and what survives of what it knew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from harrow.cluster_model.log.unified_log import (
     RETENTION_MS,
     UnifiedLog,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import TopicConfig, Value, broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost
 from tests.plain_model import patches_the_model
@@ -136,7 +136,7 @@ def test_retention_bytes_deletes_while_the_rest_is_as_large(limit: int, begins: 
 def test_what_is_not_committed_stays_since_kafka_5634(waits: bool, begins: int) -> None:
     config = topic(retention_ms=10, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 0), config=config, hw=1)
-    log._behaviours = replace(V2_4, retention_waits_for_hw=waits)
+    log._switches = V2_4.with_switches(retention_waits_for_hw=waits).log
     log.delete_old_segments(99 * MS, config)
     assert (log.log_start_offset, log.high_watermark) == (begins, begins)
 
@@ -426,7 +426,7 @@ def deleted_below(offset: int, *, checkpointed: bool = False) -> Disk:
 
 
 WHOLE = [(0, 0), (1, 1), (2, 5)]
-RECOVERED = replace(V2_4, reverted_epochs_recovered=True)
+RECOVERED = V2_4.with_switches(reverted_epochs_recovered=True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.protocol import ControlledShutdownResponse
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.zookeeper.controlled_shutdown import ControlledShutdown
 from harrow.cluster_model.zookeeper.service import protocol as zk
@@ -61,7 +61,7 @@ class Stopping:
             lambda: self.epoch,
             self.host,
             broker_config(release, given),
-            RELEASES[release].behaviours,
+            RELEASES[release].behaviours.zookeeper,
             self.zookeeper,
             lambda: self.ended.append(self.host.clock.now_us),
         ).start()

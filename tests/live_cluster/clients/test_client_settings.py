@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import CONSUMER, PRODUCER, SETTINGS, Value, producer_config
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 from harrow.live_cluster.clients.client_settings import (

@@ -9,7 +9,7 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.swarm import draw_for_seed
-from harrow.cluster_model.release import switch_docs
+from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import KAFKA_PYTHON
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.local.started_effects import started_reach
@@ -193,18 +193,18 @@ def test_what_brokers_have_learned_cannot_be_taken_from_them() -> None:
     text = "behaviours: {maximal_isr: false, epoch_cache_cut_at_log_end: false}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(release_of("2.8.2"), ZOOKEEPER))) == [
-        "no setting of a broker makes epoch_cache_cut_at_log_end false",
         "no setting of a broker makes maximal_isr false",
+        "no setting of a broker makes epoch_cache_cut_at_log_end false",
     ]
 
 
 def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
     given = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
     real, without = as_real(given, R241)
-    assert [unset.switch for unset in without] == ["epoch_cache_cut_at_log_end", "maximal_isr"]
+    assert [unset.switch for unset in without] == ["maximal_isr", "epoch_cache_cut_at_log_end"]
     assert [str(unset) for unset in without] == [
-        "brokers are as they are: epoch_cache_cut_at_log_end is not set",
         "brokers are as they are: maximal_isr is not set",
+        "brokers are as they are: epoch_cache_cut_at_log_end is not set",
     ]
     assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", given.cluster)
     assert as_real(real, R241) == (real, ())
@@ -330,7 +330,7 @@ def test_a_campaign_that_mends_what_no_release_has_mended_runs_on_brokers(releas
     assert [unset.is_mended for unset in without] == [False, False]
     assert str(without[0]) == (
         "brokers are as they are: given_up_batch_unresolved is not set, which no release of Kafka does. A finding may come of that where a "
-        f"campaign says: {switch_docs()['given_up_batch_unresolved']['meaning']}"
+        f"campaign says: {SWITCHES['given_up_batch_unresolved'].meaning}"
     )
 
 

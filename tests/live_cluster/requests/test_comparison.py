@@ -4,14 +4,13 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harrow.cluster_model.release import behaviours_in
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.requests.answers import errors_in
 from harrow.live_cluster.requests.comparison import (
@@ -44,7 +43,7 @@ CAUGHT_UP = (
 
 
 def broker(release: str = "2.4.1", **switches: Any) -> ModelBroker:
-    behaviours = replace(behaviours_in(release), **switches)
+    behaviours = behaviours_in(release).with_switches(**switches)
     return ModelBroker(KafkaRelease(release).model_release, behaviours, SETTINGS)
 
 

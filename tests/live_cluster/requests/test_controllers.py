@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.release import behaviours_in
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of
 from harrow.live_cluster.requests.controllers.comparison import compared_controllers
@@ -34,7 +34,7 @@ IS_BACK = (RegisterStep(broker=1), HeartbeatStep(broker=1))
 
 
 def controller(release: str = "4.3.1", **switches: Any) -> ModelController:
-    behaviours = replace(behaviours_in(release), **switches)
+    behaviours = behaviours_in(release).with_switches(**switches)
     settings = {**SETTINGS, **CONTROLLER_SETTINGS, "min.insync.replicas": 2}
     return ModelController(KafkaRelease(release).model_release, behaviours, settings)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.release import behaviours_in, value_in
+from harrow.cluster_model.release.profiles import SWITCHES, behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of
 from harrow.live_cluster.requests.coordinators.comparison import compared_coordinators
@@ -48,7 +48,7 @@ RELEASES = ("2.4.1", "3.9.2", "4.3.1", "4.4.0")
 
 
 def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
-    behaviours = replace(behaviours_in(release), **switches)
+    behaviours = behaviours_in(release).with_switches(**switches)
     made = KafkaRelease(release)
     return ModelCoordinator(made.model_release, behaviours, coordinator_settings(made))
 
@@ -336,7 +336,7 @@ def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
     for release in RELEASES:
         drawn = seed_sequences(1, coordinator_sequences(release, "transactions"))
         kinds = {step.kind for steps in drawn for step in steps}
-        assert ("add-offsets" in kinds) != value_in(release, "transactions_v2")
+        assert ("add-offsets" in kinds) != SWITCHES["transactions_v2"].value_in(release)
         assert all(steps[-len(CLOSING) :] == CLOSING for steps in drawn)
 
 

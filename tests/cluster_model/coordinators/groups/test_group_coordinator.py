@@ -1,6 +1,5 @@
 """The coordinator of groups, asked by single requests: its states, who is refused, what a successor knows."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ from harrow.cluster_model.coordinators.protocol import (
 )
 from harrow.cluster_model.events import GroupStateChanged, OffsetsExpired
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process
@@ -64,7 +63,7 @@ class Application:
             ),
             settings=given,
         )
-        switches = replace(RELEASES[release].behaviours, **(behaviours or {}))
+        switches = RELEASES[release].behaviours.with_switches(**(behaviours or {}))
         self.cluster = Cluster(spec, release, switches, Choices.from_seed(0))
         self.cluster.start()
 
@@ -95,7 +94,11 @@ class Application:
     def join(self, member: str = NO_MEMBER, instance: str = NO_INSTANCE, protocols: Any = RANGE) -> list[Any]:
         """Join, with the id that one is given first where the release gives one."""
         request = JoinGroupRequest("g", SESSION_US, REBALANCE_US, member, instance, protocols)
-        if member == NO_MEMBER and instance == NO_INSTANCE and self.cluster.behaviours.member_id_required:
+        if (
+            member == NO_MEMBER
+            and instance == NO_INSTANCE
+            and self.cluster.behaviours.groups.member_id_required
+        ):
             answer = self.ask(request)
             assert answer.error == errors.MEMBER_ID_REQUIRED
             request.member = answer.member

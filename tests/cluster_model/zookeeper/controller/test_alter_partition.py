@@ -8,7 +8,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import IsrChanged, IsrRefused, IsrWritten, MessageDelivered
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest, AlterPartitionResponse
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec

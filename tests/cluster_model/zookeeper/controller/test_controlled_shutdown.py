@@ -11,7 +11,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     ReplicaAssignment,
 )
-from harrow.cluster_model.release import RELEASES
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle

@@ -17,7 +17,7 @@ from harrow.cluster_model.protocol import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from harrow.cluster_model.release import Behaviours
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
@@ -46,7 +46,7 @@ class Office:
         self.context.offline_partitions = {"t-0"}
         channels = ControllerChannelManager(self.host, 2, CONFIG.controller_socket_timeout_us)
         self.machine = PartitionStateMachine(
-            2, self.host, self.context, channels, lambda _: TOPIC, Behaviours()
+            2, self.host, self.context, channels, lambda _: TOPIC, Behaviours().replication
         )
 
     def elect(self, *answers: zk.ZooKeeperResult) -> list[zk.ZooKeeperOperation]:
@@ -98,7 +98,7 @@ class Unwatched:
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])
 def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: str) -> None:
     host = FakeHost("broker-1")
-    behaviours = Behaviours(requests_after_registration=False)
+    behaviours = Behaviours().with_switches(requests_after_registration=False)
     broker = Broker(1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", Unwatched()))
     state = {"t-0": LeaderAndIsrPartitionState(5, LeaderAndIsr(1, 1, (1,), 0), (0, 1))}
     requests: dict[str, Any] = {

@@ -25,7 +25,8 @@ from harrow.cluster_model.kraft.partition_change import (
 )
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import ReplicaAssignment
-from harrow.cluster_model.release import RELEASES, version_of
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
