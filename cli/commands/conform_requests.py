@@ -28,7 +28,7 @@ from harrow.live_cluster.target.conformity import AGREED, DIFFERS
 if TYPE_CHECKING:
     from harrow.live_cluster.local.started_brokers import StartedBrokers
     from harrow.live_cluster.requests.comparison import ComparedSequence
-    from harrow.live_cluster.requests.measure import Measure
+    from harrow.live_cluster.requests.measures.measure import Measure
 
 _SCHEMA: Final = "harrow.conform-requests/1"
 _INDENT: Final = 2
@@ -47,15 +47,15 @@ def requests_session(request: ConformRequest) -> int:
     need("live")
     brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
     brokers.get()
+    from harrow.live_cluster.requests.brokers.real_broker import RealBrokers
     from harrow.live_cluster.requests.coordinators.real_coordinator import RealCoordinators
-    from harrow.live_cluster.requests.measure import (
+    from harrow.live_cluster.requests.measures.measure import (
         SETTINGS,
         Measure,
         measure,
         measure_coordinators,
         real_coordinator_settings,
     )
-    from harrow.live_cluster.requests.real_broker import RealBrokers
 
     progress = ProgressLine(messages, total=request.requests, enabled=not request.quiet)
     measured = Measure()
@@ -144,7 +144,7 @@ def _last_requests(ended_in: "ComparedSequence") -> Iterator[Any]:
 
 
 def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
-    from harrow.live_cluster.requests.recording import recording
+    from harrow.live_cluster.requests.measures.recording import recording
 
     return {
         "schema": _SCHEMA,

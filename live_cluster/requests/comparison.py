@@ -1,33 +1,22 @@
-"""A sequence on two brokers, up to the first answer in which they differ, and the shortest sequence in which they do."""
+"""What came of a sequence of steps on the model and on something real, and the shortest sequence in which they differ."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, NamedTuple
 
-from harrow.cluster_model.protocol import FetchRequest
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, errors_in
-from harrow.live_cluster.requests.broker_driver import BrokerDriver, PartitionStates, SingleRequest
-from harrow.live_cluster.requests.controllers.driver import RequestToController
-from harrow.live_cluster.requests.controllers.steps import ControllerStep
-from harrow.live_cluster.requests.coordinators.driver import CoordinatorRequest
-from harrow.live_cluster.requests.coordinators.steps import CoordinatorStep
-from harrow.live_cluster.requests.model_broker import ModelBroker
-from harrow.live_cluster.requests.resolution import FetchSessions, Resolution
-from harrow.live_cluster.requests.steps import FollowerStep, Step
 
 _SHRINK_TRIES_MAX: Final = 200
-_PRODUCER_ID: Final = "producer_id"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A step, the request that it became (None of an election), and what both brokers answered."""
 
-    step: Step | ControllerStep | CoordinatorStep
-    request: SingleRequest | RequestToController | CoordinatorRequest | None
+    step: Any
+    request: Any
     modelled: Answer
     real: Answer
 
@@ -68,7 +57,7 @@ class ComparedSequence:
         return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
 
     @property
-    def steps(self) -> tuple[Step | ControllerStep | CoordinatorStep, ...]:
+    def steps(self) -> tuple[Any, ...]:
         return tuple(exchange.step for exchange in self.exchanges)
 
 
@@ -80,72 +69,10 @@ class SequenceEndedError(LiveError):
         self.sequence = ComparedSequence((*exchanges, last))
 
 
-class _Side:
-    """One of the two brokers, with what it draws taken out of its answers."""
-
-    def __init__(self, driver: BrokerDriver) -> None:
-        self._driver = driver
-        self._sessions = FetchSessions()
-        # The first that it has given away.
-        self._producer_id: int | None = None
-
-    def ask(self, request: SingleRequest, expected: Answer | None = None) -> Answer:
-        answer = self._sessions.with_number(self._driver.ask(self._sessions.with_id(request)))
-        if _PRODUCER_ID in answer:
-            answer = {**answer, _PRODUCER_ID: self._since_first(answer[_PRODUCER_ID])}
-        if isinstance(request, FetchRequest) and request.replica_id >= 0:
-            # What a follower fetches may bring it into the ISR.
-            answer = {**answer, "states": self._states(expected)}
-        return answer
-
-    def _since_first(self, producer_id: int) -> int:
-        if self._producer_id is None:
-            self._producer_id = producer_id
-        return producer_id - self._producer_id
-
-    def elect(self, step: FollowerStep, expected: Answer | None = None) -> Answer:
-        if step.does == "comes":
-            self._driver.register_follower()
-        elif step.does == "goes":
-            self._driver.unregister_follower()
-        else:
-            self._driver.elect_follower()
-        return {"states": self._states(expected)}
-
-    def _states(self, expected: Answer | None) -> PartitionStates:
-        return self._driver.partition_states(None if expected is None else expected["states"])
-
-
-def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDriver) -> ComparedSequence:
-    """Take the steps on both brokers, which are new, up to the first difference.
-
-    Raises:
-        SequenceEndedError: the real broker does not hold out.
-
-    """
-    resolution = Resolution(model)
-    ours, theirs = _Side(model), _Side(real)
-    exchanges: list[Exchange] = []
-    for step in steps:
-        if isinstance(step, FollowerStep):
-            modelled = ours.elect(step)
-            take = partial(theirs.elect, step, modelled)
-            exchanges.append(exchanged(exchanges, step, None, modelled, take))
-        else:
-            request = resolution.request(step)
-            modelled = ours.ask(request)
-            take = partial(theirs.ask, request, modelled)
-            exchanges.append(exchanged(exchanges, step, request, modelled, take))
-            resolution.answered(request, modelled)
-        if exchanges[-1].differs:
-            break
-    return ComparedSequence(tuple(exchanges))
-
-
 def exchanged(
     before: Iterable[Exchange],
-    step: Step | ControllerStep | CoordinatorStep,
-    request: SingleRequest | RequestToController | CoordinatorRequest | None,
+    step: Any,
+    request: Any,
     modelled: Answer,
     take: Callable[[], Answer],
 ) -> Exchange:

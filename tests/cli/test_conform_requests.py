@@ -15,21 +15,21 @@ from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.requests import measure as measure_module
-from harrow.live_cluster.requests import real_broker
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.broker_driver import SingleRequest
+from harrow.live_cluster.requests.brokers import real_broker
+from harrow.live_cluster.requests.brokers.broker_driver import SingleRequest
+from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
+from harrow.live_cluster.requests.brokers.real_broker import RealBrokers
 from harrow.live_cluster.requests.controllers.model_controller import ModelController
-from harrow.live_cluster.requests.measure import (
+from harrow.live_cluster.requests.measures import measure as measure_module
+from harrow.live_cluster.requests.measures.measure import (
     SETTINGS,
     Measure,
     measure,
     model_broker,
     model_controller,
 )
-from harrow.live_cluster.requests.model_broker import ModelBroker
-from harrow.live_cluster.requests.real_broker import RealBrokers
-from harrow.live_cluster.requests.recording import steps_of
+from harrow.live_cluster.requests.measures.recording import steps_of
 from tests.cli.conftest import Harrow
 
 RELEASE = KafkaRelease("2.4.1")

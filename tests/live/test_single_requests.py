@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.local.started_brokers import StartedBrokers
+from harrow.live_cluster.requests.brokers.real_broker import RealBrokers
 from harrow.live_cluster.requests.comparison import where
-from harrow.live_cluster.requests.measure import SETTINGS, Measure, measure
-from harrow.live_cluster.requests.real_broker import RealBrokers
+from harrow.live_cluster.requests.measures.measure import SETTINGS, Measure, measure
 
 _REQUESTS: Final = 300
 

@@ -9,12 +9,7 @@ from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.comparison import (
-    ComparedSequence,
-    Exchange,
-    exchanged,
-    where,
-)
+from harrow.live_cluster.requests.comparison import ComparedSequence, Exchange, exchanged, where
 from harrow.live_cluster.requests.controllers.driver import (
     ControllerDriver,
     PartitionsSeen,

@@ -14,7 +14,7 @@ from harrow.live_cluster.requests.controllers.steps import (
     PreferredStep,
     RegisterStep,
 )
-from harrow.live_cluster.requests.sequences import weighted
+from harrow.live_cluster.requests.drawing import weighted
 
 LENGTH: Final = 24
 """Steps that a sequence has at the most, beside those that open it and what belongs to one of them."""

@@ -7,7 +7,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.broker_driver import PARTITIONS, partition_name
+from harrow.live_cluster.requests.brokers.broker_driver import PARTITIONS, partition_name
 from harrow.live_cluster.requests.coordinators.steps import (
     GROUP,
     INSTANCES_OF_MEMBERS,

@@ -24,7 +24,7 @@ from harrow.cluster_model.topology import (
     TopicSpec,
 )
 from harrow.live_cluster.requests.answers import Answer, ReceivedAnswers, described, described_batch
-from harrow.live_cluster.requests.broker_driver import BROKER, PARTITIONS, TOPIC, partition_name
+from harrow.live_cluster.requests.brokers.broker_driver import BROKER, PARTITIONS, TOPIC, partition_name
 from harrow.live_cluster.requests.coordinators.driver import (
     Answers,
     CoordinatorRequest,

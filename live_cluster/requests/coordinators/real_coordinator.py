@@ -21,7 +21,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.requests.answers import NO_ANSWER, Answer
-from harrow.live_cluster.requests.broker_driver import BROKER, PARTITIONS, partition_name
+from harrow.live_cluster.requests.brokers.broker_driver import BROKER, PARTITIONS, partition_name
 from harrow.live_cluster.requests.control_requests import ControlRequests
 from harrow.live_cluster.requests.conversation import (
     LOOK_S,

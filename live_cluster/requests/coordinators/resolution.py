@@ -15,7 +15,7 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, R
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.live_cluster.requests.answers import LOG_START, Answer
-from harrow.live_cluster.requests.broker_driver import PARTITIONS, partition_name
+from harrow.live_cluster.requests.brokers.broker_driver import PARTITIONS, partition_name
 from harrow.live_cluster.requests.coordinators.consumer_identities import ConsumerIdentities
 from harrow.live_cluster.requests.coordinators.driver import CoordinatorRequest
 from harrow.live_cluster.requests.coordinators.model_coordinator import ModelCoordinator

@@ -36,7 +36,7 @@ from harrow.live_cluster.requests.coordinators.steps import (
     TxnCommitStep,
     TxnProduceStep,
 )
-from harrow.live_cluster.requests.sequences import weighted
+from harrow.live_cluster.requests.drawing import weighted
 
 LENGTH: Final = 20
 """Steps that a sequence has at the most, where what belongs together counts as one."""

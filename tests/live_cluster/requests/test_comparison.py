@@ -13,16 +13,10 @@ from hypothesis import strategies as st
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.requests.answers import errors_in
-from harrow.live_cluster.requests.comparison import (
-    ComparedSequence,
-    compared_sequence,
-    kind_of,
-    shortest,
-)
-from harrow.live_cluster.requests.measure import SETTINGS, model_broker
-from harrow.live_cluster.requests.model_broker import ModelBroker
-from harrow.live_cluster.requests.sequences import seed_sequences, sequences, weighted
-from harrow.live_cluster.requests.steps import (
+from harrow.live_cluster.requests.brokers.comparison import compared_sequence
+from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
+from harrow.live_cluster.requests.brokers.sequences import sequences
+from harrow.live_cluster.requests.brokers.steps import (
     CLOSING,
     EndStep,
     EpochEndStep,
@@ -35,6 +29,9 @@ from harrow.live_cluster.requests.steps import (
     RetryStep,
     Step,
 )
+from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of, shortest
+from harrow.live_cluster.requests.drawing import seed_sequences, weighted
+from harrow.live_cluster.requests.measures.measure import SETTINGS, model_broker
 
 CAUGHT_UP = (
     FollowerStep(does="comes"),

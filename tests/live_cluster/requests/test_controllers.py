@@ -24,9 +24,9 @@ from harrow.live_cluster.requests.controllers.steps import (
     PreferredStep,
     RegisterStep,
 )
-from harrow.live_cluster.requests.measure import SETTINGS
-from harrow.live_cluster.requests.recording import RecordedController, recording, steps_of
-from harrow.live_cluster.requests.sequences import seed_sequences
+from harrow.live_cluster.requests.drawing import seed_sequences
+from harrow.live_cluster.requests.measures.measure import SETTINGS
+from harrow.live_cluster.requests.measures.recording import RecordedController, recording, steps_of
 
 FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
 STOPS = HeartbeatStep(broker=1, want_shut_down=True)

@@ -37,12 +37,12 @@ from harrow.live_cluster.requests.coordinators.steps import (
     TxnCommitStep,
     TxnProduceStep,
 )
-from harrow.live_cluster.requests.measure import (
+from harrow.live_cluster.requests.drawing import seed_sequences
+from harrow.live_cluster.requests.measures.measure import (
     COORDINATOR_SETTINGS,
     coordinator_settings,
     model_coordinator,
 )
-from harrow.live_cluster.requests.sequences import seed_sequences
 
 RELEASES = ("2.4.1", "3.9.2", "4.3.1", "4.4.0")
 

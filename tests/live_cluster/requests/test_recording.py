@@ -8,19 +8,20 @@ from hypothesis import HealthCheck, given, settings
 from pydantic import ValidationError
 
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.requests.comparison import compared_sequence, where
+from harrow.live_cluster.requests.brokers.comparison import compared_sequence
+from harrow.live_cluster.requests.brokers.sequences import sequences
+from harrow.live_cluster.requests.brokers.steps import Step
+from harrow.live_cluster.requests.comparison import where
 from harrow.live_cluster.requests.controllers.comparison import compared_controllers
 from harrow.live_cluster.requests.coordinators.comparison import compared_coordinators
-from harrow.live_cluster.requests.measure import model_broker, model_controller, model_coordinator
-from harrow.live_cluster.requests.recording import (
+from harrow.live_cluster.requests.measures.measure import model_broker, model_controller, model_coordinator
+from harrow.live_cluster.requests.measures.recording import (
     RecordedBroker,
     RecordedController,
     RecordedCoordinator,
     recording,
     steps_of,
 )
-from harrow.live_cluster.requests.sequences import sequences
-from harrow.live_cluster.requests.steps import Step
 
 ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed").glob("*.json"))
 CONTROLLERS_ONCE_DIFFERED = sorted((Path(__file__).parent / "once_differed" / "controllers").glob("*.json"))

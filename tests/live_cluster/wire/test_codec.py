@@ -14,7 +14,7 @@ from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.live_cluster.names import Names
-from harrow.live_cluster.requests.broker_driver import SingleRequest
+from harrow.live_cluster.requests.brokers.broker_driver import SingleRequest
 from harrow.live_cluster.requests.controllers.driver import RequestToController
 from harrow.live_cluster.requests.coordinators.driver import CoordinatorRequest
 from harrow.live_cluster.wire.answers import decoded

@@ -25,7 +25,7 @@ from harrow.live_cluster.local.zookeeper_state import ZooKeeperState
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER, KafkaRelease
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.broker_driver import (
+from harrow.live_cluster.requests.brokers.broker_driver import (
     BROKER,
     FOLLOWER,
     PARTITIONS,

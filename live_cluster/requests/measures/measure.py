@@ -9,11 +9,14 @@ from harrow.cluster_model.release.profiles import SWITCHES, behaviours_in
 from harrow.cluster_model.settings import BROKER, Value
 from harrow.cluster_model.settings import SETTINGS as KAFKA_SETTINGS
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
+from harrow.live_cluster.requests.brokers.comparison import compared_sequence
+from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
+from harrow.live_cluster.requests.brokers.real_broker import RealBrokers
+from harrow.live_cluster.requests.brokers.sequences import sequences
 from harrow.live_cluster.requests.comparison import (
     ComparedSequence,
     DifferingPlace,
     SequenceEndedError,
-    compared_sequence,
     kind_of,
     shortest,
 )
@@ -28,9 +31,7 @@ from harrow.live_cluster.requests.coordinators.model_coordinator import ModelCoo
 from harrow.live_cluster.requests.coordinators.real_coordinator import RealCoordinators
 from harrow.live_cluster.requests.coordinators.sequences import coordinator_sequences
 from harrow.live_cluster.requests.coordinators.steps import Coordinated
-from harrow.live_cluster.requests.model_broker import ModelBroker
-from harrow.live_cluster.requests.real_broker import RealBrokers
-from harrow.live_cluster.requests.sequences import all_sequences, sequences
+from harrow.live_cluster.requests.drawing import all_sequences
 
 SETTINGS: Final[dict[str, Value]] = {
     "replica.lag.time.max.ms": 600_000,

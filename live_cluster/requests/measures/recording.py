@@ -13,7 +13,8 @@ from harrow.cluster_model.kraft.protocol import (
     BrokerRegistrationResponse,
 )
 from harrow.live_cluster.requests.answers import Answer, described
-from harrow.live_cluster.requests.broker_driver import PartitionStates, SingleRequest
+from harrow.live_cluster.requests.brokers.broker_driver import PartitionStates, SingleRequest
+from harrow.live_cluster.requests.brokers.steps import Step
 from harrow.live_cluster.requests.comparison import ComparedSequence
 from harrow.live_cluster.requests.controllers.driver import PartitionsSeen, RequestToController
 from harrow.live_cluster.requests.controllers.steps import ControllerStep
@@ -23,7 +24,6 @@ from harrow.live_cluster.requests.coordinators.driver import (
     TransactionStates,
 )
 from harrow.live_cluster.requests.coordinators.steps import CoordinatorStep
-from harrow.live_cluster.requests.steps import Step
 
 _STEPS: Final[TypeAdapter[tuple[Step | ControllerStep | CoordinatorStep, ...]]] = TypeAdapter(
     tuple[Annotated[Step | ControllerStep | CoordinatorStep, Field(discriminator="kind")], ...]

@@ -13,7 +13,7 @@ from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, Ne
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, ReceivedAnswers, described
-from harrow.live_cluster.requests.broker_driver import (
+from harrow.live_cluster.requests.brokers.broker_driver import (
     BROKER,
     FOLLOWER,
     PARTITIONS,

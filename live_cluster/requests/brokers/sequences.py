@@ -1,15 +1,11 @@
 """Sequences of steps, drawn by Hypothesis."""
 
-import warnings
-from collections.abc import Iterator
-from itertools import chain, count
-from typing import Final, TypeVar
+from itertools import chain
+from typing import Final
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.errors import HypothesisWarning
 
-from harrow.live_cluster.requests.steps import (
+from harrow.live_cluster.requests.brokers.steps import (
     CLOSING,
     EndStep,
     EpochEndStep,
@@ -22,25 +18,10 @@ from harrow.live_cluster.requests.steps import (
     RetryStep,
     Step,
 )
-
-S = TypeVar("S")
-T = TypeVar("T")
+from harrow.live_cluster.requests.drawing import weighted
 
 LENGTH: Final = 30
 """Steps that a sequence has at the most, beside those that close it."""
-
-DRAWN_AT_ONCE: Final = 20
-"""Sequences that one seed brings."""
-
-
-def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
-    """Return what draws from one of some strategies, each as often as its weight says.
-
-    ``st.one_of`` takes a strategy that it is given several times for one.
-    """
-    drawn_from = [strategy for weight, strategy in choices for _ in range(weight)]
-    return st.sampled_from(drawn_from).flatmap(lambda strategy: strategy)
-
 
 _PARTITION: Final = st.sampled_from((*(0,) * 9, *(1,) * 4, 7))
 """The last one there is not."""
@@ -147,32 +128,3 @@ def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
         lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
     )
-
-
-def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:
-    """Yield the sequences of a seed, of the next one, and so on."""
-    return chain.from_iterable(seed_sequences(number, strategy) for number in count(first_seed))
-
-
-def seed_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
-    """Return the sequences of a seed.
-
-    They depend on the seed alone. That threads of the process draw numbers meanwhile, as ZooKeeper's client does before it
-    connects again, changes nothing, though Hypothesis warns of it.
-    """
-    found: list[tuple[S, ...]] = []
-
-    def keep(steps: tuple[S, ...]) -> None:
-        found.append(steps)
-
-    draw = settings(
-        max_examples=DRAWN_AT_ONCE,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )(seed(number)(given(strategy)(keep)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HypothesisWarning)
-        draw()
-    return found

@@ -11,9 +11,9 @@ from harrow.cluster_model import protocol
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.live_cluster.requests.answers import LOG_START, Answer
-from harrow.live_cluster.requests.broker_driver import FOLLOWER, SingleRequest, partition_name
-from harrow.live_cluster.requests.model_broker import ModelBroker
-from harrow.live_cluster.requests.steps import (
+from harrow.live_cluster.requests.brokers.broker_driver import FOLLOWER, SingleRequest, partition_name
+from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
+from harrow.live_cluster.requests.brokers.steps import (
     EndStep,
     EpochEndStep,
     FetchedPlace,

@@ -1,0 +1,1 @@
+"""How many requests were compared, what differed, and recordings of that."""
