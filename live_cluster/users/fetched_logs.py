@@ -4,18 +4,17 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kafka.protocol.consumer import FetchRequest
-
+from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.live_cluster.names import Names
+from harrow.live_cluster.wire.codec import fetched_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError, only
-from harrow.live_cluster.wire.replicas import replica_offsets
-from harrow.live_cluster.wire.stored_batches import as_batches, next_offset, whole_batches
+from harrow.live_cluster.wire.replicas import DEBUGGING, replica_offsets
+from harrow.live_cluster.wire.stored_batches import as_batches, next_offset
 
 _PATIENCE_S: Final = 3.0
 """How long a follower may take to hear of the last high watermark; it may never, where nothing is written any more."""
 _LOOK_S: Final = 0.25
-_DEBUGGING: Final = -2
 _VERSIONS: Final = (4, 11)
 """From 2.4 on a follower answers only what knows of racks (KIP-392), which the last one does; before, any."""
 _BYTES: Final = 1 << 20
@@ -89,32 +88,19 @@ def fetched_log(connection: BrokerConnection, partition: str) -> tuple[RecordBat
         ConnectionLostError: it does not answer, or does not give them.
 
     """
-    topic, _, number = partition.rpartition("-")
-    version = connection.version_of(FetchRequest, *_VERSIONS)
-    topic_type = FetchRequest.FetchTopic
     found: list[RecordBatch] = []
     offset = 0
     while True:
-        asked = topic_type.FetchPartition(
-            partition=int(number), fetch_offset=offset, partition_max_bytes=_BYTES
-        )
-        request = FetchRequest[version](
-            replica_id=_DEBUGGING,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_BYTES,
-            isolation_level=0,
-            topics=[topic_type(topic=topic, partitions=[asked])],
-        )
-        told = only(only(connection.ask(request).responses, "topics").partitions, "partitions")
-        if told.error_code:
-            raise ConnectionLostError(f"{partition} cannot be read from {offset}: error {told.error_code}")
+        places = {partition: (offset, protocol.NO_EPOCH)}
+        fetch = protocol.FetchRequest(DEBUGGING, 0, _BYTES, places, rack="")
+        error, batches = only(list(fetched_batches(connection, fetch, _VERSIONS).values()), "partitions")
+        if error != errors.NONE:
+            raise ConnectionLostError(f"{partition} cannot be read from {offset}: {error}")
         before = offset
-        for batch, _ in whole_batches(bytes(told.records or b"")):
-            end = next_offset(batch)
+        for batch in batches:
             # An answer begins with the whole batch that has the offset, which may begin earlier.
-            if end > offset:
+            if next_offset(batch) > offset:
                 found += as_batches(batch)
-                offset = end
+                offset = next_offset(batch)
         if offset == before:
             return tuple(found)

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from kafka.protocol.consumer import FetchRequest
-
+from harrow.cluster_model import errors, protocol
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.wire.codec import fetched_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import broker_metadata
-from harrow.live_cluster.wire.stored_batches import next_offset, whole_batches
+from harrow.live_cluster.wire.stored_batches import next_offset
 
-_VERSIONS: Final = range(5, 11)
 _BYTES: Final = 1 << 20
 
 
@@ -81,38 +80,15 @@ class InternalTopicWatch:
         if connection is None:
             return False
         try:
-            answer = connection.ask(self._fetch(connection, partitions))
+            places = {name: (self._offsets[name], protocol.NO_EPOCH) for name in partitions}
+            fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES, places)
+            answer = fetched_batches(connection, fetch)
         except ConnectionLostError:
             return False
-        is_leader = True
-        for told in (each for topic in answer.responses for each in topic.partitions):
-            is_leader = is_leader and not told.error_code
-            name = f"{self._topic}-{told.partition_index}"
-            if name not in self._offsets:
-                continue
-            for batch, _ in whole_batches(bytes(told.records or b"")):
+        for name, (_, batches) in answer.items():
+            for batch in batches if name in self._offsets else ():
                 # A batch comes whole, also where it begins before what was asked for.
                 if next_offset(batch) > self._offsets[name]:
                     self._offsets[name] = next_offset(batch)
                     self.take(leader, name, batch)
-        return is_leader
-
-    def _fetch(self, connection: BrokerConnection, partitions: list[str]) -> Any:
-        topic = FetchRequest.FetchTopic
-        asked = [
-            topic.FetchPartition(
-                partition=int(name.rpartition("-")[2]),
-                fetch_offset=self._offsets[name],
-                partition_max_bytes=_BYTES,
-                log_start_offset=-1,
-            )
-            for name in partitions
-        ]
-        return FetchRequest[connection.version_of(FetchRequest, *_VERSIONS)](
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_BYTES,
-            isolation_level=0,
-            topics=[topic(topic=self._topic, partitions=asked)],
-        )
+        return all(error == errors.NONE for error, _ in answer.values())

@@ -686,6 +686,28 @@ def asked(
     return sent.answer(connection.ask(sent.wire))
 
 
+def fetched_batches(
+    connection: BrokerConnection, request: protocol.FetchRequest, versions: Iterable[int] = ()
+) -> dict[str, tuple[str, list[Any]]]:
+    """Send a fetch, and return for each partition its error and the batches of kafka-python, as they are stored.
+
+    They have what the model's batches lack: keys, and offsets up to the end of a batch that was compacted.
+
+    Raises:
+        ConnectionLostError: there is no answer, or none to this request.
+
+    """
+    answer = connection.ask(to_wire(request, connection, versions=versions).wire)
+    return {
+        f"{topic.topic}-{told.partition_index}": (
+            error_name(told.error_code),
+            [batch for batch, _ in whole_batches(bytes(told.records or b""))],
+        )
+        for topic in answer.responses
+        for told in topic.partitions
+    }
+
+
 def request_from_wire(wire: Any, there: Place = HERE) -> Any:
     """Return a request that a client has sent as the model has it."""
     shape = _BY_VERSION[wire.API_KEY, wire.API_VERSION]

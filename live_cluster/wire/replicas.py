@@ -15,7 +15,7 @@ from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.wire.codec import asked
 from harrow.live_cluster.wire.connection import BrokerConnection
 
-_DEBUGGING: Final = -2
+DEBUGGING: Final = -2
 _LIST_OFFSETS: Final = 1
 """Every release from 0.10.1 on has it."""
 _LIST_OFFSETS_OF_EPOCH: Final = 4
@@ -72,18 +72,18 @@ def _offsets_there(
 ) -> dict[str, ReplicaOffsets]:
     if epochs and not connection.speaks(ListOffsetsRequest, _LIST_OFFSETS_OF_EPOCH):
         epochs = {}
-    answers = _list_offsets(connection, names, _DEBUGGING, epochs)
+    answers = _list_offsets(connection, names, DEBUGGING, epochs)
     # Replicas in another epoch are asked for again; most of the time there are none.
     others = [name for name, (error, _) in answers.items() if error in _OF_OTHER_EPOCH]
     agreed = epochs.keys() - others
     if others:
-        answers |= _list_offsets(connection, others, _DEBUGGING, {})
+        answers |= _list_offsets(connection, others, DEBUGGING, {})
     ends = {name: offset for name, (error, offset) in answers.items() if error == errors.NONE}
     if not ends:
         return {}
     led = _list_offsets(connection, names, protocol.CONSUMER_REPLICA_ID, {})
     places = {name: (end, protocol.NO_EPOCH) for name, end in ends.items()}
-    fetch = protocol.FetchRequest(_DEBUGGING, 0, 1, places, rack="")
+    fetch = protocol.FetchRequest(DEBUGGING, 0, 1, places, rack="")
     told = asked(connection, fetch, versions=_FETCH).partitions
     return {
         name: ReplicaOffsets(

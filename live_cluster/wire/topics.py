@@ -1,4 +1,10 @@
-"""Creating topics and partitions, with the replicas that a campaign says."""
+"""Creating topics and partitions, with the replicas that a campaign says.
+
+harrow administers brokers over connections of its own, not with the AdminClient of confluent-kafka. The AdminClient
+goes to the addresses that brokers advertise, which are those of the proxies where harrow has started them: faults
+would strike it, and its requests would be seen among those of clients. It has no reassignments either, no quorum of
+controllers and no eligible leader replicas.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final

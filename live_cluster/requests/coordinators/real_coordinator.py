@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from harrow.cluster_model import errors, protocol
@@ -37,12 +36,12 @@ from harrow.live_cluster.requests.coordinators.driver import (
 )
 from harrow.live_cluster.requests.coordinators.model_coordinator import described_to_client
 from harrow.live_cluster.requests.coordinators.steps import TOPIC
-from harrow.live_cluster.wire.codec import Place, Sent, asked, to_wire
+from harrow.live_cluster.wire.codec import Place, Sent, asked, fetched_batches, to_wire
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import transaction_records
 from harrow.live_cluster.wire.metadata import broker_metadata
 from harrow.live_cluster.wire.schemas import CONSUMER_GROUP_HEARTBEAT
-from harrow.live_cluster.wire.stored_batches import next_offset, whole_batches
+from harrow.live_cluster.wire.stored_batches import next_offset
 from harrow.live_cluster.wire.topics import create_topic
 
 _SETTLED_S: Final = 10.0
@@ -53,6 +52,7 @@ _BYTES_MAX: Final = 1_000_000
 _BESIDE: Final = "beside"
 """A group, and a transactional id, of no sequence."""
 _OFFSETS_PARTITION: Final = f"{CONSUMER_OFFSETS}-0"
+_TRANSACTIONS_PARTITION: Final = f"{TRANSACTION_STATE}-0"
 _TRANSACTION_US: Final = 60 * US_PER_SECOND
 _PROBE: Final = "probe"
 _REBALANCE_TIMEOUT_US: Final = 60 * US_PER_SECOND
@@ -191,22 +191,10 @@ class _TransactionLog:
 
     def read(self) -> TransactionStates:
         """Return what the log has last of each id."""
-        topic = FetchRequest.FetchTopic
-        asked = topic.FetchPartition(
-            partition=0, fetch_offset=self._offset, partition_max_bytes=_BYTES_MAX, log_start_offset=-1
-        )
-        answer = self._connection.ask(
-            FetchRequest[self._connection.version_of(FetchRequest, *range(5, 11))](
-                replica_id=-1,
-                max_wait_ms=0,
-                min_bytes=0,
-                max_bytes=_BYTES_MAX,
-                isolation_level=0,
-                topics=[topic(topic=TRANSACTION_STATE, partitions=[asked])],
-            )
-        )
-        for told in (each for response in answer.responses for each in response.partitions):
-            for batch, _ in whole_batches(bytes(told.records or b"")):
+        places = {_TRANSACTIONS_PARTITION: (self._offset, protocol.NO_EPOCH)}
+        fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES_MAX, places)
+        for _, batches in fetched_batches(self._connection, fetch).values():
+            for batch in batches:
                 self._offset = next_offset(batch)
                 for record in transaction_records(batch):
                     has_producer = record.state != DEAD

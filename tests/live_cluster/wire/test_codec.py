@@ -220,3 +220,55 @@ def test_a_marker_is_stored_as_kafka_does(kind: str) -> None:
         42,
         2,
     )
+
+
+def on_the_wire(asked: Any, version: int) -> Any:
+    return to_wire(asked, Spoken(version), THERE).wire
+
+
+def test_what_the_model_has_in_microseconds_kafka_has_in_milliseconds() -> None:
+    """What is written and read the same wrong way comes back right, so this looks at the wire itself."""
+    produce, fetch, *_ = REQUESTS
+    join = next(each for each in REQUESTS if isinstance(each, messages.JoinGroupRequest))
+    init = next(each for each in REQUESTS if isinstance(each, protocol.InitProducerIdRequest))
+    assert on_the_wire(produce, 9).timeout_ms == 30
+    assert on_the_wire(fetch, 10).max_wait_ms == 20
+    assert on_the_wire(init, 5).transaction_timeout_ms == 60_000
+    assert (on_the_wire(join, 9).session_timeout_ms, on_the_wire(join, 9).rebalance_timeout_ms) == (9, 8)
+
+
+def test_each_number_of_a_partition_has_its_own_field() -> None:
+    """Two that are swapped in writing and in reading come back right, too."""
+    fetch, epochs = (
+        protocol.FetchRequest(-1, 0, 900, {"t-3": (5, 2)}),
+        protocol.OffsetsForLeaderEpochRequest(-1, {"t-3": (4, 2)}),
+    )
+    asked = on_the_wire(fetch, 10).topics[0].partitions[0]
+    assert (asked.partition, asked.fetch_offset, asked.current_leader_epoch) == (3, 5, 2)
+    asked = on_the_wire(epochs, 3).topics[0].partitions[0]
+    assert (asked.partition, asked.current_leader_epoch, asked.leader_epoch) == (3, 4, 2)
+    [sent] = list(sent_in_each_version(epochs))[-1:]
+    told = protocol.OffsetsForLeaderEpochResponse({"t-3": (errors.UNKNOWN_LEADER_EPOCH, 2, 9)})
+    ended = answer_to_wire(sent.wire, told, THERE).topics[0].partitions[0]
+    assert (ended.error_code, ended.leader_epoch, ended.end_offset) == (75, 2, 9)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "verify_only", "used"), [(3, False, 3), (4, True, 4), (5, False, 5), (5, True, 5)]
+)
+def test_partitions_are_added_as_a_leader_does_where_leaders_do_or_to_verify(
+    spoken: int, verify_only: bool, used: int
+) -> None:
+    asked = messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0",), verify_only=verify_only)
+    wire = on_the_wire(asked, spoken)
+    assert used == wire.API_VERSION
+    assert bool(wire.transactions) == (used >= 4)
+
+
+def test_a_member_is_told_the_error_of_its_group_for_each_partition_that_it_asked_for() -> None:
+    asked = messages.OffsetFetchRequest("g", ("t-0", "t-1"), member="m", epoch=3)
+    [sent] = sent_in_each_version(asked)
+    refused = messages.OffsetFetchResponse({}, errors.STALE_MEMBER_EPOCH)
+    assert told_back(sent, refused).partitions == dict.fromkeys(
+        ("t-0", "t-1"), (errors.STALE_MEMBER_EPOCH, messages.NO_OFFSET_COMMITTED)
+    )
