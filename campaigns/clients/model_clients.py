@@ -2,24 +2,23 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from harrow.campaigns.clients.client import Reader, Sender
 from harrow.campaigns.clients.client_promises import promised_to_consumer, promised_to_producer
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.group_consumer import GroupConsumer
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.clients.transaction_manager import (
     ABORTABLE_ERROR,
-    CALL_TIMED_OUT,
     IN_TRANSACTION,
-    READY,
     OnDone,
+    call_until_in_time,
 )
 from harrow.cluster_model.clients.transactional_producer import TransactionalProducer
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import ClientStopped, ClockStepped
 from harrow.cluster_model.history import History
 from harrow.cluster_model.settings import consumer_config, producer_config
@@ -28,6 +27,8 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
 NOT_TRANSACTIONAL: Final = "a producer without a transactional.id"
+_LATER: Final = object()
+"""The answer of a step that the driver has to wait for."""
 
 
 class ProducerClient(Sender):
@@ -40,7 +41,7 @@ class ProducerClient(Sender):
         self._sessions: list[_Session] = []
         self._generated = 0
         self._skew_us = 0
-        self._transactions = 0
+        self.aborts = programs.transactions_to_abort(spec.transaction_abort_every)
 
     def start(self) -> None:
         session = self._begin_session()
@@ -78,12 +79,6 @@ class ProducerClient(Sender):
 
     def abort_transaction(self) -> None:
         self._sessions[-1].abort_transaction()
-
-    def aborts_next(self) -> bool:
-        """Return whether the transaction that is generated next is one of those to be aborted."""
-        every = self.spec.transaction_abort_every
-        self._transactions += 1
-        return every > 0 and self._transactions % every == 0
 
     def restart(self) -> None:
         self.stop()
@@ -167,7 +162,10 @@ class _Session:
             () if spec.partitions else cluster.topic_names(),
             later=cluster.absent_ids(),
         )
+        self._awaits_record = False
+        self._program = self._make_program()
         self.producer.start()
+        self._advance(None)
 
     def unfinished(self) -> int:
         """Return how many records it has not reported on."""
@@ -199,23 +197,50 @@ class _Session:
             self._cluster.simulator.resume(self.process)
 
     def schedule(self, at_us: int) -> None:
-        """Generate a record at a time, unless the workload is over by then."""
+        """Have a record due at a time, unless the workload is over by then."""
         stop_us = self._client.spec.stop_us
         if stop_us is None or at_us < stop_us:
-            self._cluster.simulator.schedule(at_us, self.process, self._generate, None)
+            self._cluster.simulator.schedule(at_us, self.process, self._due, None)
         else:
-            self._finish()
+            self._answer_due(is_due=False)
 
-    def _finish(self) -> None:
-        """There is no more to generate."""
-
-    def _generate(self, _: None) -> None:
-        self._send_next()
+    def _due(self, _: None) -> None:
+        self._answer_due(is_due=True)
         interval_us = self._client.spec.interval_us
         assert interval_us is not None
         # Gaps between half and one and a half times the mean.
         gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
         self.schedule(self._cluster.simulator.now_us + gap_us)
+
+    # The driver of its program
+
+    def _make_program(self) -> programs.Program:
+        return programs.generate_records()
+
+    def _answer_due(self, *, is_due: bool) -> None:
+        if self._awaits_record:
+            self._awaits_record = False
+            self._advance(is_due)
+
+    def _advance(self, answer: Any) -> None:
+        """Run on with the answer of a step, until the program waits for a record or for a call, or ends."""
+        while True:
+            try:
+                step = self._program.send(answer)
+            except StopIteration:
+                return
+            if isinstance(step, programs.WaitForRecord):
+                self._awaits_record = True
+                return
+            answer = self._take(step)
+            if answer is _LATER:
+                return
+
+    def _take(self, step: programs.ProgramStep) -> Any:
+        """Take a step, and return its answer, or `_LATER`."""
+        assert isinstance(step, programs.SendNextRecord), step
+        self._send_next()
+        return None
 
     def _send_next(self) -> None:
         value, spec = self._client.next_value(), self._client.spec
@@ -229,22 +254,21 @@ class _Session:
 class TransactionalSession(_Session):
     """A process of an application with transactions.
 
-    It calls its producer from one thread: what comes while it waits for a call is done when that has returned. A call that
-    times out it makes again. Of generated records none is made while it waits; what cannot be committed it aborts, and
-    where its producer has failed for good it ends, as one does whose successor has fenced it.
+    It calls its producer from one thread: what comes while it waits for a call is done when that has returned, except for
+    records that are due, which it leaves out.
     """
 
     _PRODUCER = TransactionalProducer
 
     def __init__(self, client: ProducerClient, cluster: Cluster, skew_us: int) -> None:
-        super().__init__(client, cluster, skew_us)
-        assert isinstance(self.producer, TransactionalProducer)
-        self._transactional = self.producer
         self._is_waiting = False
         self._calls: deque[Callable[[], None]] = deque()
-        self._records = 0
-        self._aborts = False
-        self._wait_for(self._transactional.init_transactions)
+        super().__init__(client, cluster, skew_us)
+
+    @property
+    def _transactional(self) -> TransactionalProducer:
+        assert isinstance(self.producer, TransactionalProducer)
+        return self.producer
 
     def unfinished(self) -> int:
         """Return how many records are under way, and calls that have not returned: an open transaction may stay so."""
@@ -259,10 +283,10 @@ class TransactionalSession(_Session):
         self._call(self._begin)
 
     def commit_transaction(self) -> None:
-        self._call(lambda: self._wait_for(self._transactional.commit_transaction))
+        self._call(lambda: self._wait_for(self._transactional.commit_transaction, self._ignore))
 
     def abort_transaction(self) -> None:
-        self._call(lambda: self._wait_for(self._transactional.abort_transaction))
+        self._call(lambda: self._wait_for(self._transactional.abort_transaction, self._ignore))
 
     def _call(self, call: Callable[[], None]) -> None:
         if self._is_waiting:
@@ -273,58 +297,48 @@ class TransactionalSession(_Session):
     def _begin(self) -> None:
         self._transactional.begin_transaction()
 
-    def _wait_for(self, call: Callable[[OnDone], None]) -> None:
+    def _ignore(self, _: str) -> None:
+        """A script looks at no error."""
+
+    def _wait_for(self, call: Callable[[OnDone], None], on_done: OnDone) -> None:
+        """Make a call, then do what has come meanwhile."""
+
+        def returned(error: str) -> None:
+            self._is_waiting = False
+            on_done(error)
+            while self._calls and not self._is_waiting:
+                self._calls.popleft()()
+
         self._is_waiting = True
-        call(lambda error: self._returned(call, error))
+        call_until_in_time(call, returned)
 
-    def _returned(self, call: Callable[[OnDone], None], error: str) -> None:
-        if error == CALL_TIMED_OUT:
-            self._wait_for(call)
-            return
-        self._is_waiting = False
-        if error != NONE and self._is_generating and self._may_abort():
-            self._wait_for(self._transactional.abort_transaction)
-        while self._calls and not self._is_waiting:
-            self._calls.popleft()()
+    # The driver of its program
 
-    # Generated records
+    def _make_program(self) -> programs.Program:
+        return programs.generate_transactions(self._client.spec.transaction_records, self._client.aborts)
 
-    @property
-    def _is_generating(self) -> bool:
-        return self._client.spec.interval_us is not None
+    def _answer_due(self, *, is_due: bool) -> None:
+        if not self._is_waiting:
+            super()._answer_due(is_due=is_due)
 
-    def _may_abort(self) -> bool:
-        return self._transactional.transactions.state == ABORTABLE_ERROR
-
-    def _send_next(self) -> None:
-        if self._is_waiting:
-            return
-        if self._may_abort():
-            self._wait_for(self._transactional.abort_transaction)
-            return
-        if self._transactional.transactions.state == READY:
-            self._transactional.begin_transaction()
-            self._records, self._aborts = 0, self._client.aborts_next()
-        if self._transactional.transactions.state != IN_TRANSACTION:
-            return
-        super()._send_next()
-        self._records += 1
-        if self._records >= self._client.spec.transaction_records:
-            self._end_transaction()
-
-    def _end_transaction(self) -> None:
-        self._wait_for(
-            self._transactional.abort_transaction if self._aborts else self._transactional.commit_transaction
-        )
-
-    def _finish(self) -> None:
-        """End the last transaction, however few records it has."""
-        if self._is_waiting:
-            return
-        if self._may_abort():
-            self._wait_for(self._transactional.abort_transaction)
-        elif self._transactional.transactions.state == IN_TRANSACTION:
-            self._end_transaction()
+    def _take(self, step: programs.ProgramStep) -> Any:
+        transactional = self._transactional
+        if isinstance(step, programs.MustAbort):
+            return transactional.transactions.state == ABORTABLE_ERROR
+        if isinstance(step, programs.IsTransactionOpen):
+            return transactional.transactions.state == IN_TRANSACTION
+        if isinstance(step, programs.OpenTransaction):
+            return transactional.begin_transaction()
+        if isinstance(step, programs.SendNextRecord):
+            return super()._take(step)
+        if isinstance(step, programs.InitTransactions):
+            self._wait_for(transactional.init_transactions, self._advance)
+        elif isinstance(step, programs.CommitOpenTransaction):
+            self._wait_for(transactional.commit_transaction, self._advance)
+        else:
+            assert isinstance(step, programs.AbortOpenTransaction), step
+            self._wait_for(transactional.abort_transaction, self._advance)
+        return _LATER
 
 
 def pause(cluster: Cluster, process: Process) -> None:

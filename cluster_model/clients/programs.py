@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, ClassVar, Final
 
 from harrow.cluster_model.errors import NONE
@@ -129,6 +130,25 @@ class HasProducerFailed(ProgramStep):
     """Ask whether the producer can do nothing any more."""
 
 
+class MustAbort(ProgramStep):
+    """Ask whether an error has left the transaction with nothing to do but to abort it."""
+
+
+class IsTransactionOpen(ProgramStep):
+    """Ask whether a transaction is open that takes records."""
+
+
+class WaitForRecord(ProgramStep):
+    """Wait until the next record of the workload is due. The answer is False once the workload is over.
+
+    Records that are due while the program waits for something else, or while its process is paused, are left out.
+    """
+
+
+class SendNextRecord(ProgramStep):
+    """Send the record that is due."""
+
+
 @dataclass(frozen=True)
 class NoteOffsets(ProgramStep):
     """Note in the history what became of the offsets that were sent in the transaction, if any were."""
@@ -160,7 +180,7 @@ class ForgetUnfinished(ProgramStep):
 
 
 Program = Generator[ProgramStep, Any, str]
-"""It returns the error for which the application ends."""
+"""It returns the error for which it ends."""
 ProgramPart = Generator[ProgramStep, Any, None]
 
 
@@ -338,6 +358,59 @@ APPLICATIONS: Final[Mapping[str, type[ApplicationProgram]]] = {
 
 STEPS: Final = tuple(dict.fromkeys(step for kind in APPLICATIONS.values() for step in kind.steps))
 """The names of all their steps."""
+
+
+# The programs of producers
+
+
+def generate_records() -> Program:
+    """Send each record of the workload."""
+    while (yield WaitForRecord()):
+        yield SendNextRecord()
+    return NONE
+
+
+def generate_transactions(records_of_each: int, aborts: Iterator[bool]) -> Program:
+    """Send each record of the workload in a transaction; *aborts* has for each whether it is to be aborted.
+
+    It aborts a transaction that fails. Once its producer can do no more, as when a successor has fenced it, it sends nothing.
+    """
+    yield from _abort_after((yield InitTransactions()))
+    sent, is_aborted = 0, False
+    while (yield WaitForRecord()):
+        if (yield MustAbort()):
+            yield from _abort_after((yield AbortOpenTransaction()))
+            continue
+        if not (yield IsTransactionOpen()):
+            error: str = yield OpenTransaction()
+            if error != NONE:
+                continue
+            sent, is_aborted = 0, next(aborts)
+        yield SendNextRecord()
+        sent += 1
+        if sent >= records_of_each:
+            yield from _end_transaction(is_aborted=is_aborted)
+    if (yield MustAbort()):
+        yield from _abort_after((yield AbortOpenTransaction()))
+    elif (yield IsTransactionOpen()):
+        yield from _end_transaction(is_aborted=is_aborted)
+    return NONE
+
+
+def _end_transaction(*, is_aborted: bool) -> ProgramPart:
+    yield from _abort_after((yield AbortOpenTransaction() if is_aborted else CommitOpenTransaction()))
+
+
+def _abort_after(error: str) -> ProgramPart:
+    """Abort the transaction if a call has failed and left nothing else to do."""
+    while error != NONE and (yield MustAbort()):
+        error = yield AbortOpenTransaction()
+
+
+def transactions_to_abort(every: int, begun: int = 0) -> Iterator[bool]:
+    """Yield for each generated transaction whether it is one of *every* so many, where there were *begun* of them before."""
+    for number in count(begun + 1):
+        yield every > 0 and number % every == 0
 
 
 # What drivers share

@@ -15,7 +15,7 @@ from harrow.cluster_model.history import effect_of
 from harrow.live_cluster.clients.channel import AskingChannel, Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, MembershipError
 from harrow.live_cluster.clients.member import GroupMembership
-from harrow.live_cluster.clients.senders import LibrarySender, TransactionalSender
+from harrow.live_cluster.clients.senders import LibrarySender, ProducerFailedError, TransactionalSender
 from harrow.live_cluster.names import names_of
 
 OF_PRODUCER: Final = "producer"
@@ -25,10 +25,6 @@ _POLL_S: Final = 0.02
 _OUTCOMES_S: Final = 5.0
 """How long an application that is to be held waits at most for the outcomes of what it has sent."""
 _NOWHERE: Final[Mapping[str, int]] = {}
-
-
-class ProducerFailedError(Exception):
-    """The library's producer can do nothing any more; the application has to begin again with another one."""
 
 
 class ApplicationWorker:

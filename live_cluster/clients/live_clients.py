@@ -104,6 +104,7 @@ class LiveProducer(LiveClient, Sender):
                 "role": "transactions" if id_ else "producer",
                 "transaction_records": self.spec.transaction_records,
                 "abort_every": self.spec.transaction_abort_every,
+                "begun": sum(known.begun for known in self._sessions),
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "first": self._generated,

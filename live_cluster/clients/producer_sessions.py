@@ -24,6 +24,8 @@ class LiveProducerSession:
         self._handed_over: Counter[str] = Counter()
         self._under_way: Counter[tuple[str, str]] = Counter()
         self.generated = 0
+        # How many transactions it has begun for generated records.
+        self.begun = 0
 
     def hand_over(self, value: str) -> None:
         with self._lock:
@@ -110,6 +112,7 @@ class TransactionsSession(LiveProducerSession):
             host.report(TransactionError, self._name, report["transaction_error"], report["fatal"])
         else:
             with self._lock:
+                self.begun += "begun" in report
                 self._is_committing = self._is_committing or "committing" in report
                 self._returned = report.get("returned", self._returned)
 

@@ -22,6 +22,10 @@ Report = Callable[..., None]
 """Reports to harrow, with the time."""
 
 
+class ProducerFailedError(Exception):
+    """A library's producer can do nothing any more; its application has to begin again with another one."""
+
+
 class LibrarySender:
     """Hands records to a producer, and reports each when it is handed over and when its outcome is known."""
 
@@ -118,11 +122,6 @@ class TransactionalSender(LibrarySender):
 
     def fatal_error(self) -> str | None:
         return self.failure if self.has_failed else None
-
-    @property
-    def sent(self) -> int:
-        """How many records the transaction has."""
-        return len(self._writes)
 
     def init_transactions(self) -> str | None:
         """Fence former sessions."""

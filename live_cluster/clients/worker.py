@@ -10,14 +10,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.programs import Records
+from harrow.cluster_model.errors import NONE
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, load_library
 from harrow.live_cluster.clients.member import GroupMembership
-from harrow.live_cluster.clients.senders import LibrarySender, TransactionalSender
+from harrow.live_cluster.clients.senders import LibrarySender, ProducerFailedError, TransactionalSender
 from harrow.live_cluster.names import names_of
 
 _POLL_S: Final = 0.02
+_LATE_NS: Final = 100_000_000
+"""How late a record may be before those due after it are left out."""
 _Found = TypeVar("_Found")
 
 
@@ -33,7 +37,7 @@ def main() -> None:
         while not (told := channel.orders(None)):
             pass
         client = told.pop(0)
-        make = _WORKERS[client["role"]]
+        make = WORKERS[client["role"]]
         worker = make(channel, client)
         channel.report(ready=True)
         worker.work(told)
@@ -46,22 +50,25 @@ class _Worker(Protocol):
         """Do what it is told, beginning with these orders, until harrow is gone."""
 
 
-class _ProducerWorker:
-    """A producer: it sends what it is told, and what it generates itself between two times."""
+class ProducerWorker:
+    """A producer: it runs a program that generates records, and sends what it is told meanwhile."""
 
     def __init__(self, channel: Channel, client: dict[str, Any]) -> None:
         self._channel = channel
         self._partitions: list[str] = client["partitions"]
         self._name: str = client["name"]
         self._gaps_ns: list[int] = client["gaps_ns"]
-        # Of generated records one after the other, each with its partition; none where they have no keys.
+        # For each generated record its key and its partition; empty where they have no keys.
         self._keys: list[tuple[str, str]] = client.get("keys", [])
         self._next_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
+        self._orders: list[dict[str, Any]] = []
         self._sent = 0
+        self._due = 0
         self._generated = 0
         self._first: int = client.get("first", 0)
         self._sender = self._make_sender(client, load_library(client["library"]))
+        self._program = self._make_program(client)
 
     def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> LibrarySender:
         producer = library.make_producer(client["settings"])
@@ -69,20 +76,61 @@ class _ProducerWorker:
             self._channel.report_now, producer, names_of(client), client.get("record_bytes", 0)
         )
 
+    def _make_program(self, _: dict[str, Any]) -> programs.Program:
+        return programs.generate_records()
+
     def work(self, orders: list[dict[str, Any]]) -> None:
-        while (fatal := self._fatal_error()) is None:
-            for order in orders:
-                self._obey(order)
-            self._generate()
-            self._sender.poll(_POLL_S)
-            orders = self._channel.orders(0)
-        self._channel.report_now(fatal=fatal)
+        self._orders, answer = orders, None
+        try:
+            while True:
+                answer = self.take(self._program.send(answer))
+        except StopIteration:
+            self._attend(None)
+        except ProducerFailedError as failed:
+            self._channel.report_now(fatal=str(failed))
         while True:
             self._channel.orders(None)
 
-    def _fatal_error(self) -> str | None:
-        """Return the error after which the application has to begin again with another producer."""
-        return self._sender.fatal_error()
+    def take(self, step: programs.ProgramStep) -> Any:
+        """Take a step of the program, and return its answer."""
+        if isinstance(step, programs.WaitForRecord):
+            return self._wait_for_record()
+        assert isinstance(step, programs.SendNextRecord), step
+        self._send_next()
+        return None
+
+    def _wait_for_record(self) -> bool:
+        if not self._gaps_ns:
+            self._attend(None)
+        is_over = self._stop_ns is not None and self._next_ns >= self._stop_ns
+        self._attend(self._next_ns)
+        if is_over:
+            return False
+        # A busy machine is late by less. What was due during a longer pause is left out, as on the model.
+        self._next_ns = max(self._next_ns, time.monotonic_ns() - _LATE_NS) + self._next_gap_ns()
+        return True
+
+    def _next_gap_ns(self) -> int:
+        self._due += 1
+        return max(self._gaps_ns[(self._due - 1) % len(self._gaps_ns)], 1)
+
+    def _attend(self, until_ns: int | None) -> None:
+        """Obey orders and let the library work until a time, or without one for as long as harrow is there."""
+        while True:
+            self._check_producer()
+            orders, self._orders = self._orders, []
+            for order in (*orders, *self._channel.orders(0)):
+                self._obey(order)
+            left_s = _POLL_S if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
+            self._sender.poll(min(max(left_s, 0.0), _POLL_S))
+            if until_ns is not None and time.monotonic_ns() >= until_ns:
+                return
+
+    def _check_producer(self) -> None:
+        """End the program where the application has to begin again with another producer."""
+        error = self._sender.fatal_error()
+        if error is not None:
+            raise ProducerFailedError(error)
 
     def _obey(self, order: dict[str, Any]) -> None:
         if "partitions" in order:
@@ -90,55 +138,65 @@ class _ProducerWorker:
         else:
             self._send(order["value"], order["partition"], order.get("key"))
 
-    def _generate(self) -> None:
-        """Send what is due: after each record the next of the gaps, again and again."""
-        while self._gaps_ns and self._next_ns <= time.monotonic_ns():
-            if self._stop_ns is not None and self._next_ns >= self._stop_ns:
-                self._gaps_ns = []
-                self._finish()
-                return
-            self._send_next(f"{self._name}:{self._first + self._generated}")
-            self._next_ns += self._gaps_ns[self._generated % len(self._gaps_ns)]
-            self._generated += 1
-
-    def _send_next(self, value: str) -> None:
+    def _send_next(self) -> None:
         key, partition = self._keys[self._generated % len(self._keys)] if self._keys else (None, None)
-        self._send(value, partition, key)
-
-    def _finish(self) -> None:
-        """There is no more to generate."""
+        self._send(f"{self._name}:{self._first + self._generated}", partition, key)
+        self._generated += 1
 
     def _send(self, value: str, partition: str | None, key: str | None) -> None:
         self._sender.send(partition or self._partitions[self._sent % len(self._partitions)], value, key)
         self._sent += 1
 
 
-class _TransactionsWorker(_ProducerWorker):
-    """A producer with a transactional id: it calls its library from one thread.
-
-    After an error a transaction may be aborted; generated ones are.
-    """
+class _TransactionsWorker(ProducerWorker):
+    """A producer with a transactional id: it calls its library from one thread."""
 
     _sender: TransactionalSender
-
-    def __init__(self, channel: Channel, client: dict[str, Any]) -> None:
-        super().__init__(channel, client)
-        self._records_of_each: int = client["transaction_records"]
-        self._abort_every: int = client["abort_every"]
-        self._begun = 0
 
     def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> TransactionalSender:
         producer = library.make_transactions(client["settings"])
         report = self._channel.report_now
         return TransactionalSender(report, producer, names_of(client), client.get("record_bytes", 0))
 
-    def work(self, orders: list[dict[str, Any]]) -> None:
-        self._sender.init_transactions()
-        super().work(orders)
+    def _make_program(self, client: dict[str, Any]) -> programs.Program:
+        aborts = programs.transactions_to_abort(client["abort_every"], client.get("begun", 0))
+        return programs.generate_transactions(client["transaction_records"], map(self._begun, aborts))
 
-    def _fatal_error(self) -> str | None:
-        """Return None: one that has been fenced does not come back by itself."""
-        return None
+    def _begun(self, is_aborted: bool) -> bool:
+        self._channel.report_now(begun=True)
+        return is_aborted
+
+    def take(self, step: programs.ProgramStep) -> Any:
+        sender = self._sender
+        if isinstance(step, programs.MustAbort):
+            sender.note_fatal()
+            return sender.is_open and sender.failure is not None and not sender.has_failed
+        if isinstance(step, programs.IsTransactionOpen):
+            return sender.is_open and sender.failure is None
+        if isinstance(step, programs.OpenTransaction):
+            return sender.begin() or NONE
+        if isinstance(step, (programs.SendNextRecord, programs.WaitForRecord)):
+            return super().take(step)
+        if isinstance(step, programs.InitTransactions):
+            error = sender.init_transactions()
+        elif isinstance(step, programs.CommitOpenTransaction):
+            error = sender.commit()
+        else:
+            assert isinstance(step, programs.AbortOpenTransaction), step
+            error = sender.abort()
+        self._leave_out_due()
+        return error or NONE
+
+    def _leave_out_due(self) -> None:
+        """Leave out the records that were due during a call."""
+        late_ns = time.monotonic_ns() - self._next_ns
+        if self._gaps_ns and late_ns >= 0:
+            gap_ns = self._next_gap_ns()
+            self._next_ns += (late_ns // gap_ns + 1) * gap_ns
+
+    def _check_producer(self) -> None:
+        """Let a producer that has failed for good be: one that has been fenced does not come back by itself."""
+        self._sender.note_fatal()
 
     def _obey(self, order: dict[str, Any]) -> None:
         if order.get("call") is None:
@@ -151,34 +209,6 @@ class _TransactionsWorker(_ProducerWorker):
             self._sender.abort()
         if "number" in order:
             self._channel.report_now(returned=order["number"])
-
-    def _generate(self) -> None:
-        self._sender.note_fatal()
-        super()._generate()
-
-    def _send_next(self, value: str) -> None:
-        sender = self._sender
-        if sender.failure is not None and not sender.has_failed and sender.is_open:
-            sender.abort()
-        if not sender.is_open:
-            sender.begin()
-        super()._send_next(value)
-        if sender.sent >= self._records_of_each:
-            self._end_generated()
-
-    def _end_generated(self) -> None:
-        self._begun += 1
-        if self._abort_every and self._begun % self._abort_every == 0:
-            self._sender.abort()
-        else:
-            self._sender.commit()
-        if self._sender.is_open:
-            # It could not be committed.
-            self._sender.abort()
-
-    def _finish(self) -> None:
-        if self._sender.is_open and self._sender.sent:
-            self._end_generated()
 
 
 class _ConsumerWorker:
@@ -291,8 +321,8 @@ def _application(channel: Channel, client: dict[str, Any]) -> _Worker:
     return ApplicationWorker(channel, client, load_library(client["library"]))
 
 
-_WORKERS: Final[Mapping[str, Callable[[Channel, dict[str, Any]], _Worker]]] = {
-    "producer": _ProducerWorker,
+WORKERS: Final[Mapping[str, Callable[[Channel, dict[str, Any]], _Worker]]] = {
+    "producer": ProducerWorker,
     "transactions": _TransactionsWorker,
     "consumer": _ConsumerWorker,
     "member": _MemberWorker,

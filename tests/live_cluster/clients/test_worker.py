@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from harrow.cluster_model.clients.programs import InitTransactions, WaitForRecord
 from harrow.live_cluster.clients import worker
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
@@ -42,8 +44,11 @@ class FakeLibrary:
         }
         return SimpleNamespace(send=self.send, poll=lambda _: None, fatal_error=lambda: self.fatal, **calls)
 
+    call_takes_s = 0.0
+
     def _call(self, name: str) -> None:
         self.calls.append(name)
+        time.sleep(self.call_takes_s)
         failures = self.failures.get(name, [])
         error = failures.pop(0) if failures else None
         if error is not None and error.is_fatal:
@@ -337,6 +342,54 @@ def test_what_cannot_be_committed_may_be_aborted(monkeypatch: pytest.MonkeyPatch
             ("fail", "b", "INVALID_TXN_STATE"),
             ("fail", ["a"], "ABORTED"),
         ]
+
+
+@pytest.mark.parametrize("role", ["producer", "transactions"])
+def test_records_that_were_due_during_a_long_pause_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    since_ns = time.monotonic_ns() - 100 * 10**9
+    client = {**APPLICATION, "role": role, "start_ns": since_ns, "gaps_ns": [30 * 10**9]}
+    with worked(monkeypatch, client) as (_, reports):
+        assert [report["value"] for report in reports if report.get("type") == "invoke"] == ["app:0"]
+
+
+def test_records_that_are_due_during_a_call_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = FakeLibrary(lambda: None)
+    monkeypatch.setattr(worker, "load_library", lambda _: library)
+    monkeypatch.setattr(library, "call_takes_s", 0.2)
+    now_ns = time.monotonic_ns()
+    about = {"start_ns": now_ns, "stop_ns": now_ns + 10**8, "gaps_ns": [10**7]}
+    mine, its = socket.socketpair()
+    with mine, its:
+        driver = worker.WORKERS["transactions"](Channel(its), {**APPLICATION, **about})
+        assert isinstance(driver, worker.ProducerWorker)
+        driver.take(InitTransactions())
+        # The workload is over by now.
+        assert not driver.take(WaitForRecord())
+
+
+@pytest.mark.parametrize(("begun", "call"), [(0, "commit"), (1, "abort")])
+def test_every_so_many_transactions_one_is_aborted_whichever_process_begins_it(
+    monkeypatch: pytest.MonkeyPatch, begun: int, call: str
+) -> None:
+    client = {**APPLICATION, "gaps_ns": [10**6], "transaction_records": 1, "abort_every": 2, "begun": begun}
+    with worked(monkeypatch, client, over_after=call) as (library, reports):
+        assert library.calls[:3] == ["init", "begin", call]
+        assert any("begun" in report for report in reports)
+
+
+def test_a_program_whose_producer_was_fenced_generates_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    fenced = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
+    client = {**APPLICATION, "gaps_ns": [10**6], "transaction_records": 1}
+    orders = ordered("a", "b", "c")
+    with worked(monkeypatch, client, *orders, over_after="commit", failures={"commit": [fenced]}) as (
+        library,
+        reports,
+    ):
+        assert library.calls == ["init", "begin", "commit"]
+        invoked = [report["value"] for report in reports if report.get("type") == "invoke"]
+        assert [value for value in invoked if value.startswith("app:")] == ["app:0"]
 
 
 MEMBER = {
