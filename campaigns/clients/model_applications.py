@@ -2,32 +2,22 @@
 
 from collections.abc import Mapping
 
-from harrow.campaigns.clients.client import GroupReader
-from harrow.campaigns.clients.client_promises import (
-    promised_to_application,
-    promised_to_consumer_of,
-    promised_to_producer,
-)
+from harrow.campaigns.clients.application_instance import ApplicationInstance
 from harrow.campaigns.clients.model_clients import pause
-from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.application import Application
-from harrow.cluster_model.clients.programs import APPLICATIONS, ResultStore
+from harrow.cluster_model.clients.programs import ResultStore
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.events import ClientStopped, ClockStepped
-from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ApplicationSpec
 
 
-class ApplicationClient(GroupReader):
-    """An instance of an application. What supervises it starts it again when it has ended by itself."""
+class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
+    """An instance of an application on the model."""
 
     def __init__(self, spec: ApplicationSpec, cluster: Cluster) -> None:
-        self.spec = spec
+        super().__init__(spec, cluster.release, cluster.behaviours)
         self._cluster = cluster
-        self._sessions: list[_ApplicationSession] = []
-        self._written = 0
-        self._slow_us = 0
         self._skew_us = 0
 
     def start(self) -> None:
@@ -45,11 +35,6 @@ class ApplicationClient(GroupReader):
     def _close(self, _: None) -> None:
         if self.is_running():
             self._sessions[-1].close()
-
-    def next_number(self) -> int:
-        """Return the number of what is written next: whichever process writes it, no value comes twice."""
-        self._written += 1
-        return self._written - 1
 
     def session_ended(self, session: "_ApplicationSession", *, failed: bool) -> None:
         """A process has ended by itself; one that has a successor already gets none."""
@@ -71,12 +56,6 @@ class ApplicationClient(GroupReader):
         for session in self._sessions:
             session.stop()
 
-    def is_running(self) -> bool:
-        return bool(self._sessions) and self._sessions[-1].process.running
-
-    def is_paused(self) -> bool:
-        return self._sessions[-1].process.paused
-
     def crash(self) -> None:
         self._cluster.trace.emit(ClientStopped, self.spec.name)
         self.stop()
@@ -93,42 +72,16 @@ class ApplicationClient(GroupReader):
     def pause(self) -> None:
         pause(self._cluster, self._sessions[-1].process)
 
-    def resume(self) -> None:
-        for session in self._sessions:
-            session.let_go()
-
     def step_clock(self, by_us: int) -> None:
         self._skew_us += by_us
         self._cluster.trace.emit(ClockStepped, self.spec.name, by_us, self._skew_us)
         for session in self._sessions:
-            if session.process.running:
+            if session.is_running:
                 session.application.clock_stepped(by_us)
 
     def set_clock(self) -> None:
         if self._skew_us:
             self.step_clock(-self._skew_us)
-
-    def can_be_left_behind(self) -> bool:
-        return True
-
-    def leave_behind(self) -> None:
-        self.pause()
-        self.start_again()
-
-    def steps(self) -> tuple[str, ...]:
-        return APPLICATIONS[self.spec.delivery].steps
-
-    def hold_at(self, step: str, passes: int) -> None:
-        self._sessions[-1].application.hold_point.hold = step, passes
-
-    def held_at(self) -> str | None:
-        return self._sessions[-1].application.held_at if self.is_running() else None
-
-    def can_be_slowed(self) -> bool:
-        return True
-
-    def is_member(self) -> bool:
-        return True
 
     def slow_down(self, by_us: int) -> None:
         self._slow_us += by_us
@@ -141,45 +94,13 @@ class ApplicationClient(GroupReader):
 
     # What a run looks at
 
-    def unfinished(self) -> int:
-        return sum(session.unfinished() for session in self._sessions)
-
-    def group(self) -> str:
-        return self.spec.group
-
-    def sources(self) -> tuple[str, ...]:
-        return self._partitions_of(self.spec.source)
-
-    def reached(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
-        for session in self._sessions:
-            if session.process.running:
-                found |= session.application.reached()
-        return found
-
-    def _partitions_of(self, topic: str) -> tuple[str, ...]:
-        return tuple(name for name in self._cluster.partition_names() if name.rpartition("-")[0] == topic)
-
     def partitions(self) -> dict[str, tuple[str, ...]]:
         """Return the partitions of its topics."""
         topics = [self.spec.source] if self.spec.target is None else [self.spec.source, self.spec.target]
-        return {topic: self._partitions_of(topic) for topic in topics}
+        return {topic: self.partitions_of(topic) for topic in topics}
 
-    def producer_settings(self) -> dict[int, ProducerSettings]:
-        if self.spec.target is None:
-            return {}
-        config = producer_config(
-            self._cluster.release, self.spec.producer_settings(), self._cluster.behaviours
-        )
-        known = promised_to_producer(self.spec.name, config)
-        return {session.processes[1]: known for session in self._sessions}
-
-    def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        known = promised_to_consumer_of(self.spec, self._cluster.release)
-        return {session.processes[0]: known for session in self._sessions}
-
-    def application_settings(self) -> ApplicationSettings:
-        return promised_to_application(self.spec, [session.processes for session in self._sessions])
+    def _partition_names(self) -> tuple[str, ...]:
+        return self._cluster.partition_names()
 
 
 class _ApplicationSession:
@@ -205,6 +126,25 @@ class _ApplicationSession:
             client.next_number,
             lambda failed: client.session_ended(self, failed=failed),
         )
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.running
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process.paused
+
+    @property
+    def held_at(self) -> str | None:
+        return self.application.held_at
+
+    @property
+    def reached(self) -> Mapping[str, int]:
+        return self.application.reached()
+
+    def hold_at(self, step: str, passes: int) -> None:
+        self.application.hold_point.hold = step, passes
 
     def unfinished(self) -> int:
         return self.application.unfinished() if self.process.running else 0

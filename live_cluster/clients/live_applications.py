@@ -4,18 +4,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harrow.campaigns.clients.client import GroupReader
-from harrow.campaigns.clients.client_promises import (
-    promised_to_application,
-    promised_to_consumer_of,
-    promised_to_producer,
-)
-from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
-from harrow.cluster_model.clients.programs import APPLICATIONS, ResultStore
+from harrow.campaigns.clients.application_instance import ApplicationInstance
+from harrow.cluster_model.clients.programs import ResultStore
 from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, ClientStopped
 from harrow.cluster_model.history import effect_of
 from harrow.cluster_model.release.profiles import RELEASES
-from harrow.cluster_model.settings import producer_config
 from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, ApplicationSpec
 from harrow.live_cluster.clients.application_worker import OF_CONSUMER, OF_PRODUCER
@@ -35,15 +28,12 @@ _TAKES: Final = 1_000
 _Hold = tuple[str, int]
 
 
-class LiveApplication(GroupReader):
-    """An instance of an application. What supervises it starts it again when it has ended by itself."""
+class LiveApplication(ApplicationInstance["_LiveApplicationSession"]):
+    """An instance of an application on real brokers."""
 
     def __init__(self, spec: ApplicationSpec, host: ClientHost) -> None:
-        self.spec = spec
+        super().__init__(spec, host.release, RELEASES[host.release].behaviours)
         self._host = host
-        self._sessions: list[_LiveApplicationSession] = []
-        self._written = 0
-        self._slow_us = 0
         self._restart_us: int | None = None
 
     def start(self) -> None:
@@ -59,11 +49,6 @@ class LiveApplication(GroupReader):
         self._sessions.append(_LiveApplicationSession(self, self._host, len(self._sessions) + 1))
         # What waits for a step waits for it in the next life, too.
         self._sessions[-1].start(first_us, hold, self._slow_us)
-
-    def next_number(self) -> int:
-        """Return the number of what is written next: whichever process writes it, no value comes twice."""
-        self._written += 1
-        return self._written - 1
 
     def _supervise(self) -> None:
         """End processes whose loops are over, and start the last one again that has failed."""
@@ -83,12 +68,6 @@ class LiveApplication(GroupReader):
         for session in self._sessions:
             session.stop()
 
-    def is_running(self) -> bool:
-        return bool(self._sessions) and self._sessions[-1].is_running
-
-    def is_paused(self) -> bool:
-        return self._sessions[-1].is_paused
-
     def crash(self) -> None:
         self._restart_us = None
         for session in self._sessions:
@@ -98,76 +77,16 @@ class LiveApplication(GroupReader):
     def pause(self) -> None:
         self._sessions[-1].pause()
 
-    def resume(self) -> None:
-        for session in self._sessions:
-            session.let_go()
-
-    def can_be_left_behind(self) -> bool:
-        return True
-
-    def leave_behind(self) -> None:
-        self.pause()
-        self.start_again()
-
-    def steps(self) -> tuple[str, ...]:
-        return APPLICATIONS[self.spec.delivery].steps
-
-    def hold_at(self, step: str, passes: int) -> None:
-        self._sessions[-1].hold_at(step, passes)
-
-    def held_at(self) -> str | None:
-        return self._sessions[-1].held_at if self.is_running() else None
-
-    def can_be_slowed(self) -> bool:
-        return True
-
     def slow_down(self, by_us: int) -> None:
         self._slow_us += by_us
         for session in self._sessions:
             session.order(slow_ns=self._slow_us * NS_PER_US)
 
-    def is_member(self) -> bool:
-        return True
-
     def close(self) -> None:
         self._sessions[-1].order(close=True)
 
-    # What a run looks at
-
-    def unfinished(self) -> int:
-        return sum(session.unfinished() for session in self._sessions)
-
-    def group(self) -> str:
-        return self.spec.group
-
-    def sources(self) -> tuple[str, ...]:
-        return self.partitions_of(self.spec.source)
-
-    def partitions_of(self, topic: str | None) -> tuple[str, ...]:
-        """Return the partitions of a topic."""
-        return tuple(name for name in self._host.partitions if name.rpartition("-")[0] == topic)
-
-    def reached(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
-        for session in self._sessions:
-            if session.is_running:
-                found |= session.reached
-        return found
-
-    def producer_settings(self) -> dict[int, ProducerSettings]:
-        if self.spec.target is None:
-            return {}
-        release = self._host.release
-        config = producer_config(release, self.spec.producer_settings(), RELEASES[release].behaviours)
-        promised = promised_to_producer(self.spec.name, config)
-        return {session.processes[1]: promised for session in self._sessions}
-
-    def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        known = promised_to_consumer_of(self.spec, self._host.release)
-        return {session.processes[0]: known for session in self._sessions}
-
-    def application_settings(self) -> ApplicationSettings:
-        return promised_to_application(self.spec, [session.processes for session in self._sessions])
+    def _partition_names(self) -> tuple[str, ...]:
+        return self._host.partitions
 
 
 class _LiveApplicationSession:
