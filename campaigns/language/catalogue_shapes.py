@@ -31,36 +31,31 @@ from harrow.faults.conditions.fact import Fact
 
 @derived
 def settings_section(scopes: tuple[str, ...] = SCOPES) -> SectionShape:
+    title = "Settings" if scopes == SCOPES else f"{scopes[0].capitalize()}Settings"
+    keys = {setting.name: Key(_setting_shape(setting), setting.doc) for setting in _settings_of(scopes)}
     return SectionShape(
-        title="Settings" if scopes == SCOPES else f"{scopes[0].capitalize()}Settings",
-        doc="Settings under Kafka's names.",
-        keys={
-            setting.name: Key(Later(partial(_setting_leaf, setting)), setting.doc)
-            for setting in _settings_of(scopes)
-        },
-        noun="setting",
-        catalogue="settings",
+        title=title, doc="Settings under Kafka's names.", keys=keys, noun="setting", catalogue="settings"
     )
 
 
 @derived
 def open_settings_section() -> SectionShape:
     """Return the section of settings that are left open: a list of values for each."""
-    return SectionShape(
-        title="OpenSettings",
-        doc="Settings under Kafka's names, with the values to draw from.",
-        keys={
-            setting.name: Key(Listed(Later(partial(_setting_leaf, setting)), one_will_do=True), setting.doc)
-            for setting in _settings_of(SCOPES)
-        },
-        noun="setting",
-        catalogue="settings",
-    )
+    settings = settings_section()
+    keys = {
+        name: Key(Listed(known.shape, one_will_do=True), known.doc) for name, known in settings.keys.items()
+    }
+    doc = "Settings under Kafka's names, with the values to draw from."
+    return replace(settings, title="OpenSettings", doc=doc, keys=keys)
 
 
 def _settings_of(scopes: tuple[str, ...]) -> Iterator[Setting]:
     for name in setting_names(scopes):
         yield next(SETTINGS[scope, name] for scope in scopes if scope in scopes_of(name))
+
+
+def _setting_shape(setting: Setting) -> Shape:
+    return Later(partial(_setting_leaf, setting))
 
 
 def _setting_leaf(setting: Setting) -> Leaf:

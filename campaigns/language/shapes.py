@@ -30,6 +30,10 @@ class Reading:
         prefix = f"{printable(key)}: " if key else ""
         self.mistakes.append(Mistake(mark, f"{prefix}{message}"))
 
+    def problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
+        """Note what is wrong with a part that has the right shape, or *at_key* with its key."""
+        self.mistakes.append(Mistake(part.key_mark if at_key else part.mark, message))
+
 
 class Definitions:
     """The definitions of a JSON Schema: each section stands there once, however many fields have one."""
@@ -181,10 +185,9 @@ class Numbered(Listed):
         except LiteralError as error:
             reading.refuse(node.mark, key, f"how many there are, or a list of them: {error}")
             return None
-        ids = ({"id": MapEntry(key_mark, Scalar(str(number), node.mark))} for number in range(count))
-        read = (self.item.read(MapNode(each, node.mark), key, key_mark, reading) for each in ids)
-        parts = dict(enumerate(part for part in read if part is not None))
-        return Part(node.mark, key_mark, [part.value for part in parts.values()], parts)
+        ids = (Scalar(str(number), node.mark) for number in range(count))
+        items = tuple(MapNode({"id": MapEntry(node.mark, each)}, node.mark) for each in ids)
+        return super().read(ListNode(items, node.mark), key, key_mark, reading)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         return {"anyOf": [number_schema(1, self.maximum), super().schema(definitions)]}

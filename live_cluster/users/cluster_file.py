@@ -235,9 +235,8 @@ def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> Cl
     body = _FILE.read(document.root, "", document.root.mark, reading)
     if body is None or len(mistakes) > len(document.mistakes):
         raise _refused(path, mistakes)
-    reader = _ClusterFileReader(path, body, environ)
-    found = reader.read()
-    if mistakes := [*mistakes, *reader.mistakes]:
+    found = _ClusterFileReader(path, body, environ, reading).read()
+    if mistakes:
         raise _refused(path, mistakes)
     return found
 
@@ -259,12 +258,12 @@ def _unknown_key(section: SectionShape, key: str) -> str:
 class _ClusterFileReader:
     """Makes a cluster of a file that has the right shape, and takes note of what does not fit together."""
 
-    def __init__(self, path: Path, body: Section, environ: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, body: Section, environ: Mapping[str, str], reading: Reading) -> None:
         self._path = path
         self._body = body
         self._environ = environ
         self._limit_us = body.get("timeout") or _LIMIT_US
-        self.mistakes: list[nodes.Mistake] = []
+        self._problem = reading.problem
 
     def read(self) -> ClusterFile:
         body = self._body
@@ -290,9 +289,6 @@ class _ClusterFileReader:
             commands=commands,
             allowed=frozenset(body.get("allow") or ()),
         )
-
-    def _problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
-        self.mistakes.append(nodes.Mistake(part.key_mark if at_key else part.mark, message))
 
     def _check_ids(self, listed: Sequence[Part]) -> None:
         ids = [each.get("id") for each in listed]

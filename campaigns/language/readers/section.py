@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from harrow.campaigns.language.part import Part
-from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model import fields as kinds
@@ -14,15 +13,21 @@ from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fiel
 _NOUNS: Final = {kinds.BrokerIdMarker: "broker "}
 
 
+class Problems(Protocol):
+    """Takes down what is wrong with a file: a `Draft`, or for a file of its own a `Reading`."""
+
+    def problem(self, part: Part, message: str, *, at_key: bool = False) -> None: ...
+
+
 class SectionReader:
-    """Reads sections field by field, and checks what each refers to.
+    """Reads sections field by field into the dataclass that declares them, and checks what each refers to.
 
     Where several fields have to fit together, the caller checks that. Without *references* it reads a section
     that defines names, and refers to none. ``forms`` read the kinds of values that have a reader of their own.
     """
 
-    def __init__(self, draft: Draft, references: References | None = None) -> None:
-        self._draft = draft
+    def __init__(self, problems: Problems, references: References | None = None) -> None:
+        self._problems = problems
         self._references = references
         self.forms: dict[type[Any], Callable[[Part], Any]] = {}
 
@@ -48,7 +53,7 @@ class SectionReader:
             # Where a list is there by default, none at all is not what a campaign can mean.
             needs_some = item.required or (isinstance(item.default, tuple) and item.default)
             if needs_some and not part.value and not part.lost:
-                self._draft.problem(part, f"{item.key}: the list is empty")
+                self._problems.problem(part, f"{item.key}: the list is empty")
             self._check_unique(item, part)
             inner = replace(item, depth=item.depth - 1)
             values = (self.value(inner, each) for each in part)
@@ -66,7 +71,7 @@ class SectionReader:
         seen: set[Any] = set()
         for part in listed if item.options.unique else ():
             if part.value in seen:
-                self._draft.problem(part, f"{_NOUNS.get(item.kind, '')}{part.value} stands here twice")
+                self._problems.problem(part, f"{_NOUNS.get(item.kind, '')}{part.value} stands here twice")
             seen.add(part.value)
 
 
@@ -79,12 +84,12 @@ def _part_of(section: Part, item: DeclaredField) -> Part | None:
     return section.parts.get(key)
 
 
-def only_entry(draft: Draft, section: Part, noun: str, hint: str = "") -> str | None:
+def only_entry(problems: Problems, section: Part, noun: str, hint: str = "") -> str | None:
     """Return the only key of a section; report a section that has none, or several."""
     keys = list(section.parts)
     if len(keys) == 1:
         return str(keys[0])
     if not section.lost:
         several = f", not {len(keys)} ({listed(keys)}){hint}" if keys else ""
-        draft.problem(section, f"name one {noun}{several}")
+        problems.problem(section, f"name one {noun}{several}")
     return None

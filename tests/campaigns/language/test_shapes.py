@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from harrow.campaigns.language.declared_shapes import section_of
 from harrow.campaigns.language.part import Section
+from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.shapes import (
     NAME,
     Key,
@@ -26,7 +27,7 @@ class PumpSpec:
     name: str = described("Its name.")
     strokes: Count = described("How many.", default=1)
     pause_us: Duration = described("Between two of them.", key="pause", default=0)
-    valves: tuple[int, ...] = described("Which open.", default=(), minimum=0)
+    valves: tuple[int, ...] = described("Which open.", default=(), minimum=0, unique=True)
 
 
 def read(section: SectionShape, text: str) -> tuple[Section | None, list[Mistake]]:
@@ -43,6 +44,18 @@ def test_a_section_is_read_of_any_declared_dataclass() -> None:
     assert (found / "pause").mark[:2] == (2, 8)
     assert (found / "pause").key_mark[:2] == (2, 1)
     assert schema_of(section_of(PumpSpec))["required"] == ["name"]
+
+
+def test_a_declared_dataclass_is_made_of_a_section_without_a_campaign() -> None:
+    reading = Reading(lambda _section, key: f"unknown {key}")
+    root = compose("{name: p, pause: 2s, valves: [3, 3]}").root
+    found = section_of(PumpSpec).read(root, "", root.mark, reading)
+    assert found is not None
+    pump = SectionReader(reading).read(PumpSpec, found)
+    assert pump == PumpSpec(name="p", pause_us=2_000_000, valves=(3, 3))
+    assert [(mistake.mark.column, mistake.message) for mistake in reading.mistakes] == [
+        (34, "3 stands here twice")
+    ]
 
 
 def test_every_mistake_of_a_section_is_found_in_one_pass_and_the_rest_is_read() -> None:
