@@ -6,8 +6,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.units import duration_text, fields_text, value_text
+from harrow.campaigns.story import topics
 from harrow.campaigns.story.faults_in_force import struck_fault
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
+from harrow.campaigns.story.topics import Topic
 from harrow.checks.causes.story import words
 from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
@@ -33,7 +35,7 @@ class Phrase(Generic[E]):
     """
 
     event: type[E]
-    kind: str
+    topic: Topic
     text: str | Callable[[E, EventContext], str]
     noun: str = ""
     lane: str = ""
@@ -60,7 +62,7 @@ def narrate(event: Event, context: EventContext) -> Narration:
     to = terms.lane(phrase.to) if phrase.to else None
     return Narration(
         lane=printable(terms.lane(phrase.lane or next(processes, FAULTS)) or FAULTS),
-        kind=phrase.kind,
+        topic=phrase.topic,
         text=printable(text),
         to=None if to is None else printable(to),
         routine=phrase.routine if isinstance(phrase.routine, bool) else phrase.routine(event, context),
@@ -69,7 +71,7 @@ def narrate(event: Event, context: EventContext) -> Narration:
 
 def phrase_of(kind: type[Event]) -> Phrase[Any]:
     """Return the phrase of a kind of event; one without words says its fields."""
-    return PHRASES.get(kind) or Phrase(kind, "request", _fields)
+    return PHRASES.get(kind) or Phrase(kind, topics.REQUEST, _fields)
 
 
 _PROCESSES: Final = frozenset({FieldKind.BROKER, FieldKind.CLIENT, FieldKind.PROCESS})
@@ -390,227 +392,255 @@ def _polled(event: events.ClientPolled, at: EventContext) -> str:
 
 
 _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
-    Phrase(events.BrokerStarted, "process", "started", "start", at_start=True),
-    Phrase(events.BrokerStopped, "process", _stopped),
-    Phrase(events.BrokerStopping, "process", "begins to stop", "stop"),
+    Phrase(events.BrokerStarted, topics.PROCESS, "started", "start", at_start=True),
+    Phrase(events.BrokerStopped, topics.PROCESS, _stopped),
+    Phrase(events.BrokerStopping, topics.PROCESS, "begins to stop", "stop"),
     Phrase(
         events.ControlledShutdownBegun,
-        "controller",
+        topics.CONTROLLER,
         "begins the controlled shutdown of {broker}",
         "controlled shutdown",
         to="broker",
     ),
-    Phrase(events.ControlledShutdownAnswered, "process", _shutdown_answered, "controlled shutdown"),
+    Phrase(events.ControlledShutdownAnswered, topics.PROCESS, _shutdown_answered, "controlled shutdown"),
     Phrase(
         events.ControlledShutdownGivenUp,
-        "process",
+        topics.PROCESS,
         "GAVE UP controlled shutdown (attempts: {attempts}), and stops all the same",
         "controlled shutdown given up",
     ),
-    Phrase(events.BrokerPaused, "process", "PAUSED"),
-    Phrase(events.BrokerResumed, "process", "woke up"),
-    Phrase(events.ClientStopped, "process", "stopped"),
+    Phrase(events.BrokerPaused, topics.PROCESS, "PAUSED"),
+    Phrase(events.BrokerResumed, topics.PROCESS, "woke up"),
+    Phrase(events.ClientStopped, topics.PROCESS, "stopped"),
     Phrase(
         events.BrokerRegistered,
-        "session",
+        topics.SESSION,
         _broker_registered,
         "registration",
         at_start=True,
     ),
-    Phrase(events.SessionExpired, "session", _session_expired),
-    Phrase(events.SessionClosed, "session", "closed its session"),
-    Phrase(events.FaultStruck, "fault", _fault_struck),
-    Phrase(events.FaultEnded, "fault", lambda event, _: f"{_fault(event)} is over"),
-    Phrase(events.Healed, "fault", "all is healed"),
-    Phrase(events.ClockStepped, "fault", _clock_stepped, "clock", lane=FAULTS),
-    Phrase(events.CoreHealed, "fault", "healed brokers {brokers} alone"),
-    Phrase(events.MessageDelivered, "request", "{api} {kind} to {receiver}", to="receiver", routine=True),
-    Phrase(events.MessageRuleApplied, "fault", _message_rule, "touched message", lane=FAULTS),
-    Phrase(events.EnsembleLeaderElected, "controller", "LEADS the ensemble (epoch {epoch})", at_start=True),
-    Phrase(events.EnsembleServerSuspended, "controller", "serves no client: it has no majority any more"),
-    Phrase(events.ControllerElected, "controller", "became CONTROLLER (controller epoch {controller_epoch})"),
-    Phrase(events.ControllerResigned, "controller", "is no longer controller"),
+    Phrase(events.SessionExpired, topics.SESSION, _session_expired),
+    Phrase(events.SessionClosed, topics.SESSION, "closed its session"),
+    Phrase(events.FaultStruck, topics.FAULT, _fault_struck),
+    Phrase(events.FaultEnded, topics.FAULT, lambda event, _: f"{_fault(event)} is over"),
+    Phrase(events.Healed, topics.FAULT, "all is healed"),
+    Phrase(events.ClockStepped, topics.FAULT, _clock_stepped, "clock", lane=FAULTS),
+    Phrase(events.CoreHealed, topics.FAULT, "healed brokers {brokers} alone"),
+    Phrase(
+        events.MessageDelivered, topics.REQUEST, "{api} {kind} to {receiver}", to="receiver", routine=True
+    ),
+    Phrase(events.MessageRuleApplied, topics.FAULT, _message_rule, "touched message", lane=FAULTS),
+    Phrase(
+        events.EnsembleLeaderElected, topics.CONTROLLER, "LEADS the ensemble (epoch {epoch})", at_start=True
+    ),
+    Phrase(
+        events.EnsembleServerSuspended, topics.CONTROLLER, "serves no client: it has no majority any more"
+    ),
+    Phrase(
+        events.ControllerElected, topics.CONTROLLER, "became CONTROLLER (controller epoch {controller_epoch})"
+    ),
+    Phrase(events.ControllerResigned, topics.CONTROLLER, "is no longer controller"),
     Phrase(
         events.MetadataSnapshotTaken,
-        "controller",
+        topics.CONTROLLER,
         "wrote a SNAPSHOT of the metadata up to {end_offset} (epoch {epoch})",
         "metadata snapshot",
         routine=True,
     ),
     Phrase(
         events.MetadataSnapshotFetched,
-        "controller",
+        topics.CONTROLLER,
         "begins anew with a metadata SNAPSHOT up to {end_offset}; its log ended at {log_end}",
         "fetched metadata snapshot",
         to="leader",
     ),
     Phrase(
         events.MetadataLogStarted,
-        "controller",
+        topics.CONTROLLER,
         "deleted its metadata log below {log_start}",
         "metadata log start",
     ),
     Phrase(
         events.ControllerChanged,
-        "controller",
+        topics.CONTROLLER,
         _controller_changed,
         "controller change",
         lane="zookeeper",
         routine=True,
     ),
     Phrase(
-        events.ControllerZnodeDeleted, "controller", "/controller of {broker} was deleted", lane="zookeeper"
+        events.ControllerZnodeDeleted,
+        topics.CONTROLLER,
+        "/controller of {broker} was deleted",
+        lane="zookeeper",
     ),
 )
 
 _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
-    Phrase(events.LeaderElected, "election", _election, to="leader"),
-    Phrase(events.IsrReduced, "election", "reduced the ISR{of} to [{isr}], epoch {leader_epoch}"),
+    Phrase(events.LeaderElected, topics.ELECTION, _election, to="leader"),
+    Phrase(events.IsrReduced, topics.ELECTION, "reduced the ISR{of} to [{isr}], epoch {leader_epoch}"),
     Phrase(
         events.BecameLeader,
-        "epoch",
+        topics.EPOCH,
         "LEADS{which} in epoch {leader_epoch} from offset {start_offset}, ISR [{isr}]",
     ),
     Phrase(
         events.BecameFollower,
-        "epoch",
+        topics.EPOCH,
         "follows {leader}{on} in epoch {leader_epoch}",
         "new follower",
         at_start=True,
     ),
-    Phrase(events.BatchAppended, "log", _appended, "append", to="sender"),
-    Phrase(events.BatchReplicated, "log", _copied, "copy", to="leader"),
+    Phrase(events.BatchAppended, topics.LOG, _appended, "append", to="sender"),
+    Phrase(events.BatchReplicated, topics.LOG, _copied, "copy", to="leader"),
     Phrase(
         events.TransactionBegun,
-        "log",
+        topics.LOG,
         "has the first batch of a transaction of producer id {producer_id} epoch {producer_epoch}{on} at offset {first_offset}",
         "begun transaction",
     ),
-    Phrase(events.TransactionMarkerWritten, "log", _marker, "marker"),
-    Phrase(events.TransactionStateChanged, "epoch", _transaction_state, "transaction state"),
+    Phrase(events.TransactionMarkerWritten, topics.LOG, _marker, "marker"),
+    Phrase(events.TransactionStateChanged, topics.EPOCH, _transaction_state, "transaction state"),
     Phrase(
         events.BatchDeduplicated,
-        "log",
+        topics.LOG,
         "suppressed a duplicate batch{of}: producer id {producer_id} sequence {base_sequence} "
         "is already at offset {base_offset}",
         "suppressed duplicate",
     ),
-    Phrase(events.HighWatermarkSet, "hw", _hw, "HW move", routine=lambda event, at: at.hw_before == event.hw),
-    Phrase(events.IsrChanged, "isr", _isr_changed, "ISR change"),
+    Phrase(
+        events.HighWatermarkSet, topics.HW, _hw, "HW move", routine=lambda event, at: at.hw_before == event.hw
+    ),
+    Phrase(events.IsrChanged, topics.ISR, _isr_changed, "ISR change"),
     Phrase(
         events.IsrPending,
-        "isr",
+        topics.ISR,
         "counts the ISR{of} as [{isr}], epoch {leader_epoch}",
         "pending ISR",
         routine=True,
     ),
     Phrase(
         events.IsrForgotten,
-        "isr",
+        topics.ISR,
         "FORGETS the ISR{of} that it has asked for: it hears again of [{isr}], epoch {leader_epoch}",
         "forgotten ISR",
     ),
-    Phrase(events.IsrRefused, "isr", "was REFUSED the ISR{of} [{isr}], epoch {leader_epoch}"),
+    Phrase(events.IsrRefused, topics.ISR, "was REFUSED the ISR{of} [{isr}], epoch {leader_epoch}"),
     Phrase(
         events.IsrWritten,
-        "isr",
+        topics.ISR,
         "the control plane has the ISR{of} [{isr}], epoch {leader_epoch}",
         "written ISR",
         routine=True,
     ),
     Phrase(
         events.LogTruncated,
-        "truncation",
+        topics.TRUNCATION,
         _truncated,
         routine=lambda event, _: event.from_offset == event.to_offset,
     ),
     Phrase(
         events.TruncationRefused,
-        "log",
+        topics.LOG,
         "REFUSED to truncate{which} from {leo} to {end_offset}, where the log of {leader} ends: unclean elections are off",
         "refused truncation",
     ),
     Phrase(
         events.AppendedBatchGivenUp,
-        "send",
+        topics.SEND,
         "GAVE UP {values}{on} ({error}), which may be in the log",
         "batch given up",
     ),
     Phrase(
         events.OutdatedFetchAnswered,
-        "fetch",
+        topics.FETCH,
         _outdated_fetch,
         "outdated fetch answer",
         to="leader",
     ),
     Phrase(
         events.FetcherFailed,
-        "truncation",
+        topics.TRUNCATION,
         "stopped fetching{which}: got offset {base_offset} after LEO {leo}",
     ),
-    Phrase(events.LogOpened, "truncation", _opened, "opened log", at_start=True),
-    Phrase(events.UnflushedLost, "truncation", _unflushed_lost),
-    Phrase(events.LogLost, "truncation", _log_lost),
-    Phrase(events.MetadataLogLost, "disk", _metadata_log_lost, "lost metadata log"),
-    Phrase(events.LogDeleted, "truncation", _log_deleted),
+    Phrase(events.LogOpened, topics.TRUNCATION, _opened, "opened log", at_start=True),
+    Phrase(events.UnflushedLost, topics.TRUNCATION, _unflushed_lost),
+    Phrase(events.LogLost, topics.TRUNCATION, _log_lost),
+    Phrase(events.MetadataLogLost, topics.DISK, _metadata_log_lost, "lost metadata log"),
+    Phrase(events.LogDeleted, topics.TRUNCATION, _log_deleted),
     Phrase(
         events.ReplicasAssigned,
-        "election",
+        topics.ELECTION,
         "the replicas{of} are [{replicas}], adding [{adding}], removing [{removing}]",
         lane="zookeeper",
     ),
-    Phrase(events.CorruptionCut, "truncation", _corruption_cut),
-    Phrase(events.LogStartRaised, "truncation", _log_start_raised),
+    Phrase(events.CorruptionCut, topics.TRUNCATION, _corruption_cut),
+    Phrase(events.LogStartRaised, topics.TRUNCATION, _log_start_raised),
     Phrase(
         events.DeleteRecordsObeyed,
-        "truncation",
+        topics.TRUNCATION,
         "DELETES what is below offset {offset}{of}, as an administrator wants",
     ),
-    Phrase(events.DeleteRecordsAnswered, "truncation", _delete_records_answered),
-    Phrase(events.LogStartReverted, "truncation", _log_start_reverted),
-    Phrase(events.LogStartedAnew, "truncation", _log_started_anew),
-    Phrase(events.LogCleaned, "truncation", _log_cleaned, "compacted its log"),
+    Phrase(events.DeleteRecordsAnswered, topics.TRUNCATION, _delete_records_answered),
+    Phrase(events.LogStartReverted, topics.TRUNCATION, _log_start_reverted),
+    Phrase(events.LogStartedAnew, topics.TRUNCATION, _log_started_anew),
+    Phrase(events.LogCleaned, topics.TRUNCATION, _log_cleaned, "compacted its log"),
     Phrase(
-        events.HoleReplicated, "log", "copied a hole{of}: its LEO is {to_offset}", "copied hole", routine=True
+        events.HoleReplicated,
+        topics.LOG,
+        "copied a hole{of}: its LEO is {to_offset}",
+        "copied hole",
+        routine=True,
     ),
-    Phrase(events.KeyedRecordSent, "client", _keyed_send, "keyed record", routine=True),
+    Phrase(events.KeyedRecordSent, topics.CLIENT, _keyed_send, "keyed record", routine=True),
     Phrase(
         events.ProducerInitialized,
-        "client",
+        topics.CLIENT,
         "got producer id {producer_id} epoch {producer_epoch} for its transactions",
         "initialized producer",
     ),
-    Phrase(events.TransactionOpened, "client", "began a transaction", "transaction", routine=True),
-    Phrase(events.TransactionEnding, "client", _transaction_ending, "end of a transaction", routine=True),
-    Phrase(events.TransactionReported, "client", _transaction_reported, "transaction's outcome"),
-    Phrase(events.TransactionError, "rejection", _transaction_error, "failed transaction"),
+    Phrase(events.TransactionOpened, topics.CLIENT, "began a transaction", "transaction", routine=True),
+    Phrase(
+        events.TransactionEnding, topics.CLIENT, _transaction_ending, "end of a transaction", routine=True
+    ),
+    Phrase(events.TransactionReported, topics.CLIENT, _transaction_reported, "transaction's outcome"),
+    Phrase(events.TransactionError, topics.REJECTION, _transaction_error, "failed transaction"),
     Phrase(
         events.OffsetReset,
-        "rejection",
+        topics.REJECTION,
         _offset_reset,
         "offset reset",
     ),
     Phrase(
-        events.BatchDamaged, "log", "has DAMAGED bytes on its disk at offset {offset}{of}", "damaged batch"
+        events.BatchDamaged,
+        topics.LOG,
+        "has DAMAGED bytes on its disk at offset {offset}{of}",
+        "damaged batch",
     ),
     Phrase(
         events.CorruptBatchFetched,
-        "truncation",
+        topics.TRUNCATION,
         "got a batch with a bad CRC from {broker}, offset {offset}{of}",
         "corrupt batch",
         to="broker",
     ),
-    Phrase(events.LogDirFailed, "disk", _log_dir_failed, "failed log directory"),
+    Phrase(events.LogDirFailed, topics.DISK, _log_dir_failed, "failed log directory"),
     Phrase(
-        events.RequestQueueFull, "disk", "has a FULL queue of requests: {requests} wait", "full request queue"
+        events.RequestQueueFull,
+        topics.DISK,
+        "has a FULL queue of requests: {requests} wait",
+        "full request queue",
     ),
-    Phrase(events.CheckpointReverted, "disk", _checkpoint_reverted, "old checkpoint"),
-    Phrase(events.LogFlushed, "disk", "flushed{which} up to {offset}", "flush", routine=True),
-    Phrase(events.CheckpointWritten, "disk", _checkpoint, "checkpoint", routine=True),
+    Phrase(events.CheckpointReverted, topics.DISK, _checkpoint_reverted, "old checkpoint"),
+    Phrase(events.LogFlushed, topics.DISK, "flushed{which} up to {offset}", "flush", routine=True),
+    Phrase(events.CheckpointWritten, topics.DISK, _checkpoint, "checkpoint", routine=True),
     Phrase(
-        events.InvariantBroken, "invariant", "INVARIANT {invariant} broken{of}: {details}", "broken invariant"
+        events.InvariantBroken,
+        topics.INVARIANT,
+        "INVARIANT {invariant} broken{of}: {details}",
+        "broken invariant",
     ),
-    Phrase(events.EpochEndAnswered, "epoch", _epoch_end, to="replica"),
+    Phrase(events.EpochEndAnswered, topics.EPOCH, _epoch_end, to="replica"),
 )
 
 
@@ -669,21 +699,21 @@ def _offset_found(event: events.GroupOffsetFound, _: EventContext) -> str:
 _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.SendFailed,
-        "send",
+        topics.SEND,
         "request {attempt} with {values}{on} to {leader} failed: {error}",
         "failed request",
         to="leader",
     ),
     Phrase(
         events.SentAgain,
-        "send",
+        topics.SEND,
         "sends {values}{on} again to {leader}, request {attempt}",
         "retry",
         to="leader",
     ),
     Phrase(
         events.FollowerFetched,
-        "request",
+        topics.REQUEST,
         "fetches{which} from offset {offset}, its remote LEO now",
         "fetch",
         lane="replica",
@@ -692,7 +722,7 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(
         events.ClientThrottled,
-        "request",
+        topics.REQUEST,
         lambda event, _: (
             f"THROTTLES {event.client} for {duration_text(event.throttle_us)} ({event.api}): it has exceeded its quota"
         ),
@@ -702,7 +732,7 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(
         events.ReplicaThrottled,
-        "request",
+        topics.REQUEST,
         "has nothing for {replica}{on} from offset {offset} on: leader.replication.throttled.rate is exceeded",
         "throttled fetch",
         to="replica",
@@ -710,34 +740,34 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(
         events.FollowerThrottled,
-        "request",
+        topics.REQUEST,
         "does not fetch{which} from offset {offset} on: follower.replication.throttled.rate is exceeded",
         "throttled partition",
         routine=True,
     ),
     Phrase(
         events.ReplicationThrottleSet,
-        "fault",
+        topics.FAULT,
         _replication_throttle_set,
         lane=FAULTS,
     ),
     Phrase(
         events.FetchDelayed,
-        "request",
+        topics.REQUEST,
         lambda event, _: f"put {_fetch(event)} into purgatory",
         "waiting fetch",
         routine=True,
     ),
     Phrase(
         events.FetchExpired,
-        "request",
+        topics.REQUEST,
         lambda event, _: f"answered {_fetch(event)}, which expired in purgatory",
         "expired fetch",
         routine=True,
     ),
     Phrase(
         events.RecordsServed,
-        "read",
+        topics.READ,
         _served,
         "consumer fetch",
         to="client",
@@ -745,66 +775,73 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(
         events.ReadReplicaPreferred,
-        "read",
+        topics.READ,
         "told {client} to read{which} from {replica}",
         "preferred read replica",
         to="client",
     ),
     Phrase(
         events.ReadReplicaCleared,
-        "read",
+        topics.READ,
         "no longer reads{which} from {replica}: {reason}",
         "cleared read replica",
         lane="client",
         to="replica",
     ),
-    Phrase(events.BatchAcknowledged, "ack", _acknowledged, "ack", to="sender"),
+    Phrase(events.BatchAcknowledged, topics.ACK, _acknowledged, "ack", to="sender"),
     Phrase(
-        events.RequestRejected, "request", "refused {api} of {sender}{on}: {error}", "refusal", to="sender"
+        events.RequestRejected,
+        topics.REQUEST,
+        "refused {api} of {sender}{on}: {error}",
+        "refusal",
+        to="sender",
     ),
     Phrase(
         events.FetchFenced,
-        "request",
+        topics.REQUEST,
         "fenced a fetch of {sender} at offset {offset}{on}: it was of epoch {fetch_epoch}, not {leader_epoch}",
         "refusal",
         to="sender",
     ),
-    Phrase(events.ClientSent, "send", "sends {value}{to}", "send"),
-    Phrase(events.ClientEnded, "send", _send_ended, "ended send"),
-    Phrase(events.ClientPolled, "read", _polled, "read", routine=lambda event, _: not event.records),
+    Phrase(events.ClientSent, topics.SEND, "sends {value}{to}", "send"),
+    Phrase(events.ClientEnded, topics.SEND, _send_ended, "ended send"),
+    Phrase(events.ClientPolled, topics.READ, _polled, "read", routine=lambda event, _: not event.records),
 )
 
 _GROUPS: Final[tuple[Phrase[Any], ...]] = (
-    Phrase(events.GroupStateChanged, "group", _group_state, "group state"),
-    Phrase(events.GroupAssigned, "group", _group_assigned, "assignment"),
-    Phrase(events.TargetAssigned, "group", _target_assigned, "target assignment"),
-    Phrase(events.MemberReconciled, "group", _member_reconciled, "member"),
-    Phrase(events.OffsetsCommitted, "commit", _offsets_committed, "commit", routine=True),
+    Phrase(events.GroupStateChanged, topics.GROUP, _group_state, "group state"),
+    Phrase(events.GroupAssigned, topics.GROUP, _group_assigned, "assignment"),
+    Phrase(events.TargetAssigned, topics.GROUP, _target_assigned, "target assignment"),
+    Phrase(events.MemberReconciled, topics.GROUP, _member_reconciled, "member"),
+    Phrase(events.OffsetsCommitted, topics.COMMIT, _offsets_committed, "commit", routine=True),
     Phrase(
         events.OffsetsExpired,
-        "group",
+        topics.GROUP,
         lambda event, _: f"FORGOT offsets of group {event.group}: {_pairs(event.offsets)}",
     ),
-    Phrase(events.PartitionsAssigned, "group", _partitions_assigned, "assignment"),
-    Phrase(events.PartitionsRevoked, "group", _partitions_revoked, "revocation"),
-    Phrase(events.GroupOffsetFound, "commit", _offset_found, "committed offset"),
+    Phrase(events.PartitionsAssigned, topics.GROUP, _partitions_assigned, "assignment"),
+    Phrase(events.PartitionsRevoked, topics.GROUP, _partitions_revoked, "revocation"),
+    Phrase(events.GroupOffsetFound, topics.COMMIT, _offset_found, "committed offset"),
     Phrase(
         events.RecordsProcessed,
-        "commit",
+        topics.COMMIT,
         "has processed {values} of {partition}",
         "processed poll",
         routine=True,
     ),
-    Phrase(events.ApplicationStep, "step", "comes to the step {step}", "step", routine=True),
-    Phrase(events.ApplicationEnded, "group", "ENDS by itself: {error}", "ended application"),
+    Phrase(events.ApplicationStep, topics.STEP, "comes to the step {step}", "step", routine=True),
+    Phrase(events.ApplicationEnded, topics.GROUP, "ENDS by itself: {error}", "ended application"),
     Phrase(
         events.CommitFailed,
-        "commit",
+        topics.COMMIT,
         lambda event, _: f"could NOT commit {_pairs(event.offsets)}: {event.error}",
         "failed commit",
     ),
     Phrase(
-        events.MembershipLost, "group", "is no member of group {group} any more: {reason}", "lost membership"
+        events.MembershipLost,
+        topics.GROUP,
+        "is no member of group {group} any more: {reason}",
+        "lost membership",
     ),
 )
 

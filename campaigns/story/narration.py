@@ -1,34 +1,15 @@
-"""What an event of a run says: its lane, its kind and a few words; and the context that the words need."""
+"""What an event of a run says: its lane, its topic and a few words; and the context that the words need."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from harrow.campaigns.story.topics import Topic
 from harrow.cluster_model.topology import node_text
 
 FAULTS: Final = "faults"
 """The lane of faults and of the rules for single messages."""
-
-KINDS: Final = {
-    "fault": "faults, and messages that they touch",
-    "process": "processes start, stop, are paused and wake up",
-    "session": "sessions and registrations of brokers",
-    "controller": "controllers come and go",
-    "election": "leaders are elected, replicas are taken out of the ISR by the controller",
-    "epoch": "replicas begin to lead or to follow in a leader epoch, and ask where one ends",
-    "isr": "leaders change their ISR",
-    "truncation": "logs are opened, truncated, or lose what was not flushed",
-    "hw": "high watermarks move",
-    "log": "records are appended and copied",
-    "ack": "brokers acknowledge records",
-    "send": "clients send, and hear what became of it",
-    "read": "consumers read",
-    "request": "fetches, answers, refusals",
-    "disk": "flushes and checkpoints",
-    "invariant": "invariants break",
-}
-"""The kinds of events, and what each tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +17,7 @@ class Narration:
     """What an event says. ``to`` is the lane of the other process that it concerns, None without one."""
 
     lane: str
-    kind: str
+    topic: Topic
     text: str
     to: str | None = None
     routine: bool = False

@@ -17,17 +17,10 @@ from harrow.campaigns.story.event_phrases import narrate
 from harrow.campaigns.story.faults_in_force import FaultInForce
 from harrow.campaigns.story.narration import EventContext
 from harrow.campaigns.story.run_state import RunState, before
+from harrow.campaigns.story.topics import ACK
 from harrow.campaigns.story.trace_story import StoryEvent, story_events
 from harrow.checks.replay.partition_state import ACKED
 from harrow.cluster_model import events as kinds
-
-_TURNING_POINTS: Final = frozenset(
-    {
-        *("fault", "process", "session", "controller", "election", "epoch"),
-        *("isr", "truncation", "invariant"),
-    }
-)
-"""Kinds of events after which a cluster is not what it was (`harrow.campaigns.story.narration.KINDS`)."""
 
 _MOVES: Final = (kinds.BatchAppended, kinds.BatchReplicated, kinds.HighWatermarkSet, kinds.BatchAcknowledged)
 """Events of every record's way: where they stand in a log, and who may know."""
@@ -98,7 +91,7 @@ class Playback:
     def is_turning_point(self, position: int) -> bool:
         """Return whether the cluster is not what it was after the event at a position."""
         event = self.events[position]
-        return event.narration.kind in _TURNING_POINTS and not event.narration.routine
+        return event.narration.topic.is_turning_point and not event.narration.routine
 
     def is_move(self, position: int) -> bool:
         """Return whether a record went a step of its way at a position."""
@@ -133,7 +126,7 @@ class Playback:
 
     def _show(self, position: int) -> None:
         event = self.events[position]
-        is_answer = event.narration.kind == "ack"
+        is_answer = event.narration.topic is ACK
         is_bad_end = isinstance(event.source, kinds.ClientEnded) and event.source.status != ACKED
         if event.at_us < 0 or not (is_answer or is_bad_end or self.is_turning_point(position)):
             return

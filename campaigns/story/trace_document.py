@@ -81,7 +81,7 @@ def _event(event: StoryEvent) -> Mapping[str, Any]:
         "at_ms": milliseconds(event.at_us),
         "lane": event.narration.lane,
         "to": event.narration.to,
-        "kind": event.narration.kind,
+        "kind": event.narration.topic.name,
         "event": event.event,
         "partition": event.partition,
         "values": list(event.values),

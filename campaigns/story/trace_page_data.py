@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harrow.campaigns.record.recorded_service import RecordedService
 from harrow.campaigns.record.service_report import outage_sentence
-from harrow.campaigns.story.narration import KINDS
+from harrow.campaigns.story.topics import TOPICS
 from harrow.campaigns.story.trace_document import finding_as_mapping
 from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
@@ -37,7 +37,7 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
             ["run again", f"harrow replay {story.run_id}"],
         ],
         "lanes": list(story.lanes),
-        "kinds": [[name, text] for name, text in KINDS.items()],
+        "kinds": [[topic.name, topic.doc] for topic in TOPICS.values()],
         "partitions": list(story.partitions),
         "findings": [
             {**finding_as_mapping(story, finding), "title": finding.title()} for finding in story.findings
@@ -74,7 +74,7 @@ class _Table:
 
 
 def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
-    lanes, kinds, partitions = _Table(story.lanes), _Table(KINDS), _Table(story.partitions)
+    lanes, kinds, partitions = _Table(story.lanes), _Table(TOPICS), _Table(story.partitions)
     texts = _Table()
     numbers: list[int] = []
     text_of: list[int] = []
@@ -87,7 +87,7 @@ def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
         "at": _differences(event.at_us for event in events),
         "lane": [lanes.number(event.narration.lane) for event in events],
         "to": [lanes.number(event.narration.to) for event in events],
-        "kind": [kinds.number(event.narration.kind) for event in events],
+        "kind": [kinds.number(event.narration.topic.name) for event in events],
         "partition": [partitions.number(event.partition) for event in events],
         "routine": "".join("1" if event.narration.routine else "0" for event in events),
         "text": text_of,

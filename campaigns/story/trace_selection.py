@@ -10,14 +10,20 @@ from typing import Final
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.record.phrases import in_lane
 from harrow.campaigns.story.event_phrases import phrase_of
+from harrow.campaigns.story.topics import INVARIANT
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
 from harrow.checks.link import Link
-from harrow.cluster_model.events import HighWatermarkSet, MessageRuleApplied, kind_of
+from harrow.cluster_model.events import (
+    FetchDelayed,
+    FetchExpired,
+    HighWatermarkSet,
+    MessageRuleApplied,
+    kind_of,
+)
 
 TRAFFIC_MAX: Final = 300
 """Of a run with more records sent, copied, acked and read than this, they are folded too."""
 
-_TRAFFIC_KINDS: Final = frozenset({"log", "hw", "ack", "send", "read", "request"})
 _AROUND: Final = 3
 """How many events before a chain and after it are shown."""
 _FOLDED_MIN: Final = 8
@@ -25,7 +31,7 @@ _FOLDED_MIN: Final = 8
 _FINDINGS_SHOWN: Final = 3
 """Of how many findings the records are shown in a long story."""
 
-_OF_FETCHES: Final = frozenset({"fetch_waits", "fetch_expired"})
+_OF_FETCHES: Final = frozenset({FetchDelayed.name, FetchExpired.name})
 """What becomes of a fetch that finds nothing new."""
 
 
@@ -108,7 +114,7 @@ def around(
         event.position
         for event in story.events
         if notable(event)
-        and event.narration.kind != "invariant"
+        and event.narration.topic is not INVARIANT
         and event.partition in (None, finding.finding.partition)
     ]
     begin, end = bisect_left(beside, min(marked)), bisect_right(beside, max(marked))
@@ -179,7 +185,7 @@ def _notable(story: TraceStory, finding: NumberedFinding | None = None) -> Calla
 
 
 def _is_traffic(event: StoryEvent) -> bool:
-    return event.narration.kind in _TRAFFIC_KINDS or isinstance(event.source, MessageRuleApplied)
+    return event.narration.topic.is_traffic or isinstance(event.source, MessageRuleApplied)
 
 
 def _crosses(event: StoryEvent, heights: Iterable[tuple[str, int]]) -> bool:

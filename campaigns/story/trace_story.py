@@ -14,6 +14,7 @@ from harrow.campaigns.record.run_events import RunEvents, events_of_recorded
 from harrow.campaigns.story.chain_places import ChainPlaces, values_of
 from harrow.campaigns.story.event_phrases import narrate, phrase_of
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, broker_of_lane
+from harrow.campaigns.story.topics import REQUEST
 from harrow.checks.link import Link
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.cluster_model import events as kinds
@@ -105,7 +106,7 @@ class TraceStory:
             number=self.run.numbers[position],
             at_us=at_us,
             event=link.event,
-            narration=Narration(lane if lane in self.lanes else FAULTS, "request", in_lane(link, lane)),
+            narration=Narration(lane if lane in self.lanes else FAULTS, REQUEST, in_lane(link, lane)),
         )
 
 

@@ -324,13 +324,10 @@ def effect_finding(
     tell_work(story, work_of(index, group, partition), offset, value, effects)
     story.tell(END, claimed)
     why = explain(story, group, offset)
-    return Finding(
-        partition=partition,
+    return why.finding(
+        story,
         offset=offset,
         value=value,
-        chain=story.chain(*why.links),
-        permitted_by=why.permitted_by,
-        prevented_by=why.prevented_by,
         details=(("group", group), ("effects", [effect.value for effect in effects])),
     )
 

@@ -7,7 +7,7 @@ promise although unclean elections were on.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue, links
@@ -17,6 +17,7 @@ from harrow.checks.causes.lives import newer_election, tell_copies, tell_lives
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.retention import deletion_of
 from harrow.checks.causes.story import END, Story
+from harrow.checks.finding import Finding
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
 from harrow.checks.link import Link
@@ -58,6 +59,25 @@ class Cause:
     links: tuple[Link, ...]
     permitted_by: str | None = None
     prevented_by: tuple[prevention.Prevention, ...] = ()
+
+    def finding(
+        self,
+        story: Story,
+        *conclusions: Link,
+        offset: int | None = None,
+        value: Value | None = None,
+        details: tuple[tuple[str, Any], ...] = (),
+    ) -> Finding:
+        """Return the anomaly of a story's partition that it explains; *conclusions* end the chain."""
+        return Finding(
+            partition=story.partition,
+            offset=offset,
+            value=value,
+            chain=story.chain(*self.links, *conclusions),
+            permitted_by=self.permitted_by,
+            prevented_by=self.prevented_by,
+            details=details,
+        )
 
 
 def explain_replaced(index: Index, partition: str, value: Value, offset: int) -> Cause:

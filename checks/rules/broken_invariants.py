@@ -73,13 +73,7 @@ def _finding(index: Index, broken: _Broken) -> Finding:
         event.at_us, event.broker, broker_id=event.broker, details=event.details, offset=event.offset
     )
     story.tell(broken.number, breach)
-    return Finding(
-        partition=event.partition,
-        offset=event.offset if event.offset >= 0 else None,
-        chain=story.chain(*cause.links),
-        permitted_by=cause.permitted_by,
-        prevented_by=cause.prevented_by,
-    )
+    return cause.finding(story, offset=event.offset if event.offset >= 0 else None)
 
 
 # Causes

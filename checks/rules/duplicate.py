@@ -96,15 +96,7 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
     for earlier, later in told:
         _tell_between(story, sends, earlier, later)
     cause = _cause(story, value, offsets, sends, pairs if len(appended) == len(offsets) else [])
-    return Finding(
-        partition=partition,
-        offset=offsets[1],
-        value=value,
-        chain=story.chain(*cause.links),
-        permitted_by=cause.permitted_by,
-        prevented_by=cause.prevented_by,
-        details=(("offsets", offsets),),
-    )
+    return cause.finding(story, offset=offsets[1], value=value, details=(("offsets", offsets),))
 
 
 def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, later: LogEntry) -> None:

@@ -51,14 +51,7 @@ def find(index: Index) -> Iterable[Finding]:
             # A value acked to two sessions is one loss, and the stronger promise counts.
             known = found.get((partition, send.value))
             if known is None or known.permitted_by is not None:
-                found[partition, send.value] = Finding(
-                    partition=partition,
-                    offset=send.offset,
-                    value=send.value,
-                    chain=story.chain(*cause.links),
-                    permitted_by=cause.permitted_by,
-                    prevented_by=cause.prevented_by,
-                )
+                found[partition, send.value] = cause.finding(story, offset=send.offset, value=send.value)
     return found.values()
 
 

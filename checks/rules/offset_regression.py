@@ -327,13 +327,11 @@ def _finding(
     concluded = commit_went_back.conclude(
         group=group, partition=partition, before=known.position, after=after
     )
-    return Finding(
-        partition=partition,
+    return because.finding(
+        story,
+        concluded,
         offset=max(after, 0),
         value=index.standing_at(partition, after) if after >= 0 else None,
-        chain=story.chain(*because.links, concluded),
-        permitted_by=because.permitted_by,
-        prevented_by=because.prevented_by,
         details=(("group", group), ("committed", known.position), ("then", after)),
     )
 

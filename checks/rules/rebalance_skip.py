@@ -165,15 +165,7 @@ def _finding(
         story.tell(story.start(commit.at_us), told)
     story.tell(END, passed_over.conclude(value=value, group=group))
     why = _cause(story, group, offset, behind[0].first if behind else None)
-    return Finding(
-        partition=partition,
-        offset=offset,
-        value=value,
-        chain=story.chain(*why.links),
-        permitted_by=why.permitted_by,
-        prevented_by=why.prevented_by,
-        details=(("group", group),),
-    )
+    return why.finding(story, offset=offset, value=value, details=(("group", group),))
 
 
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:

@@ -58,13 +58,10 @@ def _finding(
         is_open=other.fate.state == OPEN,
     )
     why = explain_parts(story, (committed, other), concluded)
-    return Finding(
-        partition=other.partition,
+    return why.finding(
+        story,
         offset=other.offset,
         value=other.value,
-        chain=story.chain(*why.links),
-        permitted_by=why.permitted_by,
-        prevented_by=why.prevented_by,
         details=(
             ("process", transaction.process),
             ("committed", [committed.partition, committed.offset, committed.value]),

@@ -272,13 +272,11 @@ def _finding(
         group=group.name, records=len(owed), offset=first.offset, after_us=after_us
     )
     why = _cause(story, group, first.offset)
-    return Finding(
-        partition=partition,
+    return why.finding(
+        story,
+        claimed,
         offset=first.offset,
         value=first.value,
-        chain=story.chain(*why.links, claimed),
-        permitted_by=why.permitted_by,
-        prevented_by=why.prevented_by,
         details=(("group", group.name), ("records", len(owed)), ("after_us", after_us)),
     )
 

@@ -7,6 +7,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from harrow.campaigns.story import topics
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
 from harrow.cli.text import Text
@@ -24,18 +25,18 @@ STYLES: Final = {
 """Colours by status."""
 
 EVENT_STYLES: Final = {
-    "ack": "green",
-    "controller": "yellow",
-    "election": "yellow",
-    "epoch": "cyan",
-    "fault": "red",
-    "hw": "blue",
-    "invariant": "red",
-    "isr": "magenta",
-    "process": "bold",
-    "truncation": "bold red",
+    topics.ACK: "green",
+    topics.CONTROLLER: "yellow",
+    topics.ELECTION: "yellow",
+    topics.EPOCH: "cyan",
+    topics.FAULT: "red",
+    topics.HW: "blue",
+    topics.INVARIANT: "red",
+    topics.ISR: "magenta",
+    topics.PROCESS: "bold",
+    topics.TRUNCATION: "bold red",
 }
-"""Colours by the kind of an event's narration."""
+"""Colours by topic."""
 
 _MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
 _ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?", SKIPPED: "-"}

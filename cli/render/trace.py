@@ -233,5 +233,5 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _style(row: Shown) -> str:
-    style = EVENT_STYLES.get(row.event.narration.kind, "")
+    style = EVENT_STYLES.get(row.event.narration.topic, "")
     return f"bold {style}".strip() if row.mark is not None else style

@@ -377,6 +377,6 @@ def _events(events: Sequence[EventShown], room: int) -> Iterator[Text]:
             (f"{seconds(item.event.at_us):>10} ", DIM),
             f"{set_cell_size(told.lane, max(_LANE_WIDTH, cell_len(told.lane)))} ",
             (folded, DIM),
-            (told.text, EVENT_STYLES.get(told.kind, "")),
+            (told.text, EVENT_STYLES.get(told.topic, "")),
         )
     yield from [Text()] * (room - len(shown))

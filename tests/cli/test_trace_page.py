@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import harrow.cli.page as cli_page
+from harrow.campaigns.story.topics import TOPICS
 from harrow.campaigns.story.trace_page_data import GAP, page_data
 from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory, read_story
@@ -89,6 +91,20 @@ def texts_of(events: dict[str, Any]) -> list[str]:
         texts.append(first + "".join(f"{next(numbers)}{part}" for part in rest))
     assert next(numbers, None) is None
     return texts
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_page_has_a_light_and_a_dark_colour_for_every_topic(topic: str) -> None:
+    style = (Path(str(cli_page.__file__)).parent / "trace.css").read_text(encoding="utf-8")
+    assert len(re.findall(rf"--{topic}: #[0-9a-f]{{6}};", style)) == 2
+
+
+def test_a_page_of_a_run_with_groups_names_the_topic_of_each_event(tmp_path: Path) -> None:
+    data = page_data(read_story(written_run(tmp_path, "commit-during-rebalance")), Window())
+    columns = data["events"]
+    for column, values in (("kind", "kinds"), ("lane", "lanes")):
+        assert max(columns[column]) < len(data[values])
+    assert {"group", "commit"} <= {data["kinds"][kind][0] for kind in columns["kind"]}
 
 
 def test_a_page_is_whole_and_loads_nothing(lost: TraceStory) -> None:

@@ -68,7 +68,7 @@ def test_at_the_end_everything_that_was_found_is_told() -> None:
 
 def test_what_happened_is_what_changed_the_cluster(loss: RunResult) -> None:
     events = [*played(loss, 25_024_500).events, *played(loss, 32_100_000).events]
-    kinds = {shown.event.narration.kind for shown in events}
+    kinds = {shown.event.narration.topic.name for shown in events}
     assert {"fault", "process", "controller", "truncation", "ack"} <= kinds
     assert not kinds & {"request", "disk", "hw", "log", "read"}
     assert all(not shown.event.narration.routine and shown.event.at_us >= 0 for shown in events)
@@ -78,7 +78,7 @@ def test_acknowledgements_do_not_push_elections_away() -> None:
     scene = played(library_run("standard"), 5_000_000)
     folded = [shown for shown in scene.events if shown.folded]
     assert folded
-    assert {shown.event.narration.kind for shown in folded} == {"ack"}
+    assert {shown.event.narration.topic.name for shown in folded} == {"ack"}
     pairs = zip(scene.events, scene.events[1:], strict=False)
     assert all({one.event.event, other.event.event} != {"acknowledged"} for one, other in pairs)
 

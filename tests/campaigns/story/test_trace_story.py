@@ -10,7 +10,8 @@ import pytest
 from harrow.campaigns.language.literals import duration
 from harrow.campaigns.record.phrases import in_lane
 from harrow.campaigns.story.event_phrases import PHRASES, narrate
-from harrow.campaigns.story.narration import KINDS, EventContext
+from harrow.campaigns.story.narration import EventContext
+from harrow.campaigns.story.topics import TOPICS
 from harrow.campaigns.story.trace_record import follow
 from harrow.campaigns.story.trace_selection import Folded, Row, Shown, Window, around, only, readable, whole
 from harrow.campaigns.story.trace_story import TraceStory, read_story
@@ -63,7 +64,7 @@ def test_everything_is_told_in_a_lane_that_exists(story: TraceStory) -> None:
     for event in story.events:
         assert event.narration.lane in story.lanes
         assert event.narration.to is None or event.narration.to in story.lanes
-        assert event.narration.kind in KINDS
+        assert event.narration.topic.name in TOPICS
         assert event.narration.text.isprintable()
         assert "None" not in event.narration.text
 
