@@ -44,11 +44,8 @@ class _Counter:
         self._by_values = {
             kind.name: [lookup for lookup in of_kind if lookup.places] for kind, of_kind in lookups().items()
         }
-        self.wanted = (
-            REMEMBERED
-            | self._conditions.keys()
-            | {name for name, by_values in self._by_values.items() if by_values}
-        )
+        by_values = [name for name, found in self._by_values.items() if found]
+        self.wanted = frozenset((*REMEMBERED, *self._conditions, *by_values))
 
     def take(self, row: TraceEvent) -> None:
         """Ask the probes about an event, and remember it."""
