@@ -7,6 +7,7 @@ from typing import Any, Final
 from harrow.cluster_model.history import Operation
 from harrow.cluster_model.invariants.catalogue import TOLD_BY_TRACE
 from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.release.profiles import Behaviours, behaviours_in
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.trace import TraceEvent
 
@@ -232,3 +233,7 @@ class Evidence:
     follows_logs: bool = True
     metadata: str = "zookeeper"
     offset_replicas: Mapping[str, Mapping[int, FinalLog]] = field(default_factory=dict)
+
+    def does(self) -> Behaviours:
+        """Return what brokers and clients did by their release and the switches that were set."""
+        return behaviours_in(self.release).with_switches(**self.behaviours)

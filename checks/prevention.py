@@ -226,12 +226,6 @@ def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ..
         and repair.switch in wanted
         and repair.switch not in evidence.behaviours
         and repair.is_missing(SWITCHES[repair.switch].value_in(evidence.release))
-        and (repair.needs is None or not lacks(evidence, repair.needs))
+        and (repair.needs is None or evidence.does().value(repair.needs) == SWITCHES[repair.needs].safe)
     ]
     return (*switched_off, *repairs)
-
-
-def lacks(evidence: Evidence, behaviour: str) -> bool:
-    """Return whether a behaviour was not safe in this run, by its release or because it was switched off."""
-    value = evidence.behaviours.get(behaviour, SWITCHES[behaviour].value_in(evidence.release))
-    return bool(value != SWITCHES[behaviour].safe)

@@ -15,7 +15,6 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index, names
 from harrow.checks.link import ACTOR, FORBIDDEN, FROM_TRACE, OWN_DEED, Gap, Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
-from harrow.checks.prevention import lacks
 from harrow.cluster_model import events
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.topology import (
@@ -281,7 +280,7 @@ def commit_of_anybody() -> str:
 
 def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSettings]) -> bool:
     """Return whether transactions commit offsets of a group without saying as which of its members."""
-    return lacks(index.evidence, "transactional_commits_fenced") or not all(
+    return not index.evidence.does().transactions.transactional_commits_fenced or not all(
         application.group_metadata for application in applications
     )
 

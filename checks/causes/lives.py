@@ -9,7 +9,6 @@ from harrow.checks.causes.compaction import later_in_log
 from harrow.checks.causes.story import END, Story, source
 from harrow.checks.history.records import Value
 from harrow.checks.link import Gap, Link, LinkKind
-from harrow.checks.prevention import lacks
 from harrow.checks.replay.partition_state import (
     COMPACTION,
     RETENTION,
@@ -246,12 +245,12 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
 
 def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
     """Tell which replicas a leader took for equal although only one of the two had a record."""
-    begin = group[0].number
-    if lacks(story.evidence, "isr_expansion_checks_epoch_start"):
+    begin, does = group[0].number, story.evidence.does().replication
+    if not does.isr_expansion_checks_epoch_start:
         for number, event in story.events(events.IsrChanged):
             if begin < number < end and event.change == _EXPAND and has_copy(group, event.broker, number):
                 _tell_early_join(story, group, number, event)
-    if lacks(story.evidence, "fetch_leader_epoch_fencing"):
+    if not does.fetch_leader_epoch_fencing:
         told: set[tuple[int, int]] = set()
         for number, fetch in story.events(events.FollowerFetched):
             pair = fetch.broker, fetch.replica

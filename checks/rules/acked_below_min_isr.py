@@ -11,7 +11,6 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import ACTOR, BY_SETTING, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.prevention import lacks
 from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model import events
@@ -150,7 +149,7 @@ def _minimum(
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)
     least = 0 if settings is None else settings.min_insync_replicas_of(event.broker)
-    if settings is None or lacks(evidence, "min_isr_limited_to_replicas"):
+    if settings is None or not evidence.does().replication.min_isr_limited_to_replicas:
         return least
     reassigned = index.events(events.ReplicasAssigned, partition=event.partition)
     if not reassigned:

@@ -26,7 +26,7 @@ from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
-from harrow.cluster_model.release.profiles import SWITCHES
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.topology import KRAFT, node_text
 from harrow.cluster_model.trace import TraceLine, decode
 
@@ -232,7 +232,9 @@ def _joined_anew(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
     again: it counts as before.
     """
     evidence = story.evidence
-    is_promised = evidence.metadata == KRAFT and SWITCHES["replica_epoch_checked"].value_in(evidence.release)
+    is_promised = (
+        evidence.metadata == KRAFT and behaviours_in(evidence.release).replication.replica_epoch_checked
+    )
     is_of_member = broken.event.invariant == invariants.ISR_HOLDS_COMMITTED and broker == broken.event.broker
     if not (is_promised and is_of_member):
         return False

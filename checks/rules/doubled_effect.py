@@ -12,7 +12,7 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import BY_SETTING, RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
-from harrow.checks.prevention import TRANSACTIONS, lacks
+from harrow.checks.prevention import TRANSACTIONS
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Number, Text
 from harrow.cluster_model.topology import (
@@ -81,7 +81,7 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
     if any(application.delivery == EXACTLY_ONCE for application in applications):
         if effects.lacks_group_metadata(index, applications):
             return Cause((effects.commit_of_anybody.conclude(),), effects.NO_GROUP_METADATA)
-        if lacks(index.evidence, "stable_offset_fetch"):
+        if not index.evidence.does().groups.stable_offset_fetch:
             return Cause((unstable_offset.conclude(),), effects.NO_GROUP_METADATA)
     return effects.by_lost_log(index, story.partition) or effects.unexplained(story, applications)
 

@@ -285,7 +285,7 @@ def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
         return True
     since = commit.owned_since
     is_taken = since is not None and since <= min(commit.generation, known.generation)
-    return is_taken and not preventions.lacks(index.evidence, "commits_by_assignment_epoch")
+    return is_taken and index.evidence.does().groups.commits_by_assignment_epoch
 
 
 def _why_without_generation(index: Index, group: str) -> Cause:

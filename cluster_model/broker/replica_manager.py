@@ -1201,7 +1201,7 @@ class ReplicaManager:
         if state.leader_and_isr.leader_epoch > partition.leader_epoch:
             return True
         return (
-            not self._switches.leader_epoch_fencing
+            not self._behaviours.zookeeper.leader_epoch_fencing
             and state.leader_and_isr.leader_epoch != partition.leader_epoch
         )
 

@@ -350,18 +350,6 @@ class ReplicationSwitches:
             noticed_by=("lost-write",),
         ),
     )
-    leader_epoch_fencing: bool = _switch(
-        "Brokers ignore a LeaderAndIsr whose leader epoch is not newer than their own.",
-        "ReplicaManager.becomeLeaderOrFollower",
-        meaning="brokers refuse a leader epoch that is not newer than their own",
-        guards=(*guards.LEADERS, *guards.LOGS, "leader-epoch-monotonic"),
-        mutant=Mutant(
-            name="stale-leader-epoch-accepted",
-            doc="Brokers obey a LeaderAndIsr of an older leader epoch: a delayed one makes a former leader lead again.",
-            source="ReplicaManager.becomeLeaderOrFollower",
-            noticed_by=("leader-epoch-monotonic", "lost-write"),
-        ),
-    )
     throttled_answer_at_once: bool = _switch(
         "A broker answers a client that has exceeded its quota at once, with nothing where it fetches, and says for how long it will hear "
         "nothing of it; the client waits as long. Before, the answer itself was kept back: a client whose request.timeout.ms was over "

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from harrow.cluster_model.release import guards
-from harrow.cluster_model.release.subjects import REPEATED_WRITES, SHUTDOWN, ZOOKEEPER
+from harrow.cluster_model.release.subjects import REPEATED_WRITES, REPLICATION, SHUTDOWN, ZOOKEEPER
 from harrow.cluster_model.release.switch import Mutant, Repair, switch
 
 _switch: Final = partial(switch, of=ZOOKEEPER)
@@ -131,6 +131,19 @@ class ZooKeeperSwitches:
             doc="Brokers obey a controller that has been succeeded: a paused one that wakes appoints leaders of its own.",
             source="ReplicaManager.becomeLeaderOrFollower (STALE_CONTROLLER_EPOCH)",
             noticed_by=("controller-epoch-monotonic",),
+        ),
+    )
+    leader_epoch_fencing: bool = _switch(
+        "Brokers ignore a LeaderAndIsr whose leader epoch is not newer than their own.",
+        "ReplicaManager.becomeLeaderOrFollower",
+        of=REPLICATION,
+        meaning="brokers refuse a leader epoch that is not newer than their own",
+        guards=(*guards.LEADERS, *guards.LOGS, "leader-epoch-monotonic"),
+        mutant=Mutant(
+            name="stale-leader-epoch-accepted",
+            doc="Brokers obey a LeaderAndIsr of an older leader epoch: a delayed one makes a former leader lead again.",
+            source="ReplicaManager.becomeLeaderOrFollower",
+            noticed_by=("leader-epoch-monotonic", "lost-write"),
         ),
     )
     isr_altered_by_controller: bool = _switch(

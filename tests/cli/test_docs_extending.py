@@ -33,6 +33,7 @@ rule = module("elected_outside_isr", "checks/elected_outside_isr.py").RULE
 RULES[rule.name] = rule
 
 module("seeking_disk", "cluster_model/seeking_disk.py")
+module("own_replication", "cluster_model/release/own_replication.py")
 
 from harrow.cli.main import main
 main()

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from kafka.protocol.metadata import MetadataRequest
 
 from harrow.cluster_model import errors, protocol
-from harrow.cluster_model.release.profiles import SWITCHES
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.live_cluster.errors import LiveError
@@ -164,7 +164,7 @@ class RealBroker:
         self._topic = topic
         self._follower = follower
         self._is_async = release.version >= _FIRST_WITH_ALTER_PARTITION
-        self._elects_once_more = SWITCHES["preferred_leader_elected_once_more"].value_in(release.name)
+        self._elects_once_more = behaviours_in(release.name).replication.preferred_leader_elected_once_more
         self._knows_epochs = connection.speaks(MetadataRequest, _METADATA_WITH_EPOCHS)
         self._is_registered = False
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from harrow.cluster_model.release.profiles import SWITCHES
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.requests.coordinators.steps import (
     INSTANCES,
     MEMBERS,
@@ -371,8 +371,10 @@ def coordinator_sequences(
     release: str, coordinated: Coordinated
 ) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
     """Return what draws sequences for coordinators of a release, which clients of that release ask."""
-    assigns = SWITCHES["consumer_group_protocol"].value_in(release)
+    assigns = behaviours_in(release).groups.consumer_group_protocol
     if coordinated == "groups":
         classic = group_sequences()
         return weighted((1, classic), (1, consumer_group_sequences())) if assigns else classic
-    return transaction_sequences(adds=not SWITCHES["transactions_v2"].value_in(release), assigns=assigns)
+    return transaction_sequences(
+        adds=not behaviours_in(release).transactions.transactions_v2, assigns=assigns
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any, Final, Literal
 
-from harrow.cluster_model.release.profiles import SWITCHES, behaviours_in
+from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.settings import BROKER, Value
 from harrow.cluster_model.settings import SETTINGS as KAFKA_SETTINGS
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
@@ -74,7 +74,7 @@ _ASSIGNED_AT_ONCE: Final[dict[str, Value]] = {
 
 def real_coordinator_settings(release: KafkaRelease) -> dict[str, Value]:
     """Return the settings of a real coordinator: those of the model's, and what the model has no use for."""
-    assigns = SWITCHES["consumer_group_protocol"].value_in(release.name)
+    assigns = behaviours_in(release.name).groups.consumer_group_protocol
     return {**COORDINATOR_SETTINGS, **_ONE_AFTER_THE_OTHER, **(_ASSIGNED_AT_ONCE if assigns else {})}
 
 
