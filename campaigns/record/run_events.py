@@ -20,7 +20,14 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.replay.partition_state import ACKED, FAILED, UNKNOWN
 from harrow.cluster_model.controller.assignment import partition_assignments
-from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, event_fields
+from harrow.cluster_model.events import (
+    EVENTS,
+    HISTORY_EVENTS,
+    ClientEnded,
+    ClientPolled,
+    ClientSent,
+    event_fields,
+)
 from harrow.cluster_model.history import FAIL, INVOKE, OK, READING_OR_WRITING
 from harrow.cluster_model.trace import TraceEvent
 
@@ -126,7 +133,7 @@ def _client_events(operations: Iterable[Mapping[str, Any]], names: Mapping[int, 
             elif len(micro) > 1:
                 for partition, pairs in micro[1].items():
                     records = tuple((_is_a(int, offset), _is_a(str | int, value)) for offset, value in pairs)
-                    yield (at_us, "client_polled", client, partition, records)
+                    yield (at_us, ClientPolled.name, client, partition, records)
 
 
 def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Sequence[Any]) -> TraceEvent:
@@ -134,10 +141,10 @@ def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Se
     offset, value = written if isinstance(written, (list, tuple)) else (None, written)
     value = _is_a(str | int, value)
     if operation["type"] == INVOKE:
-        return (at_us, "client_sent", client, partition, value)
+        return (at_us, ClientSent.name, client, partition, value)
     status = {OK: ACKED, FAIL: FAILED}.get(operation["type"], UNKNOWN)
     error = _is_a(str | None, operation.get("error"))
-    return (at_us, "client_ended", client, partition, value, status, _is_a(int | None, offset), error)
+    return (at_us, ClientEnded.name, client, partition, value, status, _is_a(int | None, offset), error)
 
 
 def _is_a(kind: type[Any] | UnionType, value: Any) -> Any:

@@ -111,7 +111,7 @@ def _concerns(event: TraceEvent, broker: int | None) -> bool:
         return True
     fields: Mapping[str, object] = named_fields(event)
     # A link about an election names the leader, though the controller elects.
-    return broker == fields.get("leader" if event[1] == "election" else "broker")
+    return broker == fields.get("leader" if event[1] == kinds.LeaderElected.name else "broker")
 
 
 _AT_US: Final = itemgetter(0)
