@@ -76,6 +76,7 @@ def test_a_part_knows_where_something_was_wrong() -> None:
     assert found.knows("strokes")
     assert not found.knows("pause")
     assert not found.knows("valves")
+    assert not found.knows("valves", 0)
     assert not found.is_whole
 
 
