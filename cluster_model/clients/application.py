@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from harrow.cluster_model.clients import programs
-from harrow.cluster_model.clients.group_consumer import AUTO, NEVER, GroupConsumer, Records
+from harrow.cluster_model.clients.group_consumer import GroupConsumer, Records
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.clients.programs import Record
 from harrow.cluster_model.clients.transaction_manager import FATAL_ERROR, OnDone, call_until_in_time
@@ -81,7 +81,7 @@ class Application:
             0,
             topics=(spec.source,),
             topic_partitions=partitions[spec.source],
-            commit=AUTO if program.commits_itself else NEVER,
+            commit=programs.AUTO if program.commits_itself else programs.NEVER,
             on_assigned=self._assigned,
             on_revoked=self._workers.forget,
             on_records=self._polled,

@@ -6,9 +6,10 @@ poll waits until there is something. What the group wants of a member is done wi
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.consumer import EARLIEST, LATEST, NO_POSITION, Consumer
 from harrow.cluster_model.clients.consumer_coordinator import ConsumerCoordinator
 from harrow.cluster_model.clients.consumer_membership import ConsumerMembership
@@ -25,14 +26,7 @@ from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import CONSUMER_PROTOCOL, ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 
-AUTO: Final = "auto"
-AFTER: Final = "after"
-BEFORE: Final = "before"
-NEVER: Final = "never"
-"""When an application commits: ``enable.auto.commit`` says so, after it has processed what a poll returned, before that, or never."""
-
 _POLLING: Final = "polling"
-_COMMITTING: Final = "committing"
 _PROCESSING: Final = "processing"
 _ENDED: Final = "ended"
 
@@ -47,8 +41,8 @@ class GroupConsumer(Consumer):
     """A consumer with a ``group.id``: it subscribes to *topics*, or has *partitions* of its own and only commits.
 
     ``consumed`` is up to where the application has polled the partitions that are read now. *on_assigned* and *on_revoked* are
-    called when that changes (``ConsumerRebalanceListener``), *on_failed* when it can be no member any more. An application with a loop
-    of its own gets what a poll returns by *on_records*, and calls `poll_again`.
+    called when that changes (``ConsumerRebalanceListener``), *on_failed* when it can be no member any more. A driver of another program
+    gets what a poll returns by *on_records*, and calls `poll_again`.
     """
 
     def __init__(
@@ -64,7 +58,7 @@ class GroupConsumer(Consumer):
         topics: Sequence[str],
         topic_partitions: Sequence[str],
         partitions: tuple[str, ...] = (),
-        commit: str = AUTO,
+        commit: str = programs.AUTO,
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_records: Callable[[Records], None] | None = None,
@@ -82,12 +76,12 @@ class GroupConsumer(Consumer):
         )
         self._assigns_itself = partitions
         self._topic_partitions = topic_partitions
-        self._commit = commit
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
-        self._on_records = on_records
+        self._program = programs.read_for_group(commit)
+        self._on_records = self._advance if on_records is None else on_records
         self._on_failed = on_failed
-        # An application with a loop of its own says when it polls.
+        # The driver of another program says when it polls.
         self._doing = _POLLING if on_records is None else _PROCESSING
         self._poll_began_us = self._poll_ended_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
@@ -100,7 +94,7 @@ class GroupConsumer(Consumer):
                 self,
                 topics,
                 subscribes=not partitions,
-                auto_commits=commit == AUTO and config.auto_commit,
+                auto_commits=commit == programs.AUTO and config.auto_commit,
                 requires_stable=behaviours.groups.stable_offset_fetch,
                 has_listener=on_assigned is not None or on_revoked is not None,
             )
@@ -112,12 +106,18 @@ class GroupConsumer(Consumer):
                 self,
                 topics,
                 subscribes=not partitions,
-                auto_commits=commit == AUTO and config.auto_commit,
+                auto_commits=commit == programs.AUTO and config.auto_commit,
                 requires_stable=behaviours.groups.stable_offset_fetch,
             )
 
     def start(self) -> None:
         """Subscribe, or assign, and begin to poll."""
+        if self._doing == _POLLING:
+            self._advance(None)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         now_us = self._host.clock.now_us
         if self._assigns_itself:
             self.partitions_assigned(self._assigns_itself)
@@ -194,45 +194,44 @@ class GroupConsumer(Consumer):
         self._history.polled(self._process, records, self._poll_began_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
-        if self._on_records is not None:
-            self._doing = _PROCESSING
-            self._on_records(records)
-        elif self._commit == BEFORE:
-            self._doing = _COMMITTING
-            self.commit(self.consumed_to, lambda error: self._committed_before(records, error))
-        else:
-            self._process_records(records)
+        self._doing = _PROCESSING
+        self._on_records(records)
 
-    def _committed_before(self, records: Records, error: str) -> None:
-        """Process what is committed; of what is not another member may take care."""
-        if error == errors.NONE:
-            self._process_records(records)
-        else:
-            self.poll_again()
+    # The driver of its program
 
-    def _process_records(self, records: Records) -> None:
-        if self._doing != _ENDED:
-            self._doing = _PROCESSING
-            self._host.set_timer(self._poll_interval_us, self._processed, records)
+    def _advance(self, answer: Any) -> None:
+        """Take the steps of the program, up to one whose answer comes later."""
+        while self._doing != _ENDED:
+            step = self._program.send(answer)
+            answer = errors.NONE
+            if isinstance(step, programs.PollRecords):
+                if self._doing != _POLLING:
+                    self.poll_again()
+                return
+            if isinstance(step, programs.ProcessRecords):
+                self._host.set_timer(self._poll_interval_us, self._processed, step.records)
+                return
+            if isinstance(step, programs.CommitOffsets):
+                if self.consumed_to:
+                    self.commit(self.consumed_to, self._advance)
+                    return
+            else:
+                # The end of the program is never asked for: `close` does not wait for the poll to return.
+                assert isinstance(step, programs.SubscribeToSource), step
+                self._begin()
 
     def _processed(self, records: Records) -> None:
         for partition, pairs in records.items():
             values = tuple(value for _, value in pairs)
             end = pairs[-1][0] + 1
             self._host.emit(RecordsProcessed, self._host.name, self._config.group, partition, end, values)
-        if self._doing == _ENDED:
-            return
-        if self._commit == AFTER and self.consumed_to:
-            self._doing = _COMMITTING
-            self.commit(self.consumed_to, lambda _: self.poll_again())
-        else:
-            self.poll_again()
+        self._advance(None)
 
-    # Where an application with a loop of its own reads
+    # Where another program reads
 
     def return_nothing(self) -> None:
         """Have the poll that waits return without records, as one does whose timeout is over."""
-        if self._doing == _POLLING and self._on_records is not None:
+        if self._doing == _POLLING:
             self._doing = _PROCESSING
             self._poll_ended_us = self._host.clock.now_us
             self._on_records({})

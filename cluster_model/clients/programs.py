@@ -40,6 +40,12 @@ ABORT: Final = "abort"
 STORE: Final = "store"
 """The names of steps at which an application can be held."""
 
+AUTO: Final = "auto"
+AFTER: Final = "after"
+BEFORE: Final = "before"
+NEVER: Final = "never"
+"""When a consumer's application commits: as ``enable.auto.commit`` says, after processing what a poll returned, before it, or never."""
+
 SEND_FAILED: Final = "SEND_FAILED"
 """A record that the application has written was not acknowledged (KafkaProducer.send, by its callback)."""
 CONSUMER_FAILED: Final = "CONSUMER_FAILED"
@@ -78,6 +84,13 @@ class TakeLong(ProgramStep):
 
 class ProcessRecord(ProgramStep, name=PROCESS):
     """Be busy with a record."""
+
+
+@dataclass(frozen=True)
+class ProcessRecords(ProgramStep):
+    """Be busy with all that a poll returned, and report it as processed."""
+
+    records: Records
 
 
 @dataclass(frozen=True)
@@ -360,7 +373,23 @@ STEPS: Final = tuple(dict.fromkeys(step for kind in APPLICATIONS.values() for st
 """The names of all their steps."""
 
 
-# The programs of producers
+# The programs of consumers and producers
+
+
+def read_for_group(commit: str) -> Program:
+    """Process what each poll returns, and commit it before or after that, or not at all."""
+    yield SubscribeToSource()
+    while True:
+        records: Records | None = yield PollRecords()
+        if records is None:
+            yield CloseClients()
+            return NONE
+        # If this fails, another member may take care of the records.
+        if commit == BEFORE and (yield CommitOffsets()) != NONE:
+            continue
+        yield ProcessRecords(records)
+        if commit == AFTER:
+            yield CommitOffsets()
 
 
 def generate_records() -> Program:

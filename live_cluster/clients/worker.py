@@ -4,6 +4,7 @@ It connects to harrow, is told once what client it is, then gets orders and repo
 of the system's monotonic clock, in nanoseconds, which all processes of a machine share. When harrow is gone, it ends.
 """
 
+import contextlib
 import socket
 import sys
 import time
@@ -274,17 +275,29 @@ class _MemberWorker:
         while time.monotonic_ns() < self._start_ns:
             orders += self._channel.orders(_POLL_S)
         self._obey(orders)
-        self._begin()
-        while not (self._is_closing or self._is_over()):
-            invoked_ns = time.monotonic_ns()
-            records = self._member.poll(invoked_ns, _POLL_S)
-            if records:
-                self._take(records)
-            self._obey(self._channel.orders(0))
-        self._member.close()
+        program, answer = programs.read_for_group(self._commit), None
+        with contextlib.suppress(StopIteration):
+            while True:
+                answer = self._take(program.send(answer))
         self._channel.report_now(closed=True)
         while True:
             self._channel.orders(None)
+
+    def _take(self, step: programs.ProgramStep) -> Any:
+        """Take a step of the program, and return its answer."""
+        member = self._member
+        if isinstance(step, programs.PollRecords):
+            return self._poll()
+        if isinstance(step, programs.CommitOffsets):
+            return member.commit(member.consumed) or NONE
+        if isinstance(step, programs.ProcessRecords):
+            self._process(step.records)
+        elif isinstance(step, programs.CloseClients):
+            member.close()
+        else:
+            assert isinstance(step, programs.SubscribeToSource), step
+            self._begin()
+        return None
 
     def _obey(self, orders: list[dict[str, Any]]) -> None:
         for order in orders:
@@ -300,18 +313,23 @@ class _MemberWorker:
         else:
             self._member.subscribe(self._topics)
 
-    def _take(self, records: Records) -> None:
-        member = self._member
-        if self._commit == "before" and member.commit(member.consumed) is not None:
-            return
+    def _poll(self) -> Records | None:
+        """Wait until there is something to read, or it is to close."""
+        records: Records = {}
+        while not records:
+            self._obey(self._channel.orders(0))
+            if self._is_closing or self._is_over():
+                return None
+            records = self._member.poll(time.monotonic_ns(), _POLL_S)
+        return records
+
+    def _process(self, records: Records) -> None:
         time.sleep(self._interval_s + self._slow_s)
         self._channel.report_now(
             processed={name: [pairs[-1][0] + 1, [v for _, v in pairs]] for name, pairs in records.items()}
         )
-        if self._commit == "after":
-            member.commit(member.consumed)
-        elif self._commit == "auto":
-            member.processed(member.consumed)
+        if self._commit == programs.AUTO:
+            self._member.processed(self._member.consumed)
 
 
 def _application(channel: Channel, client: dict[str, Any]) -> _Worker:

@@ -7,22 +7,35 @@ import pytest
 
 from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.programs import (
+    AFTER,
     APPLICATIONS,
+    AUTO,
+    BEFORE,
+    NEVER,
     AbortOpenTransaction,
     CloseClients,
     CommitOffsets,
     CommitOpenTransaction,
     FlushResults,
     HasProducerFailed,
+    IsTransactionOpen,
+    MustAbort,
     NoteOffsets,
+    OpenTransaction,
     PollRecords,
+    ProcessRecords,
     ProgramStep,
     RewindToCommitted,
+    SendNextRecord,
     SendOffsets,
     StoreResult,
     SubscribeToSource,
+    WaitForRecord,
     WorkerRecords,
     WriteResult,
+    generate_transactions,
+    read_for_group,
+    transactions_to_abort,
 )
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.history import FAIL, INFO, OK
@@ -130,3 +143,84 @@ def test_a_record_whose_partition_was_forgotten_does_not_count() -> None:
     workers.add({"in-0": [(0, "a")]})
     workers.finish(*held)
     assert workers.to_commit({"in-0": 1}) == {}
+
+
+@pytest.mark.parametrize(
+    ("commit", "after_poll"),
+    [
+        (AFTER, [ProcessRecords, CommitOffsets]),
+        (BEFORE, [CommitOffsets, ProcessRecords]),
+        (AUTO, [ProcessRecords]),
+        (NEVER, [ProcessRecords]),
+    ],
+)
+def test_a_consumer_commits_before_or_after_it_processes(
+    commit: str, after_poll: list[type[ProgramStep]]
+) -> None:
+    program, steps = read_for_group(commit), list[type[ProgramStep]]()
+    steps += [type(program.send(None)), type(program.send(None)), type(program.send(TWO))]
+    while steps[-1] is not PollRecords:
+        steps.append(type(program.send(NONE)))
+    assert steps == [SubscribeToSource, PollRecords, *after_poll, PollRecords]
+
+
+def test_a_consumer_does_not_process_what_it_could_not_commit_before() -> None:
+    program = read_for_group(BEFORE)
+    assert [type(program.send(answer)) for answer in (None, None, TWO, REFUSED)] == [
+        *(SubscribeToSource, PollRecords, CommitOffsets, PollRecords)
+    ]
+
+
+def test_a_consumer_that_is_to_close_closes() -> None:
+    program = read_for_group(AUTO)
+    assert [type(program.send(None)) for _ in range(3)] == [SubscribeToSource, PollRecords, CloseClients]
+
+
+def generated(answers: Mapping[type[ProgramStep], list[Any]]) -> list[type[ProgramStep]]:
+    """Return the steps of a program that generates transactions, which is answered by these lists; at their ends by their last."""
+    left = {kind: list(each) for kind, each in answers.items()}
+    program, answer, steps = generate_transactions(2, transactions_to_abort(2)), None, []
+    try:
+        while True:
+            step = program.send(answer)
+            steps.append(type(step))
+            known = left.get(type(step), [NONE])
+            answer = known.pop(0) if len(known) > 1 else known[0]
+    except StopIteration:
+        return steps
+
+
+def test_every_second_transaction_is_aborted_and_the_last_one_ended() -> None:
+    answers: dict[type[ProgramStep], list[Any]] = {
+        WaitForRecord: [True, True, True, True, True, False],
+        MustAbort: [False],
+        IsTransactionOpen: [False, True, False, True, False, True],
+    }
+    ends = (AbortOpenTransaction, CommitOpenTransaction, SendNextRecord)
+    assert [step for step in generated(answers) if step in ends] == [
+        *(SendNextRecord, SendNextRecord, CommitOpenTransaction),
+        *(SendNextRecord, SendNextRecord, AbortOpenTransaction),
+        *(SendNextRecord, CommitOpenTransaction),
+    ]
+
+
+def test_a_transaction_that_has_failed_is_aborted_and_its_record_left_out() -> None:
+    answers: dict[type[ProgramStep], list[Any]] = {
+        WaitForRecord: [True, False],
+        MustAbort: [True, True, False],
+        AbortOpenTransaction: [REFUSED, NONE],
+        IsTransactionOpen: [False],
+    }
+    steps = generated(answers)
+    assert steps.count(AbortOpenTransaction) == 2
+    assert SendNextRecord not in steps
+
+
+def test_no_record_is_generated_where_no_transaction_can_be_opened() -> None:
+    answers: dict[type[ProgramStep], list[Any]] = {
+        WaitForRecord: [True, False],
+        MustAbort: [False],
+        IsTransactionOpen: [False],
+        OpenTransaction: ["PRODUCER_FENCED"],
+    }
+    assert SendNextRecord not in generated(answers)
