@@ -103,10 +103,9 @@ class ProducerWorker:
     def _wait_for_record(self) -> bool:
         if not self._gaps_ns:
             self._attend(None)
-        is_over = self._stop_ns is not None and self._next_ns >= self._stop_ns
-        self._attend(self._next_ns)
-        if is_over:
+        if self._stop_ns is not None and self._next_ns >= self._stop_ns:
             return False
+        self._attend(self._next_ns)
         # A busy machine is late by less. What was due during a longer pause is left out, as on the model.
         self._next_ns = max(self._next_ns, time.monotonic_ns() - _LATE_NS) + self._next_gap_ns()
         return True
