@@ -49,7 +49,7 @@ from harrow.cluster_model.zookeeper.controller.partition_state_machine import (
     PartitionStateMachine,
     Processing,
     StateChangeFailed,
-    Wanted,
+    Submission,
 )
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
@@ -162,11 +162,11 @@ class KafkaController:
         assert self._processing is not None
         try:
             if response is None:
-                operations, atomic, guarded = next(self._processing)
+                submission = next(self._processing)
             elif has_moved:
-                operations, atomic, guarded = self._processing.throw(ControllerMoved())
+                submission = self._processing.throw(ControllerMoved())
             else:
-                operations, atomic, guarded = self._processing.send(response)
+                submission = self._processing.send(response)
         except (StopIteration, StateChangeFailed):
             self._processing = None
             return
@@ -177,7 +177,7 @@ class KafkaController:
             return
         turn = self._turn
         guard = None
-        if guarded and self._switches.controller_writes_fenced:
+        if submission.guarded and self._switches.controller_writes_fenced:
             guard = zk.Check(zk.CONTROLLER_EPOCH, self._context.epoch_zk_version)
 
         def answered(answer: zk.ZooKeeperResponse) -> None:
@@ -187,7 +187,7 @@ class KafkaController:
                 self._advance(answer, has_moved=has_moved)
                 self._process_next()
 
-        self._zookeeper.submit(operations, answered, atomic=atomic, guard=guard)
+        self._zookeeper.submit(submission.operations, answered, atomic=submission.atomic, guard=guard)
 
     def _abort(self) -> None:
         self._turn += 1
@@ -200,20 +200,20 @@ class KafkaController:
 
     def _process_controller_change(self) -> Processing:
         """``/controller`` was created, changed or deleted: resign, or run for office."""
-        response = yield (zk.GetData(zk.CONTROLLER, watch=True),), False, False
+        response = yield Submission((zk.GetData(zk.CONTROLLER, watch=True),))
         controller = response.results[0]
         if controller.error == zk.OK:
             if controller.data != self._broker:
                 self._resign()
             return
         self._resign()
-        response = yield (zk.GetData(zk.CONTROLLER_EPOCH),), False, False
+        response = yield Submission((zk.GetData(zk.CONTROLLER_EPOCH),))
         epoch, version = int(response.results[0].data) + 1, response.results[0].version
         register = (
             zk.Create(zk.CONTROLLER, self._broker, ephemeral=True),
             zk.SetData(zk.CONTROLLER_EPOCH, epoch, version),
         )
-        response = yield register, True, False
+        response = yield Submission(register, atomic=True)
         if response.error != zk.OK and not any(map(self._zookeeper.owns, response.results)):
             return
         self._begin_term(epoch, version + 1)
@@ -257,23 +257,21 @@ class KafkaController:
     def _on_controller_failover(self) -> Processing:
         """Read everything, tell everybody, and go on where the former controller stopped."""
         context = self._context
-        response = yield (
+        response = yield Submission(
             (
                 zk.GetChildren(zk.BROKER_IDS, watch=True),
                 zk.GetChildren(zk.BROKER_TOPICS, watch=True),
                 zk.GetChildren(zk.ISR_CHANGE_NOTIFICATION, watch=True),
                 zk.GetData(zk.PREFERRED_REPLICA_ELECTION, watch=True),
                 zk.GetChildren(zk.LOG_DIR_EVENT_NOTIFICATION, watch=True),
-            ),
-            False,
-            False,
+            )
         )
         brokers, topics, isr_changes, preferred, log_dirs = response.results
         if isr_changes.children:
-            yield _delete_all(zk.ISR_CHANGE_NOTIFICATION, isr_changes.children), False, True
+            yield Submission(_delete_all(zk.ISR_CHANGE_NOTIFICATION, isr_changes.children), guarded=True)
         if log_dirs.children:
             # Everybody is told everything below, and answers what is offline.
-            yield _delete_all(zk.LOG_DIR_EVENT_NOTIFICATION, log_dirs.children), False, True
+            yield Submission(_delete_all(zk.LOG_DIR_EVENT_NOTIFICATION, log_dirs.children), guarded=True)
         live = yield from self._read_brokers(brokers.children)
         for broker, epoch in live.items():
             context.live_brokers[broker] = epoch
@@ -295,17 +293,19 @@ class KafkaController:
         if self._config.auto_leader_rebalance:
             self._host.set_timer(FIRST_REBALANCE_CHECK_US, self._check_leader_imbalance, context.epoch)
 
-    def _read_brokers(self, ids: Iterable[str]) -> Generator[Wanted, zk.ZooKeeperResponse, dict[int, int]]:
+    def _read_brokers(
+        self, ids: Iterable[str]
+    ) -> Generator[Submission, zk.ZooKeeperResponse, dict[int, int]]:
         """Return the live brokers and their epochs (the czxid of their registration)."""
         numbers = sorted(int(name) for name in ids)
-        response = yield tuple(zk.GetData(zk.broker_path(number)) for number in numbers), False, False
+        response = yield Submission(tuple(zk.GetData(zk.broker_path(number)) for number in numbers))
         found = zip(numbers, response.results, strict=True)
         return {number: result.czxid for number, result in found if result.error == zk.OK}
 
     def _read_topics(self, topics: Iterable[str]) -> Processing:
         names = list(topics)
         reads = tuple(zk.GetData(zk.topic_path(topic), watch=True) for topic in names)
-        response = yield reads, False, False
+        response = yield Submission(reads)
         for topic, result in zip(names, response.results, strict=True):
             self._context.add_topic(topic, result.data)
 
@@ -320,7 +320,7 @@ class KafkaController:
         if not self.is_active:
             return
         context = self._context
-        response = yield (zk.GetChildren(zk.BROKER_IDS, watch=True),), False, False
+        response = yield Submission((zk.GetChildren(zk.BROKER_IDS, watch=True),))
         current = yield from self._read_brokers(response.results[0].children)
         new = [b for b in current if b not in context.live_brokers]
         dead = [b for b in context.live_brokers if b not in current]
@@ -416,7 +416,7 @@ class KafkaController:
         """Give new topics leaders."""
         if not self.is_active:
             return
-        response = yield (zk.GetChildren(zk.BROKER_TOPICS, watch=True),), False, False
+        response = yield Submission((zk.GetChildren(zk.BROKER_TOPICS, watch=True),))
         new = [topic for topic in response.results[0].children if topic not in self._context.topics]
         yield from self._read_topics(new)
         yield from self._partitions.trigger_online_partitions("topic creation")
@@ -445,15 +445,15 @@ class KafkaController:
         context = self._context
         states = context.states(changed)
         self._batch().send_update_metadata(context.live(), states, context.live())
-        yield _delete_all(path, notifications), False, True
+        yield Submission(_delete_all(path, notifications), guarded=True)
 
-    def _read_notifications(self, path: str) -> Generator[Wanted, zk.ZooKeeperResponse, _Notifications]:
+    def _read_notifications(self, path: str) -> Generator[Submission, zk.ZooKeeperResponse, _Notifications]:
         """Return the sequential znodes below a path, which is watched from now on, and what reading each came to."""
-        response = yield (zk.GetChildren(path, watch=True),), False, False
+        response = yield Submission((zk.GetChildren(path, watch=True),))
         children = response.results[0].children
         if not children:
             return (), ()
-        response = yield tuple(zk.GetData(f"{path}/{child}") for child in children), False, False
+        response = yield Submission(tuple(zk.GetData(f"{path}/{child}") for child in children))
         return children, response.results
 
     # Log directories fail
@@ -468,7 +468,7 @@ class KafkaController:
             return
         told = (result.data for result in results if result.error == zk.OK)
         self._send_state_to(broker for broker in dict.fromkeys(told) if broker in self._context.live_brokers)
-        yield _delete_all(path, notifications), False, True
+        yield Submission(_delete_all(path, notifications), guarded=True)
 
     def _control_answered(self, broker: int, request: ControlRequest, response: ControlResponse) -> None:
         if isinstance(request, LeaderAndIsrRequest) and response.error == errors.NONE:
@@ -552,7 +552,7 @@ class KafkaController:
 
     def _write_isrs(
         self, wanted: dict[str, LeaderAndIsr]
-    ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
+    ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write the ISRs that leaders want; return the partitions written, and those refused.
 
         A write is refused, too, where the answer to an earlier attempt was lost. Up to 2.6 the leader, which wrote itself, compared
@@ -613,13 +613,13 @@ class KafkaController:
         if not self.is_active:
             return
         path = zk.PREFERRED_REPLICA_ELECTION
-        response = yield (zk.GetData(path, watch=True),), False, False
+        response = yield Submission((zk.GetData(path, watch=True),))
         if response.results[0].error != zk.OK:
             return
         wanted = response.results[0].data or tuple(self._context.assignments)
         partitions = [p for p in wanted if p in self._context.leadership]
         yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
-        yield (zk.Delete(path),), False, True
+        yield Submission((zk.Delete(path),), guarded=True)
 
     def _check_leader_imbalance(self, controller_epoch: int) -> None:
         if self.is_active and self._context.epoch == controller_epoch:

@@ -19,7 +19,7 @@ from harrow.cluster_model.zookeeper.controller.controller_context import Control
 from harrow.cluster_model.zookeeper.controller.partition_state_machine import (
     PartitionStateMachine,
     Processing,
-    Wanted,
+    Submission,
 )
 from harrow.cluster_model.zookeeper.service import protocol as zk
 
@@ -105,7 +105,7 @@ class PartitionReassignments:
         # B4, B5: the others leave the ISR, and are deleted.
         yield from self._stop(partition, wanted.removing)
         # B6: if this controller goes before, the next one begins again with what stands in ZooKeeper.
-        yield self._write(partition), False, True
+        yield Submission(self._write(partition), guarded=True)
         context.reassigning.pop(partition, None)
         self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
 
@@ -115,18 +115,18 @@ class PartitionReassignments:
         current = context.assignment(partition)
         if current != wanted:
             context.assign(partition, wanted)
-            yield self._write(partition), False, True
+            yield Submission(self._write(partition), guarded=True)
             yield from self._stop(partition, tuple(b for b in current.replicas if b not in wanted.replicas))
         if partition not in context.reassigning:
             context.reassigning[partition] = None
 
     def _is_complete(
         self, partition: str, assignment: ReplicaAssignment
-    ) -> Generator[Wanted, zk.ZooKeeperResponse, bool]:
+    ) -> Generator[Submission, zk.ZooKeeperResponse, bool]:
         """Return whether all target replicas are in the ISR; until they are, be told when that changes."""
         if not assignment.is_being_reassigned:
             return True
-        response = yield (zk.GetData(zk.state_path(partition), watch=self._watches_isrs),), False, False
+        response = yield Submission((zk.GetData(zk.state_path(partition), watch=self._watches_isrs),))
         state = response.results[0]
         return state.error == zk.OK and set(assignment.target) <= set(state.data.isr)
 

@@ -6,8 +6,8 @@ operations and goes on with their results.
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, final
 
 from harrow.cluster_model.controller.control_plane import REASSIGNMENT
 from harrow.cluster_model.controller.leader_election import (
@@ -35,11 +35,23 @@ CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
 """Why leaders are elected, and so by which rule (``PartitionLeaderElectionStrategy``)."""
 
 Operations = tuple[zk.ZooKeeperOperation, ...]
-Wanted = tuple[Operations, bool, bool]
-"""ZooKeeper operations; whether all or none; whether guarded by the controller epoch."""
 
-Processing = Generator[Wanted, zk.ZooKeeperResponse, None]
-"""Yields what it wants of ZooKeeper, is sent the response."""
+
+@final
+@dataclass(slots=True, eq=False)
+class Submission:
+    """Operations that the processing of an event wants of ZooKeeper.
+
+    With ``atomic`` all of them happen or none; ``guarded`` ones fail once another controller has been elected.
+    """
+
+    operations: Operations
+    atomic: bool = field(default=False, kw_only=True)
+    guarded: bool = field(default=False, kw_only=True)
+
+
+Processing = Generator[Submission, zk.ZooKeeperResponse, None]
+"""Yields what it submits to ZooKeeper, and is sent the response."""
 
 
 class ControllerMoved(Exception):
@@ -74,7 +86,7 @@ class PartitionStateMachine:
 
     def read_states(self, partitions: list[str]) -> Processing:
         """Read the partitions' znodes into the cache of leaders and ISRs."""
-        response = yield tuple(zk.GetData(zk.state_path(p)) for p in partitions), False, False
+        response = yield Submission(tuple(zk.GetData(zk.state_path(p)) for p in partitions))
         for partition, result in zip(partitions, response.results, strict=True):
             if result.error == zk.OK:
                 self._context.leadership[partition] = result.data.leader_and_isr(result.version)
@@ -98,7 +110,7 @@ class PartitionStateMachine:
             if live:
                 initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
         creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())
-        response = yield creates, False, True
+        response = yield Submission(creates, guarded=True)
         batch = self._batch()
         for (partition, state), result in zip(initial.items(), response.results, strict=True):
             if result.error == zk.OK:
@@ -182,7 +194,7 @@ class PartitionStateMachine:
 
     def remove_from_isrs(
         self, broker: int, partitions: list[str] | None = None
-    ) -> Generator[Wanted, zk.ZooKeeperResponse, list[str]]:
+    ) -> Generator[Submission, zk.ZooKeeperResponse, list[str]]:
         """A broker is gone, or about to stop: take it out of the ISRs that it is in, of all partitions or of these.
 
         Returns where it is out; not what a newer controller has written, which is left alone.
@@ -211,9 +223,9 @@ class PartitionStateMachine:
 
     def _read_current(
         self, partitions: list[str]
-    ) -> Generator[Wanted, zk.ZooKeeperResponse, dict[str, LeaderAndIsr]]:
+    ) -> Generator[Submission, zk.ZooKeeperResponse, dict[str, LeaderAndIsr]]:
         """Read znodes; one that a newer controller has written is not this one's business."""
-        response = yield tuple(zk.GetData(zk.state_path(p)) for p in partitions), False, False
+        response = yield Submission(tuple(zk.GetData(zk.state_path(p)) for p in partitions))
         return {
             partition: result.data.leader_and_isr(result.version)
             for partition, result in zip(partitions, response.results, strict=True)
@@ -222,7 +234,7 @@ class PartitionStateMachine:
 
     def write_states(
         self, states: dict[str, LeaderAndIsr]
-    ) -> Generator[Wanted, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
+    ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write znodes conditionally; return those written, and those that changed meanwhile."""
         if not states:
             return [], []
@@ -230,7 +242,7 @@ class PartitionStateMachine:
             zk.SetData(zk.state_path(partition), self._znode(state), state.partition_epoch)
             for partition, state in states.items()
         )
-        response = yield writes, False, True
+        response = yield Submission(writes, guarded=True)
         written, again = [], []
         for (partition, state), result in zip(states.items(), response.results, strict=True):
             if result.error == zk.OK:

@@ -7,7 +7,8 @@ learns so when it next reaches ZooKeeper, not before; what is in flight then fai
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, final
 
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.compiling import mypyc_attr
@@ -17,8 +18,6 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper.service import protocol as zk
 
 OnResponse = Callable[[zk.ZooKeeperResponse], None]
-
-_Pending = tuple[tuple[zk.ZooKeeperOperation, ...], bool, zk.Check | None, OnResponse]
 
 _ROUND_US: Final = US_PER_SECOND
 """How long a client waits when it has tried all servers (``StaticHostProvider.next``)."""
@@ -40,6 +39,17 @@ class SessionListener(Protocol):
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
         """Something that was watched has changed."""
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """Operations that are under way, or wait for a connection."""
+
+    operations: tuple[zk.ZooKeeperOperation, ...]
+    atomic: bool
+    guard: zk.Check | None
+    on_response: OnResponse
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -131,7 +141,7 @@ class ZooKeeperClient:
         With the error SESSIONEXPIRED if that happens while they are on their way or wait for a
         connection; when the connection breaks they are sent again, though they may have taken effect.
         """
-        pending = (operations, atomic, guard, on_response)
+        pending = _Pending(operations, atomic, guard, on_response)
         if self._closing:
             return
         if self._connected:
@@ -139,20 +149,19 @@ class ZooKeeperClient:
         else:
             self._waiting.append(pending)
 
-    def _send(self, pending: "_Pending") -> None:
-        operations, atomic, guard, _ = pending
+    def _send(self, pending: _Pending) -> None:
         self._last_sent_us = self._host.clock.now_us
-        request = zk.ZooKeeperRequest(self._session_id, operations, atomic, guard)
+        request = zk.ZooKeeperRequest(self._session_id, pending.operations, pending.atomic, pending.guard)
         self._client.send(request, self._answered, pending)
 
-    def _answered(self, response: zk.ZooKeeperResponse | None, pending: "_Pending | None") -> None:
+    def _answered(self, response: zk.ZooKeeperResponse | None, pending: _Pending | None) -> None:
         if response is None:
             self._disconnected(pending)
         elif response.error == zk.SESSION_EXPIRED:
             self._expired(pending)
         elif pending is not None:
-            self._note(pending[0], response)
-            pending[3](response)
+            self._note(pending.operations, response)
+            pending.on_response(response)
 
     def _note(self, operations: Sequence[zk.ZooKeeperOperation], response: zk.ZooKeeperResponse) -> None:
         """Remember how far this client has seen, and what it watches now."""
@@ -174,10 +183,10 @@ class ZooKeeperClient:
             self._exist_watches.pop(event.path, None)
         self._listener.watch_fired(event)
 
-    def _disconnected(self, pending: "_Pending | None") -> None:
+    def _disconnected(self, pending: _Pending | None) -> None:
         if pending is not None:
             if self._expiring:
-                pending[3](_EXPIRED)
+                pending.on_response(_EXPIRED)
             else:
                 self._waiting.append(pending)
         if self._connected:
@@ -204,13 +213,13 @@ class ZooKeeperClient:
             self._servers = self._shuffled(self._servers)
             self._place = self._last_place = 0
 
-    def _expired(self, pending: "_Pending | None") -> None:
+    def _expired(self, pending: _Pending | None) -> None:
         self._connected = False
         self._begin_anew()
         self._listener.session_expired()
         self._expiring = True
         if pending is not None:
-            pending[3](_EXPIRED)
+            pending.on_response(_EXPIRED)
         self._client.disconnect()
         self._fail_what_waits()
         self._expiring = False
@@ -223,8 +232,8 @@ class ZooKeeperClient:
         next session, a Create of ``/controller`` would make a controller that knows nothing of it.
         """
         waiting, self._waiting = self._waiting, deque()
-        for _, _, _, on_response in waiting:
-            on_response(_EXPIRED)
+        for pending in waiting:
+            pending.on_response(_EXPIRED)
 
     def _reconnect(self, _: None) -> None:
         if not self._connected:

@@ -57,7 +57,7 @@ class Office:
         remaining = list(answers)
         while True:
             try:
-                (operation,), _, _ = processing.send(response)
+                (operation,) = processing.send(response).operations
             except StopIteration:
                 assert not remaining
                 return asked
