@@ -10,7 +10,12 @@ from harrow.cluster_model.release.profiles import (
     SWITCHES,
     Behaviours,
 )
-from harrow.cluster_model.release.replication import ANSWERED_EPOCH, HIGH_WATERMARK, LEADER_EPOCH
+from harrow.cluster_model.release.replication import (
+    ANSWERED_EPOCH,
+    HIGH_WATERMARK,
+    LEADER_EPOCH,
+    NO_TRUNCATION,
+)
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant, Repair
 
 # From the KIPs and the source of the releases: from which profile on a switch has a value.
@@ -225,3 +230,14 @@ def test_a_repair_is_in_the_profiles_since_its_release(repair: Repair) -> None:
     arrived = RELEASES[list(RELEASES)[since.index(True)]]
     last_without = RELEASES[list(RELEASES)[since.index(True) - 1]]
     assert last_without.behaviours.value(repair.switch) != arrived.behaviours.value(repair.switch)
+
+
+def test_a_repair_is_missing_only_at_values_that_releases_before_it_had() -> None:
+    kip_101, kip_279 = REPAIRS["KIP-101"], REPAIRS["KIP-279"]
+    values = (HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, NO_TRUNCATION)
+    assert [kip_101.is_missing(value) for value in values] == [True, False, False, False]
+    assert [kip_279.is_missing(value) for value in values] == [True, True, False, False]
+
+
+def test_a_switch_is_hidden_only_by_switches() -> None:
+    assert {other for switch in SWITCHES.values() for other in switch.hidden_by} <= set(SWITCHES)
