@@ -164,6 +164,11 @@ def with_initialisers(source: str) -> str:
     for node in reversed(classes.values()):
         decorator = _dataclass_decorator(node)
         fields = _fields(node, classes)
+        if decorator is None:
+            # A class variable that every subclass gives a value is an attribute of their objects.
+            for item in filter(_is_class_variable, node.body):
+                if item.value is None:
+                    lines[item.lineno - 1] = re.sub(r"ClassVar\[(.*?)\]", r"\1", lines[item.lineno - 1])
         if (
             decorator is None
             or fields is None
@@ -221,7 +226,7 @@ def _fields(
             if inherited is None:
                 return None
             found += inherited
-        elif name not in {"Protocol", "Generic"}:
+        elif name not in {"Protocol", "Generic", "Request"}:  # These have no fields.
             return None
     decorator = _dataclass_decorator(node)
     if decorator is None:

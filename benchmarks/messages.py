@@ -52,19 +52,19 @@ class CountingHost(SimulatedHost):
         super().__init__(*parts)
         self.counts = counts
 
-    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
+    def send_request(self, connection: Connection, correlation_id: int, request: Any) -> None:
         """Count a request, and what it is about: partitions, or operations of ZooKeeper."""
-        api = body.api
-        if isinstance(body, ZooKeeperRequest):
-            for operation in body.operations:
+        api = request.api
+        if isinstance(request, ZooKeeperRequest):
+            for operation in request.operations:
                 self.counts[f"ZooKeeper {type(operation).__name__}"] += 1
-        elif isinstance(body, RaftFetchRequest):
+        elif isinstance(request, RaftFetchRequest):
             self.counts["Fetch requests for metadata"] += 1
         elif api not in {"Fetch", "ZooKeeper"}:
             self.counts[f"{api} requests"] += 1
             if api in {"LeaderAndIsr", "UpdateMetadata"}:
-                self.counts[f"partitions in {api}"] += len(body.partition_states)
-        super().send_request(connection, correlation_id, body)
+                self.counts[f"partitions in {api}"] += len(request.partition_states)
+        super().send_request(connection, correlation_id, request)
 
     def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
         """Count what says something by itself: watches that fire, and records of the metadata log."""

@@ -17,14 +17,14 @@ from harrow.cli import exit_code
 from harrow.cli.command_help import epilog, grouped
 from harrow.cli.output_stream import guarded
 from harrow.cli.requests import COMMANDS, request_of
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 from harrow.cli.usage_errors import with_a_way_out
 from harrow.compilation import compilation
 
 _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Click's, or that of Typer's copy of Click, which has no public name."""
 _BEGUN_NS: Final = time.time_ns()
-_SHARED: Final = frozenset(option.name for option in fields(Request))
+_SHARED: Final = frozenset(option.name for option in fields(CommandRequest))
 
 
 class RequestCommand(TyperCommand):

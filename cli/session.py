@@ -17,7 +17,7 @@ from harrow.cli import exit_code
 from harrow.cli.console import commands, data_console, message_console, say, show
 from harrow.cli.extras import advice_on
 from harrow.cli.render.problem import show_problems
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 from harrow.cli.text import Text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Refusal(Exception):
         self.code = code
 
 
-def exit_code_of(command: str, request: Request) -> int:
+def exit_code_of(command: str, request: CommandRequest) -> int:
     """Meet a request with the session of its command, and return the exit code.
 
     Raises:
@@ -114,7 +114,7 @@ def write_new(path: Path, text: str) -> None:
 
 
 @contextmanager
-def data(request: Request) -> Iterator[Console]:
+def data(request: CommandRequest) -> Iterator[Console]:
     """Yield the console for data; the file of ``--output`` appears when it is whole."""
     if request.output is None or str(request.output) == "-":
         yield data_console(no_color=request.no_color)
@@ -133,7 +133,7 @@ def write_json(console: Console, document: Mapping[str, Any]) -> None:
 
 
 def publish(
-    request: Request,
+    request: CommandRequest,
     *,
     document: Callable[[], Mapping[str, Any]],
     suites: Callable[[], Sequence["Suite"]],
@@ -151,7 +151,7 @@ def publish(
 
 
 def write_suites(
-    console: Console, request: Request, suites: Sequence["Suite"], noun: str, total: str | None = None
+    console: Console, request: CommandRequest, suites: Sequence["Suite"], noun: str, total: str | None = None
 ) -> None:
     """Write suites in one of `CI_FORMATS`; *total* sums them up where it is more than their number.
 
@@ -177,7 +177,7 @@ def write_suites(
     console.file.flush()
 
 
-def refuse_files(request: Request, problems: Sequence[Problem]) -> None:
+def refuse_files(request: CommandRequest, problems: Sequence[Problem]) -> None:
     """Say what is wrong with files, also where a CI system reads it."""
     messages = message_console(no_color=request.no_color)
     show_problems(messages, problems)

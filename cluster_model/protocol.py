@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.sim.message import Request
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -31,7 +32,7 @@ LOG_END: Final = -1
 
 
 @dataclass(slots=True)
-class ProduceRequest:
+class ProduceRequest(Request):
     """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
 
     ``transactional_id`` is that of a transactional producer, of which a leader may ask the coordinator (KIP-890).
@@ -64,7 +65,7 @@ class ProduceResponse:
 
 
 @dataclass(slots=True)
-class FetchRequest:
+class FetchRequest(Request):
     """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
 
     ``last_epochs`` has the epoch of the record before the fetch offset, for partitions of a follower that leaves it to the leader
@@ -144,7 +145,7 @@ class FetchResponse:
 
 
 @dataclass(slots=True)
-class OffsetsForLeaderEpochRequest:
+class OffsetsForLeaderEpochRequest(Request):
     """Partitions as ``(current leader epoch, requested epoch)`` (KIP-101, KIP-320)."""
 
     api: ClassVar[str] = "OffsetsForLeaderEpoch"
@@ -161,7 +162,7 @@ class OffsetsForLeaderEpochResponse:
 
 
 @dataclass(slots=True)
-class ListOffsetsRequest:
+class ListOffsetsRequest(Request):
     """Where does a partition begin, or end? That is its LEO for a follower, its HW or LSO for a consumer.
 
     Partitions with the current leader epoch that the sender knows, -1 without KIP-320.
@@ -183,7 +184,7 @@ class ListOffsetsResponse:
 
 
 @dataclass(slots=True)
-class MetadataRequest:
+class MetadataRequest(Request):
     """A client asks where the leaders are."""
 
     api: ClassVar[str] = "Metadata"
@@ -200,7 +201,7 @@ class MetadataResponse:
 
 
 @dataclass(slots=True)
-class InitProducerIdRequest:
+class InitProducerIdRequest(Request):
     """A producer asks for its producer id.
 
     One with a transactional id asks its coordinator, which ends what is open of that id and raises its epoch. It says its producer
@@ -279,7 +280,7 @@ class LeaderAndIsrPartitionState:
 
 
 @dataclass(slots=True)
-class LeaderAndIsrRequest:
+class LeaderAndIsrRequest(Request):
     """The controller tells a broker which replicas it leads and which it follows."""
 
     api: ClassVar[str] = "LeaderAndIsr"
@@ -290,7 +291,7 @@ class LeaderAndIsrRequest:
 
 
 @dataclass(slots=True)
-class UpdateMetadataRequest:
+class UpdateMetadataRequest(Request):
     """The controller tells every broker who is alive and who leads what."""
 
     api: ClassVar[str] = "UpdateMetadata"
@@ -302,7 +303,7 @@ class UpdateMetadataRequest:
 
 
 @dataclass(slots=True)
-class StopReplicaRequest:
+class StopReplicaRequest(Request):
     """The controller tells a broker to stop fetching for replicas that are going offline, or to delete them."""
 
     api: ClassVar[str] = "StopReplica"
@@ -335,7 +336,7 @@ class AlterPartition:
 
 
 @dataclass(slots=True, frozen=True)
-class AlterPartitionRequest:
+class AlterPartitionRequest(Request):
     """A leader wants other ISRs (KIP-497)."""
 
     api: ClassVar[str] = "AlterPartition"
@@ -354,7 +355,7 @@ class AlterPartitionResponse:
 
 
 @dataclass(slots=True)
-class ControlledShutdownRequest:
+class ControlledShutdownRequest(Request):
     """A broker asks the controller to move its leaderships away; with its epoch since KIP-380 (`NO_EPOCH` before)."""
 
     api: ClassVar[str] = "ControlledShutdown"

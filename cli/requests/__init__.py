@@ -8,7 +8,7 @@ requests and the parsers of all of them takes longer than running many a campaig
 from importlib import import_module
 from typing import Final
 
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 COMMANDS: Final = (
     *("run", "sweep", "shrink", "replay", "diff", "trace", "regress", "check"),
@@ -16,9 +16,9 @@ COMMANDS: Final = (
 )
 
 
-def request_of(command: str) -> type[Request]:
+def request_of(command: str) -> type[CommandRequest]:
     """Return what a command is asked."""
-    request: type[Request] = getattr(
+    request: type[CommandRequest] = getattr(
         import_module(f"harrow.cli.requests.{command}"), f"{command.capitalize()}Request"
     )
     return request

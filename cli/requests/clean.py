@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from harrow.cli import options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanRequest(Request):
+class CleanRequest(CommandRequest):
     """Remove old runs; the newest of each campaign stay.
 
     The newest are the last ones written. harrow removes only folders of runs, which have a run.json and

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from harrow.cli import completion, options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffRequest(Request):
+class DiffRequest(CommandRequest):
     """Show replica logs, or compare two runs or two releases.
 
     For one run: what the judge found of its records, and how that came about; a row for each offset, a column for each broker, whether

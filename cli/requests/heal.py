@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from harrow.cli import options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealRequest(Request):
+class HealRequest(CommandRequest):
     """Undo what a killed run has left on your clusters.
 
     Before harrow does something to a cluster of yours it writes down what undoes it, below HARROW_STATE or where the system keeps

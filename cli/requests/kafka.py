@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 import typer
 
 from harrow.cli import options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaRequest(Request):
+class KafkaRequest(CommandRequest):
     """Get releases of Kafka, to run campaigns on real brokers.
 
     They are kept in the user's cache folder, or below HARROW_CACHE. Maven gets them, with the settings that it has here;

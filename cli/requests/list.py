@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from harrow.cli import options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest(Request):
+class ListRequest(CommandRequest):
     """List faults, rules, settings, campaigns and more."""
 
     kind: Annotated[options.Kind, typer.Argument(metavar="KIND", help="Which catalogue.")]

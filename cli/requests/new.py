@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewRequest(Request):
+class NewRequest(CommandRequest):
     """Write a commented campaign to start from.
 
     NAME becomes NAME.yaml in this folder; an existing file stays as it is. With --from it is about a cluster of yours: its brokers,

@@ -7,7 +7,7 @@ from harrow.cli import options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CommandRequest:
     """How to print. A command without one of these options has the value that stands here."""
 
     output_format: str = field(init=False, default="table")
@@ -18,7 +18,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenRequest(Request):
+class WrittenRequest(CommandRequest):
     """What a command prints can go to a file instead, and be less."""
 
     output: options.Output = None

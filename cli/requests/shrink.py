@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from harrow.cli import completion, options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShrinkRequest(Request):
+class ShrinkRequest(CommandRequest):
     """Find the smallest campaign that fails like a run.
 
     It breaks the same promise for the same cause. harrow leaves out faults, records, brokers and settings

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import typer
 
 from harrow.cli import options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetRequest(Request):
+class TargetRequest(CommandRequest):
     """Look at a cluster of yours, and see what can run there.
 
     `check` connects and asks, and changes nothing: which brokers there are, whether each answers, which faults there are commands for,

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from harrow.cli import completion, options
-from harrow.cli.requests.request import Request
+from harrow.cli.requests.request import CommandRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateRequest(Request):
+class ValidateRequest(CommandRequest):
     """Check campaign files, and report all mistakes at once."""
 
     paths: Annotated[

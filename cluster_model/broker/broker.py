@@ -8,7 +8,7 @@ requests wait for a thread only while the disk is slow (`request_channel`).
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import Steps
@@ -23,9 +23,13 @@ from harrow.cluster_model.coordinators.coordinator import Coordinator
 from harrow.cluster_model.coordinators.groups.group_coordinator import GroupCoordinator
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     TxnMarker,
+    WriteTxnMarkersRequest,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_coordinator import TransactionCoordinator
 from harrow.cluster_model.coordinators.transactions.transaction_markers import write_txn_markers
@@ -38,15 +42,31 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.cluster_model.log.disk import Disk
-from harrow.cluster_model.protocol import NO_EPOCH, NO_LEADER, ControlRequest, ControlResponse
+from harrow.cluster_model.protocol import (
+    NO_EPOCH,
+    NO_LEADER,
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    ControlRequest,
+    ControlResponse,
+    FetchRequest,
+    FetchResponse,
+    InitProducerIdRequest,
+    LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetsForLeaderEpochRequest,
+    ProduceRequest,
+    ProduceResponse,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, register
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
-
-_CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
-"""What changes partitions, or waits for who does (``ReplicaManager.replicaStateChangeLock``)."""
 
 
 class Broker:
@@ -75,7 +95,7 @@ class Broker:
         self._accepts_requests = not (
             behaviours.zookeeper.requests_after_registration or behaviours.clients.sockets_opened_last
         )
-        self._early_requests: list[Message] = []
+        self._early_requests: list[Exchange[Body]] = []
         # What waits for appends, the oldest first.
         self._is_shut_down = False
         self._disk = disk
@@ -112,25 +132,34 @@ class Broker:
         }
         self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
-        self._handlers: dict[str, Callable[[Message], None]] = {
-            "Produce": self.replicas.handle_produce,
-            "Fetch": self.replicas.handle_fetch,
-            "OffsetsForLeaderEpoch": self.replicas.handle_offsets_for_leader_epoch,
-            "ListOffsets": self.replicas.handle_list_offsets,
-            "Metadata": self._handle_metadata,
-            "InitProducerId": self._handle_init_producer_id,
-            "FindCoordinator": self._handle_find_coordinator,
-            "AddPartitionsToTxn": self._handled_by(self._transactions.add_partitions),
-            "AddOffsetsToTxn": self._handled_by(self._transactions.add_offsets),
-            "EndTxn": self._handled_by(self._transactions.end_transaction),
-            "WriteTxnMarkers": self._handle_write_txn_markers,
-            "LeaderAndIsr": self._handle_control,
-            "UpdateMetadata": self._handle_control,
-            "StopReplica": self._handle_control,
-            "ControlledShutdown": self._handle_controlled_shutdown,
-            "AlterPartition": self._handle_alter_partition,
-            **self.groups.handlers,
+        self._handlers: Handlers = {**self.groups.handlers}
+        # How a thread handles a request while it takes longer, or the disk is slow, where it may have to wait.
+        self._slow_handlers: dict[type[Body], Callable[[Exchange[Any]], Steps]] = {
+            ProduceRequest: self.replicas.produce_steps,
+            LeaderAndIsrRequest: self._change_steps,
+            StopReplicaRequest: self._change_steps,
+            UpdateMetadataRequest: self._update_metadata_steps,
         }
+        self._register_handlers()
+
+    def _register_handlers(self) -> None:
+        handlers, replicas = self._handlers, self.replicas
+        register(handlers, ProduceRequest, replicas.handle_produce)
+        register(handlers, FetchRequest, replicas.fetching.handle_fetch)
+        register(handlers, OffsetsForLeaderEpochRequest, replicas.fetching.handle_offsets_for_leader_epoch)
+        register(handlers, ListOffsetsRequest, replicas.fetching.handle_list_offsets)
+        register(handlers, MetadataRequest, self._handle_metadata)
+        register(handlers, InitProducerIdRequest, self._handle_init_producer_id)
+        register(handlers, FindCoordinatorRequest, self._handle_find_coordinator)
+        register(handlers, AddPartitionsToTxnRequest, self._handle_add_partitions_to_txn)
+        register(handlers, AddOffsetsToTxnRequest, self._handle_add_offsets_to_txn)
+        register(handlers, EndTxnRequest, self._handle_end_txn)
+        register(handlers, WriteTxnMarkersRequest, self._handle_write_txn_markers)
+        register(handlers, LeaderAndIsrRequest, self._handle_leader_and_isr)
+        register(handlers, UpdateMetadataRequest, self._handle_update_metadata)
+        register(handlers, StopReplicaRequest, self._handle_stop_replica)
+        register(handlers, ControlledShutdownRequest, self._handle_controlled_shutdown)
+        register(handlers, AlterPartitionRequest, self._handle_alter_partition)
 
     @property
     def is_active_controller(self) -> bool:
@@ -175,8 +204,8 @@ class Broker:
         if self._open_sockets is None:
             self._accepts_requests = True
             early, self._early_requests = self._early_requests, []
-            for message in early:
-                self.receive_request(message)
+            for exchange in early:
+                self.receive_request(exchange)
 
     def unfenced(self) -> None:
         """Everything is ready: open the sockets, if they are not open."""
@@ -257,22 +286,22 @@ class Broker:
 
     # Requests
 
-    def receive_request(self, message: Message) -> None:
+    def receive_request(self, exchange: Exchange[Body]) -> None:
         """Handle a request, after those before it on the same connection."""
-        connection = message[0]
+        connection = exchange.connection
         if not self._accepts_requests:
-            self._early_requests.append(message)
+            self._early_requests.append(exchange)
         elif connection.muted or connection.waiting:
             if connection.idle is not None:
                 connection.idle.wake()
                 assert connection.muted, "a request beside an idle fetch, under way when that began"
-            connection.waiting.append(message)
+            connection.waiting.append(exchange)
         else:
             connection.muted = True
             if self._channels is None:
-                self._handlers[message[2].api](message)
+                self._handle(exchange)
             else:
-                self._queue(message, self._channels)
+                self._queue(exchange, self._channels)
 
     def clock_stepped(self, by_us: int) -> None:
         """The machine's clock has jumped: whatever goes by it is as much older, or younger, than it was."""
@@ -286,57 +315,65 @@ class Broker:
         """Have requests wait for threads from now on, for threads wait for the disk, or take long."""
         if self._channels is None:
             self._channels = RequestChannels(self.id, self._host, self._config, self._steps, self._send)
-            self.replicas.repeats_idle_fetches = False
+            self.replicas.fetching.repeats_idle_fetches = False
 
-    def _queue(self, message: Message, channels: RequestChannels) -> None:
+    def _queue(self, exchange: Exchange[Body], channels: RequestChannels) -> None:
         """Have a request wait for a thread, unless all is as quick as ever and nothing waits any more."""
         if self._is_slow() or not channels.are_idle:
-            channels.put(message)
+            channels.put(exchange)
         else:
             self._channels = None
-            self.replicas.repeats_idle_fetches = True
-            self._handlers[message[2].api](message)
+            self.replicas.fetching.repeats_idle_fetches = True
+            self._handle(exchange)
 
-    def _queue_again(self, message: Message) -> None:
+    def _queue_again(self, exchange: Exchange[Body]) -> None:
         if self._channels is None:
-            self._handlers[message[2].api](message)
+            self._handle(exchange)
         else:
-            self._queue(message, self._channels)
+            self._queue(exchange, self._channels)
 
-    def _steps(self, message: Message) -> Steps:
+    def _steps(self, exchange: Exchange[Body]) -> Steps:
         """Do what a thread does with a request while it takes longer, or the disk is slow: where that concerns appends, it waits for them."""
-        api = message[2].api
         if self._pace.request_us:
             yield self._pace.request_us
-        if api == "Produce":
-            yield from self.replicas.produce_steps(message)
-        elif api not in _CONTROLLER_APIS or self._control_error(message[2]) != errors.NONE:
-            self._handlers[api](message)
-        elif api == "UpdateMetadata":
-            yield from self.replicas.append_locks.wait_for_change()
-            self._handlers[api](message)
+        steps = self._slow_handlers.get(type(exchange.request))
+        if steps is None:
+            self._handle(exchange)
         else:
-            yield from self.replicas.change_steps(self.replicas.changed_by_request(message[2]))
-            self._handlers[api](message)
-            self.replicas.append_locks.end_change()
+            yield from steps(exchange)
+
+    def _update_metadata_steps(self, exchange: Exchange[UpdateMetadataRequest]) -> Steps:
+        """Wait for who changes partitions (``ReplicaManager.replicaStateChangeLock``)."""
+        if self._control_error(exchange.request) == errors.NONE:
+            yield from self.replicas.append_locks.wait_for_change()
+        self._handle(exchange)
+
+    def _change_steps(self, exchange: Exchange[LeaderAndIsrRequest | StopReplicaRequest]) -> Steps:
+        """Wait for the appends to the partitions that change."""
+        if self._control_error(exchange.request) != errors.NONE:
+            self._handle(exchange)
+            return
+        yield from self.replicas.change_steps(self.replicas.changed_by_request(exchange.request))
+        self._handle(exchange)
+        self.replicas.append_locks.end_change()
 
     def connection_closed(self, connection: Connection) -> None:
         """The client is gone; what it has sent is handled all the same."""
         self.replicas.connection_closed(connection)
 
-    def respond(self, message: Message, body: Any) -> None:
+    def respond(self, exchange: Exchange[Body], body: Body | None) -> None:
         """Answer (None: no answer is due), and go on with the next request of the connection."""
         if not self._accepts_requests or self.replicas.logs.is_halting:
             return  # The sockets are closed, or will be before anything leaves them.
         if self._channels is None:
-            self._send(message, body)
+            self._send(exchange, body)
         else:
-            self._channels.answer(message, body)
+            self._channels.answer(exchange, body)
 
-    def _send(self, message: Message, body: Any) -> None:
-        connection = message[0]
+    def _send(self, exchange: Exchange[object], body: Body | None) -> None:
+        connection = exchange.connection
         if body is not None:
-            self._host.send_response(connection, message[1], body)
+            self._host.send_response(connection, exchange.correlation_id, body)
         connection.muted = False
         if connection.throttle_us:
             self._mute(connection)
@@ -345,36 +382,37 @@ class Broker:
 
     # Quotas
 
-    def _respond_within_quota(self, message: Message, body: Any) -> None:
+    def _respond_within_quota(self, exchange: Exchange[Body], body: Body | None) -> None:
         """Answer a produce or a fetch; who has exceeded its quota is throttled.
 
         From KIP-219 on that client is answered at once, told how long, and not heard meanwhile. Before, its answer waited, and it was
         not heard until it had that.
         """
-        connection, _, request = message
-        throttle_us = self._throttle_us(connection.client.name, request, body)
+        client = exchange.connection.client.name
+        throttle_us = self._throttle_us(client, exchange.request, body)
         if not throttle_us:
-            self.respond(message, body)
+            self.respond(exchange, body)
             return
-        self._host.emit(ClientThrottled, self.id, connection.client.name, request.api, throttle_us)
-        if self._behaviours.replication.throttled_answer_at_once:
-            connection.throttle_us = throttle_us
-            if body is not None:
-                body.throttle_us = throttle_us
-            self.respond(message, body)
+        request = exchange.request
+        assert isinstance(request, (ProduceRequest, FetchRequest)), "a quota for what has none"
+        self._host.emit(ClientThrottled, self.id, client, request.api, throttle_us)
+        told_us = throttle_us if self._behaviours.replication.throttled_answer_at_once else 0
+        if isinstance(body, (ProduceResponse, FetchResponse)):
+            body.throttle_us = told_us
+        if told_us:
+            exchange.connection.throttle_us = throttle_us
+            self.respond(exchange, body)
         else:
-            if body is not None:
-                body.throttle_us = 0
-            self._host.set_timer(throttle_us, self._respond_late, (message, body))
+            self._host.set_timer(throttle_us, lambda _: self.respond(exchange, body))
 
-    def _throttle_us(self, client: str, request: Any, body: Any) -> int:
-        if request.api == "Produce" and self._quotas is not None and self._quotas.produce is not None:
+    def _throttle_us(self, client: str, request: object, body: Body | None) -> int:
+        if (
+            isinstance(request, ProduceRequest)
+            and self._quotas is not None
+            and self._quotas.produce is not None
+        ):
             return self._quotas.produce.record(client, request.record_bytes)
-        throttle_us: int = 0 if body is None or request.api != "Fetch" else body.throttle_us
-        return throttle_us
-
-    def _respond_late(self, answer: tuple[Message, Any]) -> None:
-        self.respond(*answer)
+        return body.throttle_us if isinstance(body, FetchResponse) else 0
 
     def _mute(self, connection: Connection) -> None:
         """Hear nothing of a client for a while (``SocketServer``, ``ThrottledChannel``)."""
@@ -394,25 +432,35 @@ class Broker:
             connection.muted = True
             following = connection.waiting.popleft()
             if self._channels is None:
-                self._handlers[following[2].api](following)
+                self._handle(following)
             else:
                 self._queue(following, self._channels)
         connection.draining = False
 
-    def _handle_metadata(self, message: Message) -> None:
-        self.respond(message, self.metadata.response())
+    def _handle(self, exchange: Exchange[Body]) -> None:
+        self._handlers[type(exchange.request)](exchange)
 
-    def _handled_by(self, handle: Callable[[Any, Callable[[Any], None]], None]) -> Callable[[Message], None]:
-        """Return what handles requests to a coordinator that is told how to answer."""
-        return lambda message: handle(message[2], lambda answer: self.respond(message, answer))
+    def _handle_metadata(self, exchange: Exchange[MetadataRequest]) -> None:
+        self.respond(exchange, self.metadata.response())
 
-    def _handle_init_producer_id(self, message: Message) -> None:
-        if message[2].transactional_id:
-            self._transactions.init_producer_id(message[2], lambda answer: self.respond(message, answer))
+    def _handle_add_partitions_to_txn(self, exchange: Exchange[AddPartitionsToTxnRequest]) -> None:
+        self._transactions.add_partitions(exchange.request, lambda answer: self.respond(exchange, answer))
+
+    def _handle_add_offsets_to_txn(self, exchange: Exchange[AddOffsetsToTxnRequest]) -> None:
+        self._transactions.add_offsets(exchange.request, lambda answer: self.respond(exchange, answer))
+
+    def _handle_end_txn(self, exchange: Exchange[EndTxnRequest]) -> None:
+        self._transactions.end_transaction(exchange.request, lambda answer: self.respond(exchange, answer))
+
+    def _handle_init_producer_id(self, exchange: Exchange[InitProducerIdRequest]) -> None:
+        if exchange.request.transactional_id:
+            self._transactions.init_producer_id(
+                exchange.request, lambda answer: self.respond(exchange, answer)
+            )
         else:
-            self._lifecycle.generate_producer_id(lambda answer: self.respond(message, answer))
+            self._lifecycle.generate_producer_id(lambda answer: self.respond(exchange, answer))
 
-    def _handle_write_txn_markers(self, message: Message) -> None:
+    def _handle_write_txn_markers(self, exchange: Exchange[WriteTxnMarkersRequest]) -> None:
         """End transactions in partitions that this broker leads (``handleWriteTxnMarkersRequest``).
 
         A group coordinator learns here which of its offsets count.
@@ -427,16 +475,16 @@ class Broker:
                     )
 
         write_txn_markers(
-            message[2],
+            exchange.request,
             self.replicas,
             self._host.clock.now_us,
             written,
-            lambda answer: self.respond(message, answer),
+            lambda answer: self.respond(exchange, answer),
         )
 
-    def _handle_find_coordinator(self, message: Message) -> None:
+    def _handle_find_coordinator(self, exchange: Exchange[FindCoordinatorRequest]) -> None:
         """Say who leads the partition of an internal topic that a key belongs to, as far as this broker knows."""
-        request: FindCoordinatorRequest = message[2]
+        request = exchange.request
         config = self._config
         count = (
             config.offsets_topic_partitions
@@ -445,7 +493,7 @@ class Broker:
         )
         leader = self.metadata.live_leader(f"{request.topic}-{partition_for(request.key, count)}")
         error = errors.COORDINATOR_NOT_AVAILABLE if leader == NO_LEADER else errors.NONE
-        self.respond(message, FindCoordinatorResponse(error, leader))
+        self.respond(exchange, FindCoordinatorResponse(error, leader))
 
     def _coordinator_changed(self, partition: Partition, is_leader: bool) -> None:
         """Have a coordinator begin to coordinate what a partition says, or leave that to another broker."""
@@ -458,29 +506,44 @@ class Broker:
         else:
             coordinator.resigned(int(number))
 
-    def _handle_controlled_shutdown(self, message: Message) -> None:
-        self._lifecycle.handle_controlled_shutdown(message[2], lambda answer: self.respond(message, answer))
+    def _handle_controlled_shutdown(self, exchange: Exchange[ControlledShutdownRequest]) -> None:
+        self._lifecycle.handle_controlled_shutdown(
+            exchange.request, lambda answer: self.respond(exchange, answer)
+        )
 
-    def _handle_alter_partition(self, message: Message) -> None:
-        self._lifecycle.handle_alter_partition(message[2], lambda answer: self.respond(message, answer))
+    def _handle_alter_partition(self, exchange: Exchange[AlterPartitionRequest]) -> None:
+        self._lifecycle.handle_alter_partition(
+            exchange.request, lambda answer: self.respond(exchange, answer)
+        )
 
-    def _handle_control(self, message: Message) -> None:
-        """Handle what a controller sends, unless it is meant for an earlier life of this broker."""
-        request: ControlRequest = message[2]
+    def _handle_leader_and_isr(self, exchange: Exchange[LeaderAndIsrRequest]) -> None:
+        if not self._is_refused(exchange):
+            self.replicas.handle_leader_and_isr(exchange)
+
+    def _handle_stop_replica(self, exchange: Exchange[StopReplicaRequest]) -> None:
+        if not self._is_refused(exchange):
+            self._obey(exchange.request)
+            self.replicas.handle_stop_replica(exchange)
+
+    def _handle_update_metadata(self, exchange: Exchange[UpdateMetadataRequest]) -> None:
+        if not self._is_refused(exchange):
+            self._obey(exchange.request)
+            self.metadata.update(exchange.request)
+            self.respond(exchange, ControlResponse(exchange.request.api, errors.NONE))
+
+    def _obey(self, request: ControlRequest) -> None:
+        self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
+        self.replicas.controller_epoch = request.controller_epoch
+
+    def _is_refused(self, exchange: Exchange[ControlRequest]) -> bool:
+        """Refuse what a controller sends if it is meant for an earlier life of this broker, or comes from an old controller."""
+        request = exchange.request
         error = self._control_error(request)
-        if error != errors.NONE:
-            self._host.emit(RequestRejected, self.id, request.api, "", message[0].client.name, error)
-            self.respond(message, ControlResponse(request.api, error))
-        elif request.api == "LeaderAndIsr":
-            self.replicas.handle_leader_and_isr(message)
-        else:
-            self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
-            self.replicas.controller_epoch = request.controller_epoch
-            if request.api == "StopReplica":
-                self.replicas.handle_stop_replica(message)
-            else:
-                self.metadata.update(message[2])
-                self.respond(message, ControlResponse(request.api, errors.NONE))
+        if error == errors.NONE:
+            return False
+        self._host.emit(RequestRejected, self.id, request.api, "", exchange.connection.client.name, error)
+        self.respond(exchange, ControlResponse(request.api, error))
+        return True
 
     def _control_error(self, request: ControlRequest) -> str:
         if self._behaviours.zookeeper.broker_epoch and request.broker_epoch < self._broker_epoch:

@@ -11,7 +11,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.protocol import LOG_END, NO_EPOCH, FetchRequest, FetchResponse
-from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.sim.host import Host
 
 
@@ -22,13 +22,13 @@ class DelayedFetch:
     """
 
     __slots__ = (
-        *("complete", "completed", "deadline_us", "is_withheld", "message"),
+        *("complete", "completed", "deadline_us", "exchange", "is_withheld"),
         *("partitions", "redirected", "session", "since_us", "watch"),
     )
 
     def __init__(
         self,
-        message: Message,
+        exchange: Exchange[FetchRequest],
         since_us: int,
         session: FetchSession,
         partitions: Mapping[str, Partition],
@@ -36,8 +36,8 @@ class DelayedFetch:
         watch: Callable[["DelayedFetch"], None],
         is_withheld: Callable[[str, int], bool] | None = None,
     ) -> None:
-        request: FetchRequest = message[2]
-        self.message = message
+        request = exchange.request
+        self.exchange = exchange
         self.since_us = since_us
         self.deadline_us = since_us + request.max_wait_us
         self.session = session
@@ -52,11 +52,11 @@ class DelayedFetch:
     @property
     def age(self) -> tuple[int, int]:
         """Since when it waits; of those of one moment connections decide."""
-        return self.since_us, self.message[0].id
+        return self.since_us, self.exchange.connection.id
 
     def try_complete(self, name: str) -> bool:
         """Answer if there is something to read of a partition, or it is no longer served here."""
-        request: FetchRequest = self.message[2]
+        request = self.exchange.request
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
         partition, cached = self.partitions[name], self.session.partitions[name]
         if (
@@ -86,16 +86,16 @@ class DelayedFetch:
 
     def is_repeatable(self) -> bool:
         """Return whether it would be answered with nothing, and has asked for nothing in particular."""
-        session, request = self.session, self.message[2]
+        session, request = self.session, self.exchange.request
         return session.is_kept and not session.news and not request.partitions and not request.forgotten
 
     def repeated(self, cycles: int, since_us: int) -> None:
         """Be the fetch that waits since *since_us*, after so many cycles."""
         self.session.repeated(cycles, since_us)
         if cycles:
-            connection, correlation_id, request = self.message
-            following = replace(request, session_epoch=request.session_epoch + cycles)
-            self.message = connection, correlation_id + cycles, following
+            exchange = self.exchange
+            following = replace(exchange.request, session_epoch=exchange.request.session_epoch + cycles)
+            self.exchange = Exchange(exchange.connection, exchange.correlation_id + cycles, following)
             self.deadline_us += since_us - self.since_us
             self.since_us = since_us
 
@@ -107,12 +107,12 @@ class DelayedFetch:
         """Be a fetch that has been answered with nothing."""
         self.completed = True
         self.session.delayed = None
-        self.message[0].muted = False
+        self.exchange.connection.muted = False
         return FetchResponse({}, errors.NONE, self.session.id)
 
     def repetition(self) -> FetchRequest:
         """Return the request that follows an empty answer."""
-        request: FetchRequest = self.message[2]
+        request = self.exchange.request
         return replace(request, session_epoch=request.session_epoch + 1)
 
 

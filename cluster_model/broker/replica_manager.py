@@ -2,45 +2,37 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotaManager
 from harrow.cluster_model.broker.delayed_requests import (
     DelayedDeleteRecords,
-    DelayedFetch,
     DelayedProduce,
     OperationTimer,
     PendingAck,
 )
 from harrow.cluster_model.broker.fetch_session import (
-    CachedPartition,
     FetchSession,
-    FetchSessionCache,
-    FetchWatchers,
 )
+from harrow.cluster_model.broker.fetching import Fetching
+from harrow.cluster_model.broker.hosted_replicas import HostedReplicas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
-from harrow.cluster_model.broker.purgatory import Purgatory
-from harrow.cluster_model.broker.rate import NO_LIMIT
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
-from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
-from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
 from harrow.cluster_model.broker.transaction_verification import TransactionVerification, Verified
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch, record_count
-from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET, UnifiedLog
+from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, NO_OFFSET
 from harrow.cluster_model.release.profiles import Behaviours
-from harrow.cluster_model.release.replication import HIGH_WATERMARK, LEADER_EPOCH, WITH_SELECTOR
-from harrow.cluster_model.release.switch import ALWAYS
-from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig, TopicConfig
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.release.replication import HIGH_WATERMARK
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.sim.connection import Connection, Exchange, Respond
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.topology import is_internal
 
 _BOOTSTRAP_MAX_US: Final = 10**9
@@ -71,41 +63,33 @@ class ReplicaManager:
     # Of more than 30 attributes CPython makes a dictionary for each object, and looks up everything more slowly.
     __slots__ = (
         "_alter_partition_manager",
-        "_answers_by_hw",
         "_behaviours",
         "_broker",
         "_config",
         "_delete_purgatory",
-        "_fetch_quota",
         "_fetch_watchers",
         "_fetchers",
         "_host",
-        "_is_shut_down",
+        "_hosted",
         "_is_shutting_down",
-        "_isr_shrinking",
         "_isr_suspects",
         "_isr_writes",
-        "_leader_quota",
-        "_leader_throttled_rate",
         "_metadata",
         "_produce_purgatory",
         "_respond",
-        "_selects_read_replica",
-        "_sessions",
         "_switches",
-        "_timers",
         "_topic_config",
         "_transaction_switches",
         "_verification",
         "_verified",
         "append_locks",
         "controller_epoch",
+        "fetching",
         "logs",
         "on_leadership_change",
         "on_log_dir_failure",
         "on_unblocked",
         "partitions",
-        "repeats_idle_fetches",
     )
 
     def __init__(
@@ -117,7 +101,7 @@ class ReplicaManager:
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
         alter_partition_manager: AlterPartitionManager,
-        respond: Callable[[Message, Any], None],
+        respond: Respond,
         metadata: MetadataCache,
         fetch_quota: ClientQuotaManager | None = None,
     ) -> None:
@@ -132,30 +116,16 @@ class ReplicaManager:
         self._transaction_switches = behaviours.transactions
         self._respond = respond
         self._metadata = metadata
-        self._fetch_quota = fetch_quota
-        # From the first partition on that is throttled.
-        self._leader_quota: ReplicationQuotaManager | None = None
-        self._leader_throttled_rate = config.leader_throttled_rate
-        self.partitions: dict[str, Partition] = {}
+        hosted = HostedReplicas(broker, host, config, behaviours, respond, metadata)
+        self._hosted = hosted
+        self.partitions = hosted.partitions
+        self._isr_suspects = hosted.isr_suspects
+        self._isr_writes = hosted.isr_writes
+        self._fetch_watchers = hosted.fetches
+        self._produce_purgatory = hosted.produces
+        self._delete_purgatory = hosted.deletions
+        self.fetching = Fetching(hosted, config, fetch_quota)
         self.controller_epoch = 0
-        self._fetch_watchers = FetchWatchers()
-        self._sessions = FetchSessionCache(
-            config.fetch_session_slots,
-            self._fetch_watchers,
-            # Kafka draws ids. Two lives of a broker have to have different ones all the same.
-            first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
-            bound_to_connection=not behaviours.replication.fetch_sessions,
-        )
-        # The partitions of which a member of the ISR may be behind, and so out of sync one day.
-        self._isr_suspects: dict[str, None] = {}
-        looks_twice = not behaviours.replication.isr_lag_counts_messages
-        self._isr_shrinking = PeriodicTask(
-            host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
-        )
-        self._isr_writes: dict[str, None] = {}
-        self._produce_purgatory: Purgatory[DelayedProduce] = Purgatory()
-        self._delete_purgatory: Purgatory[DelayedDeleteRecords] = Purgatory()
-        self._timers: dict[int, OperationTimer] = {}
         self._verification = TransactionVerification(
             host,
             metadata,
@@ -180,20 +150,10 @@ class ReplicaManager:
             replicated,
             self._fetch_watchers.note,
         )
-        self._answers_by_hw = behaviours.replication.high_watermark_answers_followers == ALWAYS or (
-            behaviours.replication.high_watermark_answers_followers == WITH_SELECTOR
-            and config.replica_selector != NO_SELECTOR
-        )
-        self._selects_read_replica = (
-            behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
-        )
-        self.repeats_idle_fetches = True
-        """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
         self._is_shutting_down = False
-        self._is_shut_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._log_start_raised
-        self.on_unblocked: Callable[[Message], None] = self.handle_produce
+        self.on_unblocked: Callable[[Exchange[protocol.ProduceRequest]], None] = self.handle_produce
         """What handles a request to append that has waited for an ISR to be written, while the disk is slow."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
         self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
@@ -203,7 +163,7 @@ class ReplicaManager:
         """Begin the periodic tasks."""
         self._alter_partition_manager.start()
         self.logs.start()
-        self._isr_shrinking.start()
+        self._hosted.start()
 
     def clock_stepped(self, by_us: int) -> None:
         """Have followers been caught up so much longer ago, as the clock has it by which leaders go (``Replica.isCaughtUp``)."""
@@ -224,47 +184,46 @@ class ReplicaManager:
 
     def shutdown(self) -> None:
         """Stop fetching, answer nothing that waits, and close the logs (``ReplicaManager.shutdown``)."""
-        self._is_shut_down = True
+        self._hosted.is_shut_down = True
         self._fetchers.shutdown()
         self._verification.close()
-        for timer in self._timers.values():
-            timer.stop()
+        self._hosted.stop_timers()
         if self.hangs:
             self.logs.stop()
         else:
             self.logs.shutdown()
 
     def connection_closed(self, connection: Connection) -> None:
-        """Forget the timer of a connection that is gone."""
-        self._timers.pop(connection.id, None)
-        self._sessions.connection_closed(connection.id)
+        """Forget a connection that is gone."""
+        self._hosted.connection_closed(connection)
+        self.fetching.connection_closed(connection)
 
     # Produce
 
-    def handle_produce(self, message: Message) -> None:
+    def handle_produce(self, exchange: Exchange[protocol.ProduceRequest]) -> None:
         """Append, and answer as acks says."""
-        request: protocol.ProduceRequest = message[2]
-        if self._blocked(request.batches, self.handle_produce, message):
+        request = exchange.request
+        if self._hosted.blocked(request.batches, self.handle_produce, exchange):
             return
         if request.transactional_id:
-            if not self._is_verified(message):
+            if not self._is_verified(exchange):
                 return
-            acks = {name: self._append_of_transaction(message, name) for name in request.batches}
-            self._verified.pop(_key(message), None)
+            acks = {name: self._append_of_transaction(exchange, name) for name in request.batches}
+            self._verified.pop(_key(exchange), None)
         else:
             acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
-        self._answer_produce(message, acks)
+        self._answer_produce(exchange, acks)
         # Followers are woken after this request has its place in the purgatory: what
         # they fetch now may complete it.
         for name in request.batches:
             self._fetch_watchers.check(name)
 
-    def produce_steps(self, message: Message) -> Steps:
+    def produce_steps(self, exchange: Exchange[protocol.ProduceRequest]) -> Steps:
         """Append while the disk is slow: one batch after the other, of which those that are refused wait for no disk."""
-        request: protocol.ProduceRequest = message[2]
-        if self._blocked(request.batches, self.on_unblocked, message):
+        request = exchange.request
+        if self._hosted.blocked(request.batches, self.on_unblocked, exchange):
             return
-        if request.transactional_id and not self._is_verified(message):
+        if request.transactional_id and not self._is_verified(exchange):
             return
         locks, acks = self.append_locks, {}
         for name, batch in request.batches.items():
@@ -273,25 +232,27 @@ class ReplicaManager:
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
                     yield from locks.write(name)
-                acks[name] = self._append_of_transaction(message, name)
+                acks[name] = self._append_of_transaction(exchange, name)
                 locks.end_append(name)
                 self._fetch_watchers.check(name)
             else:
                 acks[name] = self._append(name, batch, request.acks)
-        self._verified.pop(_key(message), None)
-        self._answer_produce(message, acks)
+        self._verified.pop(_key(exchange), None)
+        self._answer_produce(exchange, acks)
 
-    def _answer_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
+    def _answer_produce(
+        self, exchange: Exchange[protocol.ProduceRequest], acks: dict[str, PendingAck]
+    ) -> None:
         """Answer as acks says, at once or when the followers have what was appended."""
-        request: protocol.ProduceRequest = message[2]
+        request = exchange.request
         if request.acks == -1 and any(ack.pending for ack in acks.values()):
             deadline_us = self._host.clock.now_us + request.timeout_us
-            delayed = DelayedProduce(message, deadline_us, acks, self.partitions, self._complete_produce)
+            delayed = DelayedProduce(exchange, deadline_us, acks, self.partitions, self._complete_produce)
             if not delayed.try_complete():
                 self._produce_purgatory.watch(delayed, list(acks))
-                self._watch_deadline(message[0], delayed)
+                self._hosted.watch_deadline(exchange.connection, delayed)
         else:
-            self._complete_produce(message, acks)
+            self._complete_produce(exchange, acks)
 
     # Transactions
 
@@ -336,12 +297,12 @@ class ReplicaManager:
             producer_id, producer_epoch
         )
 
-    def _is_verified(self, message: Message) -> bool:
+    def _is_verified(self, exchange: Exchange[protocol.ProduceRequest]) -> bool:
         """Return whether the partitions of a produce are known to be in its transaction; else ask, and handle it again then.
 
         Of a partition in which the transaction is open already, the coordinator need not be asked.
         """
-        key, request = _key(message), message[2]
+        key, request = _key(exchange), exchange.request
         if not self._transaction_switches.transaction_verification or key in self._verified:
             return True
         guards: dict[str, int] = {}
@@ -364,7 +325,7 @@ class ReplicaManager:
         def verified(found: dict[str, str]) -> None:
             asked = {name: (found.get(name, errors.NONE), guards[name]) for name in guards}
             self._verified[key] = {**refused, **asked}
-            self.on_unblocked(message)
+            self.on_unblocked(exchange)
 
         self._verification.verify(request.transactional_id, *producer, tuple(guards), verified)
         return False
@@ -376,16 +337,16 @@ class ReplicaManager:
             and not partition.log.producers.is_in_transaction(batch.producer_id, batch.producer_epoch)
         )
 
-    def _append_of_transaction(self, message: Message, name: str) -> PendingAck:
+    def _append_of_transaction(self, exchange: Exchange[protocol.ProduceRequest], name: str) -> PendingAck:
         """Append a batch of a produce, unless it begins a transaction of which the coordinator does not know."""
-        request: protocol.ProduceRequest = message[2]
+        request = exchange.request
         batch, partition = request.batches[name], self.partitions.get(name)
         if (
             request.transactional_id
             and self._transaction_switches.transaction_verification
             and partition is not None
         ):
-            error, guard = self._verified.get(_key(message), {}).get(name, (errors.NONE, _NO_GUARD))
+            error, guard = self._verified.get(_key(exchange), {}).get(name, (errors.NONE, _NO_GUARD))
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
                 producers = partition.log.producers
                 is_known = producers.verification_guard(batch.producer_id) == guard
@@ -410,7 +371,7 @@ class ReplicaManager:
         With *acks* of -1 that is when the high watermark has passed the records, or the time is over. A slow disk does not
         hold these appends up.
         """
-        if self._blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
+        if self._hosted.blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
             return
         pending = {name: self._append(name, batch, acks) for name, batch in batches.items()}
         if acks == -1 and any(ack.pending for ack in pending.values()):
@@ -431,7 +392,7 @@ class ReplicaManager:
         """
         partition = self.partitions.get(name)
         if partition is None:
-            on_complete(self._error_without_replica(name))
+            on_complete(self._hosted.error_without_replica(name))
             return
 
         def completed(acks: dict[str, PendingAck]) -> None:
@@ -448,7 +409,7 @@ class ReplicaManager:
     def _append(self, name: str, batch: RecordBatch, acks: int) -> PendingAck:
         partition = self.partitions.get(name)
         if partition is None:
-            return PendingAck(self._error_without_replica(name), -1, -1)
+            return PendingAck(self._hosted.error_without_replica(name), -1, -1)
         result, hw_rose = partition.append_as_leader(batch, acks)
         if result.duplicate:
             self._host.emit(
@@ -462,17 +423,19 @@ class ReplicaManager:
         if hw_rose:
             self._produce_purgatory.check(name)
             self._delete_purgatory.check(name)
-        self._suspect_isr(name)
+        self._hosted.suspect_isr(name)
         required_offset = result.base_offset + record_count(batch.values)
         if result.duplicate and not self._switches.duplicate_waits_for_hw:
             required_offset = 0
         return PendingAck(result.error, result.base_offset, required_offset)
 
-    def _complete_produce(self, message: Message, acks: dict[str, PendingAck]) -> None:
-        request: protocol.ProduceRequest = message[2]
+    def _complete_produce(
+        self, exchange: Exchange[protocol.ProduceRequest], acks: dict[str, PendingAck]
+    ) -> None:
+        request = exchange.request
         for name, ack in acks.items():
             if ack.error != errors.NONE:
-                self._reject("Produce", name, message[0].client.name, ack.error)
+                self._hosted.reject("Produce", name, exchange.connection.client.name, ack.error)
             elif request.acks != 0:
                 values = request.batches[name].values
                 self._host.emit(
@@ -481,471 +444,30 @@ class ReplicaManager:
         if request.acks != 0:
             answer = protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
             for name, ack in acks.items():
-                leader = self._current_leader(name, ack.error)
+                leader = self._hosted.current_leader(name, ack.error)
                 if leader is not None:
                     answer.current_leaders[name] = leader
-            self._respond(message, answer)
+            self._respond(exchange, answer)
         elif any(ack.error != errors.NONE for ack in acks.values()):
             # No client waits for an answer; closing the connection makes the client look for the leader.
-            self._host.close_by_server(message[0])
+            self._host.close_by_server(exchange.connection)
         else:
-            self._respond(message, None)
+            self._respond(exchange, None)
 
-    # Fetch
-
-    def handle_fetch(self, message: Message) -> None:
-        """Find the session of a fetch, and read what there is."""
-        request: protocol.FetchRequest = message[2]
-        session = self._sessions.session_of(
-            request,
-            message[0],
-            self._host.clock.now_us,
-            keeps_epoch=self._switches.fetch_sessions_keep_epoch,
-        )
-        if isinstance(session, str):
-            self._reject("Fetch", "", message[0].client.name, session)
-            self._respond(message, protocol.FetchResponse({}, session))
-        else:
-            session.replica_epoch = request.replica_epoch
-            for name in request.forgotten:
-                if name in self.partitions:
-                    self.partitions[name].leave_session(session)
-            self._fetch(message, session)
-
-    def _fetch(self, message: Message, session: FetchSession) -> None:
-        """Read; with nothing to read, wait in the purgatory.
-
-        As in Kafka the answer has the high watermark as it was before this fetch counted,
-        unless it had to wait.
-        """
-        request: protocol.FetchRequest = message[2]
-        if self._isr_writes and self._blocked(session.partitions, self._fetch, message, session):
-            return
-        # What a follower's former life has fetched says nothing of it (``Replica.updateFetchStateOrThrow``).
-        counts = request.replica_id >= 0 and not (
-            self._switches.former_life_fetch_refused
-            and self._metadata.is_of_former_life(request.replica_id, session.replica_epoch)
-        )
-        if request.max_wait_us <= 0 or self._can_answer(session, request):
-            answer = self._read(message, session)
-            if counts:
-                self._update_follower(session, request)
-            self._rest(session, request)
-            self._respond(message, answer)
-            return
-        hw_rose = counts and self._update_follower(session, request)
-        delayed = DelayedFetch(
-            message,
-            self._host.clock.now_us,
-            session,
-            self.partitions,
-            self._complete_fetch,
-            self._watch_fetch,
-            None if self._leader_quota is None else self._is_withheld,
-        )
-        if request.rack and self._selects_read_replica:
-            delayed.redirected = self._names_read_elsewhere(session, request.rack)
-        # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
-        # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
-        if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
-            return
-        self._rest(session, request)
-        session.delayed = delayed
-        if session.idle is None or session.idle.is_traced:
-            self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
-        self._fetch_watchers.watch(session, session.news)
-        if (
-            self.repeats_idle_fetches
-            and delayed.is_repeatable()
-            and self._isr_writes.keys().isdisjoint(session.partitions)
-        ):
-            session.idle = self._host.repeat_while_idle(delayed)
-        if session.idle is None:
-            self._watch_fetch(delayed)
-
-    def _names_read_elsewhere(self, session: FetchSession, rack: str) -> tuple[str, ...]:
-        """Return the partitions of a fetch that waits which a consumer is to read from another replica."""
-        return tuple(
-            name
-            for name in session.news
-            if self._read_replica(self.partitions[name], session.partitions[name].offset, rack) is not None
-        )
-
-    def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
-        """Return whether there is data to read, an error to report, or another replica to read from."""
-        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for name in session.news:
-            cached = session.partitions[name]
-            partition = self.partitions.get(name)
-            if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
-                return True
-            if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
-                if self._switches.read_replica_answered_at_once:
-                    return True
-                continue
-            if (
-                (
-                    cached.offset < partition.readable_end(isolation)
-                    and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
-                    and not (self._leader_quota is not None and self._is_withheld(name, request.replica_id))
-                )
-                or not partition.has_offset(cached.offset)
-                or (
-                    cached.last_epoch != protocol.NO_EPOCH
-                    and partition.is_at_odds(cached.offset, cached.last_epoch)
-                )
-                or (self._answers_by_hw and partition.owes_high_watermark(request.replica_id))
-            ):
-                return True
-        return False
-
-    def _read(self, message: Message, session: FetchSession) -> protocol.FetchResponse:
-        """Read what there is of every partition with news, or say why it cannot be read."""
-        request: protocol.FetchRequest = message[2]
-        is_consumer = request.replica_id < 0
-        if is_consumer and self._fetch_quota is not None:
-            return self._read_within_quota(message, session, self._fetch_quota)
-        answer: dict[str, protocol.FetchedPartition] = {}
-        for name in session.news:
-            cached = session.partitions[name]
-            fetched = self._read_partition(name, cached, message, request.max_bytes)
-            if is_consumer and fetched.batches:
-                self._served(name, cached, message, fetched)
-            if cached.update_response_data(fetched):
-                answer[name] = fetched
-        if self._leader_quota is not None and not is_consumer:
-            for name, fetched in answer.items():
-                self._leader_quota.record(name, sum([batch.size_bytes for batch in fetched.batches]))
-        return protocol.FetchResponse(answer, errors.NONE, session.id)
-
-    def _read_within_quota(
-        self, message: Message, session: FetchSession, quota: ClientQuotaManager
-    ) -> protocol.FetchResponse:
-        """Read as much as a consumer may have at once; one that has exceeded its quota gets nothing of it yet.
-
-        Before KIP-219 it gets that, but later. An answer without records does not count, where Kafka counts its few bytes.
-        """
-        request: protocol.FetchRequest = message[2]
-        client = message[0].client.name
-        left, size_bytes = quota.largest_answer(client), 0
-        found: dict[str, protocol.FetchedPartition] = {}
-        for name in session.news:
-            fetched = self._read_partition(
-                name, session.partitions[name], message, min(request.max_bytes, left)
-            )
-            bytes_here = sum([batch.size_bytes for batch in fetched.batches])
-            if bytes_here > left and size_bytes:
-                # Only the first batch of all comes whatever its size (KIP-74).
-                fetched.batches, fetched.corrupt_offset, bytes_here = (), -1, 0
-            left -= bytes_here
-            size_bytes += bytes_here
-            found[name] = fetched
-        throttle_us = quota.record(client, size_bytes) if size_bytes else 0
-        if throttle_us and self._switches.throttled_answer_at_once:
-            quota.unrecord(client, size_bytes)
-            if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
-                return protocol.FetchResponse({}, errors.NONE, session.id, throttle_us)
-            self._sessions.forget(session, message[0])
-            return protocol.FetchResponse({}, throttle_us=throttle_us)
-        answer: dict[str, protocol.FetchedPartition] = {}
-        for name, fetched in found.items():
-            cached = session.partitions[name]
-            if fetched.batches:
-                self._served(name, cached, message, fetched)
-            if cached.update_response_data(fetched):
-                answer[name] = fetched
-        return protocol.FetchResponse(answer, errors.NONE, session.id, throttle_us)
-
-    def _served(
-        self, name: str, cached: CachedPartition, message: Message, fetched: protocol.FetchedPartition
-    ) -> None:
-        client, end_offset = message[0].client.name, fetched.batches[-1].next_offset
-        self._host.emit(
-            events.RecordsServed, self._broker, name, client, cached.offset, end_offset, fetched.hw
-        )
-
-    def _is_withheld(self, name: str, follower: int) -> bool:
-        """Return whether a follower gets nothing of a partition now (``shouldLeaderThrottle``): never a consumer, or one in the ISR."""
-        quota = self._leader_quota
-        return (
-            quota is not None
-            and follower >= 0
-            and follower not in self.partitions[name].isr
-            and quota.is_throttled(name)
-            and quota.is_exceeded
-        )
-
-    def _holds_back(self, name: str, follower: int, offset: int) -> bool:
-        if not self._is_withheld(name, follower):
-            return False
-        self._host.emit(events.ReplicaThrottled, self._broker, name, follower, offset)
-        return True
+    # Throttled replication
 
     def throttle_replication(self, rate: int | None) -> None:
         """Have throttled partitions replicated at another rate, None for without limit: an administrator has said so."""
-        self._leader_throttled_rate = NO_LIMIT if rate is None else rate
-        if self._leader_quota is not None:
-            self._leader_quota.bound = self._leader_throttled_rate
+        self.fetching.throttle(rate)
         self._fetchers.throttle(rate)
 
     def _mark_throttled(self, name: str, topic_config: TopicConfig) -> None:
         """Note which replicas of a partition's topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
         topic = name.rpartition("-")[0]
         if topic_config.leader_throttled_replicas:
-            if self._leader_quota is None:
-                self._leader_quota = ReplicationQuotaManager(
-                    self._broker, self._host.clock, self._config, self._switches
-                )
-                self._leader_quota.bound = self._leader_throttled_rate
-            self._leader_quota.mark_throttled(topic, topic_config.leader_throttled_replicas)
+            self.fetching.mark_throttled(topic, topic_config.leader_throttled_replicas)
         if topic_config.follower_throttled_replicas:
             self._fetchers.mark_throttled(topic, topic_config.follower_throttled_replicas)
-
-    def _read_partition(
-        self, name: str, cached: CachedPartition, message: Message, max_bytes: int
-    ) -> protocol.FetchedPartition:
-        request: protocol.FetchRequest = message[2]
-        offset = cached.offset
-        diverging: tuple[int, int] | None = None
-        partition = self.partitions.get(name)
-        if partition is None:
-            return self._refused(name, cached, message, self._error_without_replica(name))
-        error = partition.check_fetch(cached.leader_epoch, request)
-        if error == errors.NONE:
-            if request.rack and (answer := self._redirected(partition, offset, request.rack, message)):
-                return answer
-            if request.replica_id >= 0 and not partition.is_replica(request.replica_id):
-                # ``followerReplicaOrThrow``
-                error = errors.UNKNOWN_LEADER_EPOCH
-            elif cached.last_epoch != protocol.NO_EPOCH:
-                error, diverging = partition.divergence(offset, cached.last_epoch)
-            if error == errors.NONE and diverging is None and not partition.has_offset(offset):
-                error = errors.OFFSET_OUT_OF_RANGE
-        if error != errors.NONE:
-            return self._refused(name, cached, message, error)
-        log = partition.log
-        if diverging is not None:
-            self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
-            return protocol.FetchedPartition(
-                errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
-            )
-        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        readable_end = partition.readable_end(isolation)
-        stable = readable_end if isolation == protocol.READ_COMMITTED else -1
-        if offset >= readable_end or (
-            self._leader_quota is not None and self._holds_back(name, request.replica_id, offset)
-        ):
-            return protocol.FetchedPartition(
-                errors.NONE,
-                log.high_watermark,
-                log_start_offset=log.log_start_offset,
-                last_stable_offset=stable,
-                aborted=self._aborted_behind(log, offset) if offset == stable else (),
-            )
-        batches = log.read(offset, readable_end, max_bytes)
-        corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
-        return protocol.FetchedPartition(
-            errors.NONE,
-            log.high_watermark,
-            batches,
-            corrupt_offset=corrupt_offset,
-            log_start_offset=log.log_start_offset,
-            last_stable_offset=stable,
-            aborted=(
-                log.aborted_transactions(offset, batches[-1].next_offset)
-                if batches and isolation == protocol.READ_COMMITTED
-                else ()
-            ),
-        )
-
-    def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions that a fetch from the last stable offset is told of."""
-        if not self._transaction_switches.aborted_told_at_stable_offset or offset == log.log_end_offset:
-            return ()
-        return log.aborted_transactions(offset, offset)
-
-    def _refused(
-        self, name: str, cached: CachedPartition, message: Message, error: str
-    ) -> protocol.FetchedPartition:
-        """Return the answer to a fetch that gets an error."""
-        sender = message[0].client.name
-        self._reject("Fetch", name, sender, error)
-        partition = self.partitions.get(name)
-        if partition is not None and error in _BY_EPOCH:
-            self._host.emit(
-                events.FetchFenced,
-                *(self._broker, name, sender, cached.offset, partition.leader_epoch, cached.leader_epoch),
-            )
-        return protocol.FetchedPartition(error, -1, current_leader=self._current_leader(name, error))
-
-    def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
-        """Return which other replica a consumer in a rack is to read from, None for this one (``findPreferredReadReplica``)."""
-        if not self._selects_read_replica or (
-            partition.leader != self._broker and self._switches.read_replica_selected_by_leader
-        ):
-            return None
-        return preferred_read_replica(partition, offset, rack, self._metadata)
-
-    def _may_redirect(self, partition: Partition, offset: int, rack: str) -> bool:
-        """Return whether a consumer that has read everything may be sent elsewhere, although nothing happens here.
-
-        That is so while another replica in its rack is dead, say. A follower knows no more of the others than when it led.
-        """
-        if partition.leader != self._broker:
-            return self._read_replica(partition, offset, rack) is not None
-        return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
-
-    def _redirected(
-        self, partition: Partition, offset: int, rack: str, message: Message
-    ) -> protocol.FetchedPartition | None:
-        """Return the answer to a consumer that is to read from another replica, None if it may read from this one."""
-        replica = self._read_replica(partition, offset, rack)
-        if replica is None:
-            return None
-        log, client = partition.log, message[0].client.name
-        self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
-        return protocol.FetchedPartition(
-            errors.NONE,
-            log.high_watermark,
-            log_start_offset=log.log_start_offset,
-            preferred_read_replica=replica,
-        )
-
-    def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
-        """Note what a follower has, and where its logs begin of which a request says anything; return whether some HW rose."""
-        hw_rose = False
-        session.counted_us = self._host.clock.now_us
-        for name in tuple(session.news):
-            partition = self.partitions.get(name)
-            cached = session.partitions[name]
-            if partition is None:
-                continue
-            error = partition.check_epoch(cached.leader_epoch)
-            if error not in _LEADER_ANSWERS or not partition.is_replica(session.replica_id):
-                continue
-            leader_leo = partition.log.log_end_offset
-            if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
-                error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-                if diverging is not None and self._switches.diverging_fetch_uncounted:
-                    # Its LEO says nothing while it has other records than the leader.
-                    self._suspect_isr(name)
-                    continue
-            if error != errors.NONE or not partition.has_offset(cached.offset):
-                partition.follower_failed(session.replica_id)
-                continue
-            if cached.offset < leader_leo:
-                self._suspect_isr(name)
-            self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
-            partition.take_from_other_session(session)
-            log_start = None if told is None or name not in told.partitions else told.log_starts.get(name, 0)
-            if partition.update_follower(
-                session.replica_id, cached.offset, leader_leo, session.replica_epoch, log_start
-            ):
-                hw_rose = True
-                self._produce_purgatory.check(name)
-                self._fetch_watchers.check(name)
-            if name in self._isr_writes:
-                self._fetch_watchers.wake(name)
-            self._delete_purgatory.check(name)
-        return hw_rose
-
-    def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
-        """Look no more at partitions of which everything is told and fetched, until something happens to them."""
-        if not session.is_kept:
-            return
-        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for name in tuple(session.news):
-            partition, cached = self.partitions.get(name), session.partitions[name]
-            if partition is None:
-                continue
-            log = partition.log
-            if (
-                log.high_watermark == cached.hw
-                and log.log_start_offset == cached.log_start_offset
-                and (
-                    partition.readable_end(isolation) <= cached.offset
-                    or (log.compacts and partition.is_hole(cached.offset, isolation))
-                )
-                and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
-                and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
-                and not (
-                    cached.last_epoch != protocol.NO_EPOCH
-                    and partition.is_at_odds(cached.offset, cached.last_epoch)
-                )
-                and (
-                    request.replica_id < 0
-                    or partition.follows_quietly(request.replica_id, cached.offset, session)
-                )
-            ):
-                del session.news[name]
-                self._fetch_watchers.watch(session, (name,))
-
-    def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
-        session = delayed.session
-        if expired and (session.idle is None or session.idle.is_traced):
-            self._host.emit(events.FetchExpired, self._broker, session.replica_id)
-        answer = self._read(delayed.message, session)
-        if not session.is_kept:
-            self._fetch_watchers.unwatch(session, session.partitions)
-        self._respond(delayed.message, answer)
-
-    # Epochs and ends
-
-    def handle_offsets_for_leader_epoch(self, message: Message) -> None:
-        """Answer where leader epochs end (KIP-101; without the epoch before KIP-279)."""
-        request: protocol.OffsetsForLeaderEpochRequest = message[2]
-        if self._blocked(request.partitions, self.handle_offsets_for_leader_epoch, message):
-            return
-        answer: dict[str, tuple[str, int, int]] = {}
-        for name, (current_epoch, requested_epoch) in request.partitions.items():
-            partition = self.partitions.get(name)
-            if partition is None:
-                answer[name] = (self._error_without_replica(name), -1, -1)
-                continue
-            error = partition.check_epoch(current_epoch)
-            if error != errors.NONE:
-                self._reject("OffsetsForLeaderEpoch", name, message[0].client.name, error)
-                answer[name] = (error, -1, -1)
-                continue
-            log = partition.log
-            epoch, end_offset = log.epochs.end_offset_for(
-                requested_epoch,
-                log.log_end_offset,
-                answers_below_first=self._switches.epoch_below_first_answered,
-            )
-            if self._switches.follower_truncation == LEADER_EPOCH:
-                epoch = -1
-            answer[name] = (errors.NONE, epoch, end_offset)
-            self._epoch_end_answered(name, request.replica_id, requested_epoch, epoch, end_offset)
-        self._respond(message, protocol.OffsetsForLeaderEpochResponse(answer))
-
-    def _epoch_end_answered(
-        self, name: str, replica: int, requested_epoch: int, epoch: int, end_offset: int
-    ) -> None:
-        self._host.emit(
-            events.EpochEndAnswered, self._broker, name, replica, requested_epoch, epoch, end_offset
-        )
-
-    def handle_list_offsets(self, message: Message) -> None:
-        """Answer where partitions end, for followers or for consumers of an isolation level, or where they begin."""
-        request: protocol.ListOffsetsRequest = message[2]
-        if self._blocked(request.partitions, self.handle_list_offsets, message):
-            return
-        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        answer: dict[str, tuple[str, int]] = {}
-        for name, epoch in request.partitions.items():
-            partition = self.partitions.get(name)
-            if partition is None:
-                answer[name] = (self._error_without_replica(name), -1)
-                continue
-            error = partition.check_epoch(epoch)
-            if error == errors.NONE and request.timestamp == protocol.EARLIEST_TIMESTAMP:
-                answer[name] = (error, partition.log.log_start_offset)
-                continue
-            if error == errors.NONE and isolation != protocol.LOG_END and partition.high_watermark_lags():
-                error = errors.OFFSET_NOT_AVAILABLE
-            answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
-        self._respond(message, protocol.ListOffsetsResponse(answer))
 
     # Deleting records
 
@@ -956,11 +478,11 @@ class ReplicaManager:
 
         *respond* is given the error, the offset that was meant, and below which one nothing is left.
         """
-        if self._blocked({name: None}, self.delete_records, name, offset, timeout_us, respond):
+        if self._hosted.blocked({name: None}, self.delete_records, name, offset, timeout_us, respond):
             return
         partition = self.partitions.get(name)
         if partition is None:
-            respond(self._error_without_replica(name), offset, NO_OFFSET)
+            respond(self._hosted.error_without_replica(name), offset, NO_OFFSET)
             return
         error, required_offset = partition.delete_records(offset)
         if error != errors.NONE:
@@ -980,7 +502,7 @@ class ReplicaManager:
     def _low_watermark(self, name: str) -> tuple[str, int]:
         partition = self.partitions.get(name)
         if partition is None:
-            return self._error_without_replica(name), NO_OFFSET
+            return self._hosted.error_without_replica(name), NO_OFFSET
         return partition.low_watermark(self._is_alive)
 
     def _log_start_raised(self, name: str) -> None:
@@ -1044,14 +566,16 @@ class ReplicaManager:
         ]
         return changed, bool(changed)
 
-    def handle_leader_and_isr(self, message: Message) -> None:
+    def handle_leader_and_isr(self, exchange: Exchange[protocol.LeaderAndIsrRequest]) -> None:
         """Become leader or follower of partitions, unless the controller is an old one."""
-        request: protocol.LeaderAndIsrRequest = message[2]
+        request = exchange.request
         if self.is_stale_controller(request.controller_epoch):
-            self._reject("LeaderAndIsr", "", message[0].client.name, errors.STALE_CONTROLLER_EPOCH)
-            self._respond(message, protocol.ControlResponse(request.api, errors.STALE_CONTROLLER_EPOCH))
+            self._hosted.reject(
+                "LeaderAndIsr", "", exchange.connection.client.name, errors.STALE_CONTROLLER_EPOCH
+            )
+            self._respond(exchange, protocol.ControlResponse(request.api, errors.STALE_CONTROLLER_EPOCH))
             return
-        if self._blocked(request.partition_states, self.handle_leader_and_isr, message):
+        if self._hosted.blocked(request.partition_states, self.handle_leader_and_isr, exchange):
             return
         self._host.publish(events.ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
         self.controller_epoch = request.controller_epoch
@@ -1073,7 +597,7 @@ class ReplicaManager:
                 changed.append(name)
         self._check_waiting(changed)
         self._tell_coordinators(changed)
-        self._respond(message, protocol.ControlResponse(request.api, errors.NONE, offline))
+        self._respond(exchange, protocol.ControlResponse(request.api, errors.NONE, offline))
 
     def apply_metadata(
         self, broker_epoch: int, states: Mapping[str, protocol.LeaderAndIsrPartitionState]
@@ -1129,14 +653,12 @@ class ReplicaManager:
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         self._fetchers.remove(partition.name)
         partition.make_leader(state)
-        self._suspect_isr(partition.name)
+        self._hosted.suspect_isr(partition.name)
 
     def _check_waiting(self, partitions: Collection[str]) -> None:
         """Look at the requests that wait for something of partitions that have changed."""
         for name in partitions:
-            self._produce_purgatory.check(name)
-            self._delete_purgatory.check(name)
-            self._fetch_watchers.check(name)
+            self._hosted.check(name)
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
         """Return whether a control request comes from a controller that has been succeeded."""
@@ -1144,11 +666,11 @@ class ReplicaManager:
             controller_epoch < self.controller_epoch and self._behaviours.zookeeper.controller_epoch_fencing
         )
 
-    def handle_stop_replica(self, message: Message) -> None:
+    def handle_stop_replica(self, exchange: Exchange[protocol.StopReplicaRequest]) -> None:
         """Stop fetching, and delete what is no longer assigned here; while an ISR is being written that waits for it."""
-        request: protocol.StopReplicaRequest = message[2]
-        if request.delete_partitions and self._blocked(
-            dict.fromkeys(request.partitions), self.handle_stop_replica, message
+        request = exchange.request
+        if request.delete_partitions and self._hosted.blocked(
+            dict.fromkeys(request.partitions), self.handle_stop_replica, exchange
         ):
             return
         offline = []
@@ -1156,7 +678,7 @@ class ReplicaManager:
             self._fetchers.remove(name)
             if request.delete_partitions and not self._delete_replica(name):
                 offline.append(name)
-        self._respond(message, protocol.ControlResponse(request.api, errors.NONE, tuple(offline)))
+        self._respond(exchange, protocol.ControlResponse(request.api, errors.NONE, tuple(offline)))
 
     def _delete_replica(self, name: str) -> bool:
         """Be no replica of a partition any more: refuse what waits for it, and delete its log (``stopPartitions``).
@@ -1176,26 +698,6 @@ class ReplicaManager:
         if self.logs.has(name):
             self.logs.delete(name)
         return True
-
-    def _current_leader(self, name: str, error: str) -> tuple[int, int] | None:
-        """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
-        if error not in _LEADER_CHANGE_ERRORS or not self._behaviours.clients.leader_in_answer:
-            return None
-        partition = self.partitions.get(name)
-        if partition is not None:
-            leader, epoch = partition.leader, partition.leader_epoch
-        else:
-            known = self._metadata.leader_and_epoch(name)
-            leader, epoch = (protocol.NO_LEADER, protocol.NO_EPOCH) if known is None else known
-        return None if leader == protocol.NO_LEADER else (leader, epoch)
-
-    def _error_without_replica(self, name: str) -> str:
-        """Return why a partition is not served of which there is no replica here (``getPartitionOrError``).
-
-        A client that asks where it was before a reassignment has to look for its leader.
-        """
-        is_known = self._metadata.leader_and_epoch(name) is not None
-        return errors.NOT_LEADER_FOR_PARTITION if is_known else errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def _is_newer(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
         if state.leader_and_isr.leader_epoch > partition.leader_epoch:
@@ -1236,7 +738,7 @@ class ReplicaManager:
                 timestamp_before_max_us=topic_config.timestamp_before_max_us,
                 timestamp_after_max_us=topic_config.timestamp_after_max_us,
             )
-            partition.answers_by_hw = self._answers_by_hw
+            partition.answers_by_hw = self.fetching.answers_by_hw
             self.partitions[name] = partition
         return partition
 
@@ -1250,7 +752,7 @@ class ReplicaManager:
 
     def _isr_altered(self, partition: Partition, _hw_rose: bool) -> None:
         """The ISR's lock is free again."""
-        if self._is_shut_down:
+        if self._hosted.is_shut_down:
             return  # The log is closed to the requests that have waited.
         self._fetch_watchers.check(partition.name)
         self._produce_purgatory.check(partition.name)
@@ -1259,48 +761,14 @@ class ReplicaManager:
         for handle_again in blocked:
             handle_again()
 
-    def _suspect_isr(self, name: str) -> None:
-        self._isr_suspects[name] = None
-        self._isr_shrinking.request()
-
-    def _shrink_isrs(self) -> bool:
-        if self._is_shut_down:
-            return False
-        for name in tuple(self._isr_suspects):
-            if not self.partitions[name].maybe_shrink_isr():
-                del self._isr_suspects[name]
-            if name in self._isr_writes:
-                self._fetch_watchers.wake(name)
-        return bool(self._isr_suspects)
-
     # Small parts
 
     def _is_alive(self, broker: int) -> bool:
         return broker in self._metadata.live_brokers
 
-    def _blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
-        """Have a request wait while the ISR of one of its partitions is being written, to be handled again."""
-        for name in self._isr_writes:
-            if name in names:
-                self.partitions[name].blocked.append(partial(handle, *request))
-                return True
-        return False
 
-    def _watch_fetch(self, delayed: DelayedFetch) -> None:
-        self._watch_deadline(delayed.message[0], delayed)
-
-    def _watch_deadline(self, connection: Connection, operation: DelayedFetch | DelayedProduce) -> None:
-        timer = self._timers.get(connection.id)
-        if timer is None:
-            timer = self._timers[connection.id] = OperationTimer(self._host)
-        timer.watch(operation)
-
-    def _reject(self, api: str, partition: str, sender: str, error: str) -> None:
-        self._host.emit(events.RequestRejected, self._broker, api, partition, sender, error)
-
-
-def _key(message: Message) -> tuple[int, int]:
-    return message[0].id, message[1]
+def _key(exchange: Exchange[protocol.ProduceRequest]) -> tuple[int, int]:
+    return exchange.connection.id, exchange.correlation_id
 
 
 def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:

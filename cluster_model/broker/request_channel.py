@@ -9,18 +9,18 @@ queue is full, so do the network threads, with the answers that they would have 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from harrow.cluster_model.broker.append_locks import Steps
 from harrow.cluster_model.events import RequestQueueFull
+from harrow.cluster_model.protocol import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harrow.cluster_model.settings import CONTROL_PLANE, BrokerConfig
-from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 
 _CONTROL_PLANE_QUEUE: Final = 20
 """How many requests the queue of the control plane holds (``SocketServer.ControlPlaneQueueSize``)."""
-_CONTROLLER_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
-"""What controllers send."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class RequestPace:
         self.request_us = 0
 
 
-_Backlog = deque[tuple[Message, bool, Any]]
+_Backlog = deque[tuple[Exchange[Body], bool, Body | None]]
 """What a network thread has not come to: requests (True), and answers with their bodies."""
 
 
@@ -60,8 +60,8 @@ class RequestChannels:
         broker: int,
         host: Host,
         config: BrokerConfig,
-        handle: Callable[[Message], Steps],
-        send: Callable[[Message, Any], None],
+        handle: Callable[[Exchange[Body]], Steps],
+        send: Callable[[Exchange[Body], Body | None], None],
     ) -> None:
         def channel(network_threads: int, requests_max: int, io_threads: int) -> RequestChannel:
             return RequestChannel(
@@ -86,21 +86,24 @@ class RequestChannels:
         """Whether every thread waits for something to do."""
         return self._data_plane.is_idle and self._control_plane.is_idle
 
-    def put(self, message: Message) -> None:
+    def put(self, exchange: Exchange[Body]) -> None:
         """Take a request that has come."""
-        self._channel_of(message).put(message)
+        self._channel_of(exchange).put(exchange)
 
-    def answer(self, message: Message, body: Any) -> None:
+    def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
         """Answer a request, as soon as its network thread comes to it."""
-        self._channel_of(message).answer(message, body)
+        self._channel_of(exchange).answer(exchange, body)
 
     def close(self) -> None:
         """Handle what has been put into a queue, and nothing any more."""
         self._data_plane.close()
         self._control_plane.close()
 
-    def _channel_of(self, message: Message) -> "RequestChannel":
-        return self._control_plane if message[2].api in _CONTROLLER_APIS else self._data_plane
+    def _channel_of(self, exchange: Exchange[Body]) -> "RequestChannel":
+        of_controller = isinstance(
+            exchange.request, (LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
+        )
+        return self._control_plane if of_controller else self._data_plane
 
 
 class RequestChannel:
@@ -113,8 +116,8 @@ class RequestChannel:
         self,
         broker: int,
         host: Host,
-        handle: Callable[[Message], Steps],
-        send: Callable[[Message, Any], None],
+        handle: Callable[[Exchange[Body]], Steps],
+        send: Callable[[Exchange[Body], Body | None], None],
         *,
         network_threads: int,
         requests_max: int,
@@ -128,7 +131,7 @@ class RequestChannel:
         self._io_threads = io_threads
         # What each I/O thread that is not free goes on with after it has waited.
         self._under_way: list[Steps] = []
-        self._queue: deque[Message] = deque()
+        self._queue: deque[Exchange[Body]] = deque()
         # One for each network thread; the first thing in it is a request that has no place in the queue.
         self._backlogs: list[_Backlog] = [deque() for _ in range(network_threads)]
         # Those that wait for a place, in the order in which they came to it.
@@ -142,22 +145,22 @@ class RequestChannel:
         """Whether every thread waits for something to do."""
         return not self._queue and not self._under_way and not self._blocked
 
-    def put(self, message: Message) -> None:
+    def put(self, exchange: Exchange[Body]) -> None:
         """Take a request that has come."""
-        backlog = self._backlog_of(message)
+        backlog = self._backlog_of(exchange)
         if backlog or backlog is self._draining:
-            backlog.append((message, True, None))
+            backlog.append((exchange, True, None))
         else:
-            self._enqueue(message, backlog)
+            self._enqueue(exchange, backlog)
             self._dispatch()
 
-    def answer(self, message: Message, body: Any) -> None:
+    def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
         """Have the network thread of a request send its answer."""
-        backlog = self._backlog_of(message)
+        backlog = self._backlog_of(exchange)
         if backlog or backlog is self._draining:
-            backlog.append((message, False, body))
+            backlog.append((exchange, False, body))
         else:
-            self._send(message, body)
+            self._send(exchange, body)
 
     def close(self) -> None:
         """Handle what threads wait with and what has been put into the queue, and nothing any more.
@@ -167,20 +170,20 @@ class RequestChannel:
         under_way, self._under_way = self._under_way, []
         queue, self._queue = self._queue, deque()
         self._io_threads = 0
-        for steps in (*under_way, *[self._handle(message) for message in queue]):
+        for steps in (*under_way, *[self._handle(exchange) for exchange in queue]):
             for _ in steps:
                 pass
 
-    def _backlog_of(self, message: Message) -> _Backlog:
+    def _backlog_of(self, exchange: Exchange[Body]) -> _Backlog:
         """Return what the network thread of a connection has not come to; connections take turns."""
-        return self._backlogs[message[0].id % len(self._backlogs)]
+        return self._backlogs[exchange.connection.id % len(self._backlogs)]
 
-    def _enqueue(self, message: Message, backlog: _Backlog) -> bool:
+    def _enqueue(self, exchange: Exchange[Body], backlog: _Backlog) -> bool:
         """Put a request into the queue; return False where it has no place, and its network thread waits for one."""
         if len(self._queue) < self._requests_max:
-            self._queue.append(message)
+            self._queue.append(exchange)
             return True
-        backlog.appendleft((message, True, None))
+        backlog.appendleft((exchange, True, None))
         self._blocked.append(backlog)
         self._host.emit(RequestQueueFull, self._broker, len(self._queue))
         return False
@@ -191,9 +194,9 @@ class RequestChannel:
             return
         self._is_dispatching = True
         while self._queue and len(self._under_way) < self._io_threads:
-            message = self._queue.popleft()
+            exchange = self._queue.popleft()
             self._drain_next()
-            steps = self._handle(message)
+            steps = self._handle(exchange)
             self._under_way.append(steps)
             self._work(steps)
         self._is_dispatching = False
@@ -217,9 +220,9 @@ class RequestChannel:
             return
         self._draining = backlog = self._blocked.popleft()
         while backlog:
-            message, is_request, body = backlog.popleft()
+            exchange, is_request, body = backlog.popleft()
             if not is_request:
-                self._send(message, body)
-            elif not self._enqueue(message, backlog):
+                self._send(exchange, body)
+            elif not self._enqueue(exchange, backlog):
                 break
         self._draining = None

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import PUSHED, Connection, Reply
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body, Request
 
 _WATCHED_APART_US: Final = 1 << 62
 """When a request times out that has a timeout, and a timer, of its own."""
@@ -30,7 +31,7 @@ class NetworkClient:
     timeout_us: int
     backoff_us: int = 0
     backoff_max_us: int = 0
-    on_push: Callable[[Any], None] | None = None
+    on_push: Callable[[Body], None] | None = None
     on_disconnect: Callable[[], None] | None = None
     oldest_fails_first: bool = field(default=True, kw_only=True)
     usable_at_us: int = field(default=0, init=False)
@@ -60,13 +61,13 @@ class NetworkClient:
 
     def send(
         self,
-        body: Any,
+        request: Request,
         on_complete: OnComplete,
         context: Any = None,
         count_repetitions: Callable[[int], None] | None = None,
         timeout_us: int | None = None,
     ) -> None:
-        """Send a request; *on_complete* is called once, with its answer or with None.
+        """Send a request; *on_complete* is called once, with its answer and the *context*, or with None where none comes.
 
         One that takes longer than others may be given a *timeout_us* of its own (KIP-266).
 
@@ -97,7 +98,7 @@ class NetworkClient:
         if count_repetitions is not None and len(self.in_flight) == 1:
             self._count_repetitions = count_repetitions
             connection.on_repeated = self._repeated
-        host.send_request(connection, correlation_id, body)
+        host.send_request(connection, correlation_id, request)
 
     def stop_repeating(self) -> None:
         """Have the request in flight, if it repeats itself, do so no more: the next one may be another."""
@@ -135,20 +136,20 @@ class NetworkClient:
             count_repetitions(requests)
         self._watch_timeouts()
 
-    def send_without_answer(self, body: Any) -> None:
+    def send_without_answer(self, request: Body) -> None:
         """Send a request that the server never answers (acks=0)."""
         if self._connection is None:
             self._connection = self.host.connect(self.server, self.listener, self)
-        self.host.send_request(self._connection, -1, body)
+        self.host.send_request(self._connection, PUSHED, request)
 
-    def receive_response(self, message: Message) -> None:
+    def receive_response(self, reply: Reply) -> None:
         """Complete the request that this answers."""
-        connection, correlation_id, body = message
-        if connection is not self._connection:
+        if reply.connection is not self._connection:
             return
+        correlation_id = reply.correlation_id
         if correlation_id < 0:
             if self.on_push is not None:
-                self.on_push(body)
+                self.on_push(reply.body)
             return
         in_flight = self.in_flight
         if not in_flight or correlation_id < in_flight[0][0]:
@@ -158,7 +159,7 @@ class NetworkClient:
             return
         self._failures = 0
         _, _, on_complete, context = in_flight.popleft()
-        on_complete(body, context)
+        on_complete(reply.body, context)
 
     def connection_lost(self, connection: Connection) -> None:
         """Fail what is in flight; the next request opens a new connection."""

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, NamedTuple
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH
+from harrow.cluster_model.sim.message import Request
 
 NO_MEMBER: Final = ""
 """The member id of who has none yet."""
@@ -18,7 +19,7 @@ NO_OFFSET_COMMITTED: Final = -1
 
 
 @dataclass(slots=True)
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Request):
     """A client looks for the coordinator of a group or a transactional id, which is its *key*; ``topic`` says of which."""
 
     api: ClassVar[str] = "FindCoordinator"
@@ -39,7 +40,7 @@ class FindCoordinatorResponse:
 
 
 @dataclass(slots=True)
-class AddPartitionsToTxnRequest:
+class AddPartitionsToTxnRequest(Request):
     """A producer is about to write to partitions in its transaction; a broker that verifies one only asks (KIP-890)."""
 
     api: ClassVar[str] = "AddPartitionsToTxn"
@@ -59,7 +60,7 @@ class AddPartitionsToTxnResponse:
 
 
 @dataclass(slots=True)
-class AddOffsetsToTxnRequest:
+class AddOffsetsToTxnRequest(Request):
     """A producer is about to commit offsets of a group in its transaction."""
 
     api: ClassVar[str] = "AddOffsetsToTxn"
@@ -78,7 +79,7 @@ class AddOffsetsToTxnResponse:
 
 
 @dataclass(slots=True)
-class EndTxnRequest:
+class EndTxnRequest(Request):
     """A producer commits its transaction, or aborts it."""
 
     api: ClassVar[str] = "EndTxn"
@@ -109,7 +110,7 @@ class TxnMarker(NamedTuple):
 
 
 @dataclass(slots=True)
-class WriteTxnMarkersRequest:
+class WriteTxnMarkersRequest(Request):
     """A transaction coordinator has the leaders of partitions end transactions there."""
 
     api: ClassVar[str] = "WriteTxnMarkers"
@@ -125,7 +126,7 @@ class WriteTxnMarkersResponse:
 
 
 @dataclass(slots=True)
-class TxnOffsetCommitRequest:
+class TxnOffsetCommitRequest(Request):
     """A producer commits offsets of a group in its transaction: they count once that is committed.
 
     With KIP-447 it says as which member of the group (``member``, ``generation``), so that one of the past is fenced.
@@ -154,7 +155,7 @@ class TxnOffsetCommitResponse:
 
 
 @dataclass(slots=True)
-class JoinGroupRequest:
+class JoinGroupRequest(Request):
     """A consumer wants to be a member, or has found out that it has to join again.
 
     ``protocols`` are the assignors that it can do, in its order, each with what it tells the one who assigns: the topics that it
@@ -194,7 +195,7 @@ class JoinGroupResponse:
 
 
 @dataclass(slots=True)
-class SyncGroupRequest:
+class SyncGroupRequest(Request):
     """A member asks for its partitions; from the leader it brings those of all, by member."""
 
     api: ClassVar[str] = "SyncGroup"
@@ -215,7 +216,7 @@ class SyncGroupResponse:
 
 
 @dataclass(slots=True)
-class HeartbeatRequest:
+class HeartbeatRequest(Request):
     """A member says that it is alive."""
 
     api: ClassVar[str] = "Heartbeat"
@@ -234,7 +235,7 @@ class HeartbeatResponse:
 
 
 @dataclass(slots=True)
-class LeaveGroupRequest:
+class LeaveGroupRequest(Request):
     """A member leaves."""
 
     api: ClassVar[str] = "LeaveGroup"
@@ -252,7 +253,7 @@ class LeaveGroupResponse:
 
 
 @dataclass(slots=True)
-class OffsetCommitRequest:
+class OffsetCommitRequest(Request):
     """A consumer commits up to which offsets it has read; one that subscribes says as which member of the group."""
 
     api: ClassVar[str] = "OffsetCommit"
@@ -272,7 +273,7 @@ class OffsetCommitResponse:
 
 
 @dataclass(slots=True)
-class OffsetFetchRequest:
+class OffsetFetchRequest(Request):
     """A consumer asks where its group is; ``require_stable`` waits for transactions that are to commit there (KIP-447).
 
     With the protocol of KIP-848 it says as which member, in which epoch.
@@ -306,7 +307,7 @@ LEAVE_STATIC_EPOCH: Final = -2
 
 
 @dataclass(slots=True)
-class ConsumerGroupHeartbeatRequest:
+class ConsumerGroupHeartbeatRequest(Request):
     """A member joins, says that it is alive and what it owns, or leaves: its ``epoch`` says which.
 
     What has not changed since the last one is None, and so is the assignor of who leaves that to the coordinator.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model.kraft.protocol import RaftFetchRequest, RaftFetchResponse
-from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.idle_fetch import IdleFetch
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
@@ -19,7 +19,7 @@ class DelayedRaftFetch:
     """A fetch that waits. One that is idle repeats itself (`harrow.cluster_model.sim.idle_fetch`)."""
 
     number: int
-    message: Message
+    exchange: Exchange[RaftFetchRequest]
     since_us: int
     host: Host
     answer: Callable[[], RaftFetchResponse]
@@ -31,8 +31,7 @@ class DelayedRaftFetch:
 
     @property
     def request(self) -> RaftFetchRequest:
-        request: RaftFetchRequest = self.message[2]
-        return request
+        return self.exchange.request
 
     @property
     def deadline_us(self) -> int:
@@ -61,13 +60,13 @@ class DelayedRaftFetch:
         self.idle = None
         self.purgatory.is_awake(self)
         if cycles:
-            connection, correlation_id, request = self.message
-            self.message = connection, correlation_id + cycles, request
+            exchange = self.exchange
+            self.exchange = Exchange(exchange.connection, exchange.correlation_id + cycles, exchange.request)
             self.since_us = since_us
 
     def answered(self) -> RaftFetchResponse:
         """Be a fetch that has been answered with nothing, as all was when it began to wait; since then its server may have died."""
-        connection = self.message[0]
+        connection = self.exchange.connection
         if connection.server.incarnation == connection.server_incarnation:
             self.purgatory.forget(self, self.deadline_us)
         return self.empty
@@ -94,13 +93,15 @@ class RaftFetchPurgatory:
         # By connection the fetches that repeat themselves, of which some may be under way just now.
         self._idle: dict[int, IdleFetch] = {}
 
-    def watch(self, message: Message, answer: Callable[[], RaftFetchResponse], *, is_idle: bool) -> None:
+    def watch(
+        self, exchange: Exchange[RaftFetchRequest], answer: Callable[[], RaftFetchResponse], *, is_idle: bool
+    ) -> None:
         """Have a fetch wait. One that *is idle* would be answered with nothing as things are."""
         fetch = DelayedRaftFetch(
-            self._next, message, self._host.clock.now_us, self._host, answer, answer(), self
+            self._next, exchange, self._host.clock.now_us, self._host, answer, answer(), self
         )
         self._next += 1
-        others = self._of_connection.setdefault(message[0].id, [])
+        others = self._of_connection.setdefault(exchange.connection.id, [])
         if others:
             self._wake(others)
         self._waiting[fetch.number] = fetch
@@ -109,11 +110,11 @@ class RaftFetchPurgatory:
         if fetch.idle is None:
             fetch.wait()
         else:
-            self._idle[message[0].id] = fetch.idle
+            self._idle[exchange.connection.id] = fetch.idle
 
     def _wake(self, fetches: list[DelayedRaftFetch]) -> None:
         """Have the fetches of a connection be answered one by one: another request has come there."""
-        idle = self._idle.get(fetches[0].message[0].id)
+        idle = self._idle.get(fetches[0].exchange.connection.id)
         if idle is not None:
             idle.wake(is_tried=True)
         for fetch in fetches:
@@ -127,20 +128,20 @@ class RaftFetchPurgatory:
     def complete(self, fetch: DelayedRaftFetch) -> None:
         """Answer a fetch."""
         self.forget(fetch, self._host.clock.now_us)
-        self._host.send_response(fetch.message[0], fetch.message[1], fetch.answer())
+        self._host.send_response(fetch.exchange.connection, fetch.exchange.correlation_id, fetch.answer())
 
     def forget(self, fetch: DelayedRaftFetch, answered_us: int) -> None:
         fetch.completed = True
         self._waiting.pop(fetch.number, None)
-        of_connection = self._of_connection.get(fetch.message[0].id, [])
+        of_connection = self._of_connection.get(fetch.exchange.connection.id, [])
         if fetch in of_connection:
             of_connection.remove(fetch)
         if not of_connection:
-            self._of_connection.pop(fetch.message[0].id, None)
+            self._of_connection.pop(fetch.exchange.connection.id, None)
         self._on_left(fetch.request.replica_id, fetch.fetched_us, answered_us)
 
     def is_awake(self, fetch: DelayedRaftFetch) -> None:
-        self._idle.pop(fetch.message[0].id, None)
+        self._idle.pop(fetch.exchange.connection.id, None)
 
     def check(self, has_news: Callable[[RaftFetchRequest], bool]) -> None:
         """Something has happened: answer those for whom it is news, and have none of the others repeat itself as if nothing had."""
@@ -155,4 +156,4 @@ class RaftFetchPurgatory:
 
 def _age(fetch: DelayedRaftFetch) -> tuple[int, int]:
     """Return since when a fetch waits; of those of one moment connections decide."""
-    return fetch.since_us, fetch.message[0].id
+    return fetch.since_us, fetch.exchange.connection.id

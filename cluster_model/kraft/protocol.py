@@ -11,6 +11,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.kraft.metadata_log import MetadataSnapshot
 from harrow.cluster_model.kraft.records import MetadataRecord
 from harrow.cluster_model.protocol import AlterPartitionResponse
+from harrow.cluster_model.sim.message import Request
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 CONTROLLER_LISTENER: Final = "controller"
@@ -28,7 +29,7 @@ def server_name(controller: int) -> str:
 
 
 @dataclass(slots=True, frozen=True)
-class VoteRequest:
+class VoteRequest(Request):
     """A candidate asks for a vote; with ``pre_vote`` whether it would get it (KIP-996).
 
     ``last_epoch`` and ``end_offset`` say how far its log goes.
@@ -53,7 +54,7 @@ class VoteResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class BeginQuorumEpochRequest:
+class BeginQuorumEpochRequest(Request):
     """A new leader makes itself known."""
 
     api: ClassVar[str] = "BeginQuorumEpoch"
@@ -62,7 +63,7 @@ class BeginQuorumEpochRequest:
 
 
 @dataclass(slots=True, frozen=True)
-class EndQuorumEpochRequest:
+class EndQuorumEpochRequest(Request):
     """A leader resigns; the successors that it prefers, those whose logs go furthest first."""
 
     api: ClassVar[str] = "EndQuorumEpoch"
@@ -82,7 +83,7 @@ class QuorumResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class RaftFetchRequest:
+class RaftFetchRequest(Request):
     """A voter or an observer fetches the metadata log."""
 
     api: ClassVar[str] = "Fetch"
@@ -112,7 +113,7 @@ class RaftFetchResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class FetchSnapshotRequest:
+class FetchSnapshotRequest(Request):
     """A voter or an observer wants the snapshot that the leader has named (KIP-630)."""
 
     api: ClassVar[str] = "FetchSnapshot"
@@ -141,7 +142,7 @@ QuorumRequest = (
 
 
 @dataclass(slots=True, frozen=True)
-class BrokerRegistrationRequest:
+class BrokerRegistrationRequest(Request):
     """A broker that starts registers; it knows its broker epoch of before if it has stopped in good order (-1: it has not)."""
 
     api: ClassVar[str] = "BrokerRegistration"
@@ -160,7 +161,7 @@ class BrokerRegistrationResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class BrokerHeartbeatRequest:
+class BrokerHeartbeatRequest(Request):
     """A broker is alive, knows the metadata up to an offset, and may want to be fenced or to stop.
 
     ``offline`` are its replicas in log directories that have failed. Kafka's brokers name the directories, and controllers know which
@@ -188,7 +189,7 @@ class BrokerHeartbeatResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class AllocateProducerIdsRequest:
+class AllocateProducerIdsRequest(Request):
     """A broker wants a block of producer ids."""
 
     api: ClassVar[str] = "AllocateProducerIds"

@@ -6,7 +6,7 @@ longer leader, its image is made anew of what is committed.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TypeVar
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
@@ -52,12 +52,12 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, Q, register
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 
-_QUORUM: Final = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"})
-
-Handled = tuple[tuple[MetadataRecord, ...], object]
+R = TypeVar("R", bound=Body)
+Handled = tuple[tuple[MetadataRecord, ...], R]
 """The records that a request makes, and its answer once they are committed."""
 
 
@@ -93,13 +93,11 @@ class QuorumController:
         self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
         # What is answered when the high watermark has reached an offset, in their order.
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
-        # Each takes its own kind of request.
-        self._handlers: dict[str, Callable[[Any], Handled]] = {
-            "BrokerRegistration": self._register,
-            "BrokerHeartbeat": self._heartbeat,
-            "AlterPartition": self._alter_partitions,
-            "AllocateProducerIds": self._allocate_producer_ids,
-        }
+        self._handlers: Handlers = {}
+        register(self._handlers, protocol.BrokerRegistrationRequest, self._handle_registration)
+        register(self._handlers, protocol.BrokerHeartbeatRequest, self._handle_heartbeat)
+        register(self._handlers, AlterPartitionRequest, self._handle_alter_partition)
+        register(self._handlers, protocol.AllocateProducerIdsRequest, self._handle_allocate_producer_ids)
         self._snapshots = SnapshotGenerator(node, host, log, config, self._committed_image)
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 
@@ -123,36 +121,36 @@ class QuorumController:
 
     # Requests
 
-    def receive_request(self, message: Message) -> None:
-        request = message[2]
-        if request.api in _QUORUM:
-            self.raft.handle(message)
-        elif not self.is_active:
-            self._refuse(message)
-        else:
-            records, answer = self._handlers[request.api](request)
-            self._write(
-                records, lambda done: self._answer(message, answer) if done else self._refuse(message)
-            )
+    def receive_request(self, exchange: Exchange[Body]) -> None:
+        self._handlers.get(type(exchange.request), self.raft.handle)(exchange)
 
     def connection_closed(self, connection: Connection) -> None:
         """The broker that asked is gone; its request is carried out all the same."""
 
-    def _answer(self, message: Message, answer: object) -> None:
-        self._host.send_response(message[0], message[1], answer)
+    def _handle_registration(self, exchange: Exchange[protocol.BrokerRegistrationRequest]) -> None:
+        self._carry_out(exchange, self._register, protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER))
 
-    def _refuse(self, message: Message) -> None:
-        """Another node is the active controller."""
-        request = message[2]
-        if isinstance(request, protocol.BrokerRegistrationRequest):
-            answer: object = protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER)
-        elif isinstance(request, protocol.BrokerHeartbeatRequest):
-            answer = protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER)
-        elif isinstance(request, AlterPartitionRequest):
-            answer = AlterPartitionResponse(errors.NOT_CONTROLLER, {})
-        else:
-            answer = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
-        self._answer(message, answer)
+    def _handle_heartbeat(self, exchange: Exchange[protocol.BrokerHeartbeatRequest]) -> None:
+        self._carry_out(exchange, self._heartbeat, protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER))
+
+    def _handle_alter_partition(self, exchange: Exchange[AlterPartitionRequest]) -> None:
+        self._carry_out(exchange, self._alter_partitions, AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
+
+    def _handle_allocate_producer_ids(self, exchange: Exchange[protocol.AllocateProducerIdsRequest]) -> None:
+        refusal = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
+        self._carry_out(exchange, self._allocate_producer_ids, refusal)
+
+    def _carry_out(self, exchange: Exchange[Q], handle: Callable[[Q], Handled[R]], refusal: R) -> None:
+        """Answer once the records that a request makes are committed; refuse it while another node is the active controller."""
+
+        def respond(answer: R) -> None:
+            self._host.send_response(exchange.connection, exchange.correlation_id, answer)
+
+        if not self.is_active:
+            respond(refusal)
+            return
+        records, answer = handle(exchange.request)
+        self._write(records, lambda done: respond(answer if done else refusal))
 
     def _write(self, records: tuple[MetadataRecord, ...], on_done: Callable[[bool], None]) -> None:
         """Append records and take them over; call back when they are committed, or will never be by this controller.
@@ -234,7 +232,9 @@ class QuorumController:
 
     # Brokers
 
-    def _register(self, request: protocol.BrokerRegistrationRequest) -> Handled:
+    def _register(
+        self, request: protocol.BrokerRegistrationRequest
+    ) -> Handled[protocol.BrokerRegistrationResponse]:
         """Register a broker, unless one of its id has a session (``ClusterControlManager.registerBroker``)."""
         known = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
@@ -266,7 +266,7 @@ class QuorumController:
 
     def _register_again(
         self, request: protocol.BrokerRegistrationRequest, known: BrokerRegistration
-    ) -> Handled:
+    ) -> Handled[protocol.BrokerRegistrationResponse]:
         """Register a process that is registered; the record begins anew what is known of it (``ClusterControlManager.replay``)."""
         self._heartbeats.forget(request.broker)
         if not self._switches.repeated_registration_kept:
@@ -282,7 +282,9 @@ class QuorumController:
             return self._heartbeats.had_contact(broker, now_us)
         return not known.fenced and self._heartbeats.has_session(broker, now_us)
 
-    def _heartbeat(self, request: protocol.BrokerHeartbeatRequest) -> Handled:
+    def _heartbeat(
+        self, request: protocol.BrokerHeartbeatRequest
+    ) -> Handled[protocol.BrokerHeartbeatResponse]:
         """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
         broker = request.broker
         known = self._image.brokers.get(broker)
@@ -559,7 +561,7 @@ class QuorumController:
             self.elect_preferred_leaders()
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
-    def _alter_partitions(self, request: AlterPartitionRequest) -> Handled:
+    def _alter_partitions(self, request: AlterPartitionRequest) -> Handled[AlterPartitionResponse]:
         """Write the ISRs that a leader wants, where it may have them (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
@@ -621,7 +623,9 @@ class QuorumController:
 
     # Producer ids
 
-    def _allocate_producer_ids(self, request: protocol.AllocateProducerIdsRequest) -> Handled:
+    def _allocate_producer_ids(
+        self, request: protocol.AllocateProducerIdsRequest
+    ) -> Handled[protocol.AllocateProducerIdsResponse]:
         known = self._image.brokers.get(request.broker)
         if known is None or known.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)

@@ -28,8 +28,9 @@ from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataReco
 from harrow.cluster_model.release.kraft import AFTER_REFUSAL, CAPPED, JITTERED, KRaftSwitches
 from harrow.cluster_model.release.switch import ALWAYS, NEVER
 from harrow.cluster_model.settings import BrokerConfig
-from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.connection import Exchange, Handlers, Q, register
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 RETRY_BACKOFF_US: Final = 20 * US_PER_MS
@@ -159,6 +160,20 @@ class RaftClient:
         self._answered_us: dict[int, int] = {}
         self._is_beginning_again = False
         self._fetch_purgatory = RaftFetchPurgatory(host, self._fetch_left)
+        self._handlers: Handlers = {}
+        register(self._handlers, protocol.RaftFetchRequest, self._handle_fetch)
+        register(
+            self._handlers, protocol.FetchSnapshotRequest, self._answered_by(self._handle_fetch_snapshot)
+        )
+        register(self._handlers, protocol.VoteRequest, self._answered_by(self._handle_vote))
+        register(
+            self._handlers,
+            protocol.BeginQuorumEpochRequest,
+            self._answered_by(self._handle_begin_quorum_epoch),
+        )
+        register(
+            self._handlers, protocol.EndQuorumEpochRequest, self._answered_by(self._handle_end_quorum_epoch)
+        )
         # Having resigned: who has not heard of it yet, and who is to succeed.
         self._unacked: dict[int, None] = {}
         self._preferred_successors: tuple[int, ...] = ()
@@ -692,25 +707,16 @@ class RaftClient:
 
     # Requests
 
-    def handle(self, message: Message) -> None:
+    def handle(self, exchange: Exchange[Body]) -> None:
         """Handle what another node says to a voter."""
-        request: protocol.QuorumRequest = message[2]
-        if isinstance(request, protocol.RaftFetchRequest):
-            self._handle_fetch(message, request)
-            return
-        if isinstance(request, protocol.FetchSnapshotRequest):
-            self._respond(message, self._handle_fetch_snapshot(request))
-            return
-        if isinstance(request, protocol.VoteRequest):
-            answer: object = self._handle_vote(request)
-        elif isinstance(request, protocol.BeginQuorumEpochRequest):
-            answer = self._handle_begin_quorum_epoch(request)
-        else:
-            answer = self._handle_end_quorum_epoch(request)
-        self._respond(message, answer)
+        self._handlers[type(exchange.request)](exchange)
 
-    def _respond(self, message: Message, answer: object) -> None:
-        self._host.send_response(message[0], message[1], answer)
+    def _answered_by(self, answer: Callable[[Q], Body]) -> Callable[[Exchange[Q]], None]:
+        """Return what handles requests that are answered at once."""
+        return lambda exchange: self._respond(exchange, answer(exchange.request))
+
+    def _respond(self, exchange: Exchange[Body], answer: Body) -> None:
+        self._host.send_response(exchange.connection, exchange.correlation_id, answer)
 
     def _handle_vote(self, request: protocol.VoteRequest) -> protocol.VoteResponse:
         log = self.log
@@ -764,25 +770,26 @@ class RaftClient:
         base_ms = backoff_max_us // US_PER_MS >> (len(successors) - 1)
         return min(backoff_max_us, (base_ms << (place - 1)) * US_PER_MS)
 
-    def _handle_fetch(self, message: Message, request: protocol.RaftFetchRequest) -> None:
+    def _handle_fetch(self, exchange: Exchange[protocol.RaftFetchRequest]) -> None:
         """Answer as leader with what follows, or with where the logs part; wait where there is nothing."""
+        request = exchange.request
         error = self._leader_only_error(request.epoch)
         if error != errors.NONE:
-            self._respond(message, self._refusal(error))
+            self._respond(exchange, self._refusal(error))
             return
         snapshot = self.log.snapshot_for(request.fetch_offset, request.last_fetched_epoch)
         if snapshot is not None:
             answer = protocol.RaftFetchResponse(
                 errors.NONE, self.log.epoch, self.node, self.high_watermark, snapshot=snapshot.id
             )
-            self._respond(message, answer)
+            self._respond(exchange, answer)
             return
         diverging = self.log.divergence(request.fetch_offset, request.last_fetched_epoch)
         if diverging is not None:
             answer = protocol.RaftFetchResponse(
                 errors.NONE, self.log.epoch, self.node, self.high_watermark, (), diverging
             )
-            self._respond(message, answer)
+            self._respond(exchange, answer)
             return
         if request.replica_id in self._end_offsets:
             self._fetched_us[request.replica_id] = self._answered_us[request.replica_id] = (
@@ -792,10 +799,10 @@ class RaftClient:
                 self._end_offsets[request.replica_id] = request.fetch_offset
                 self._maybe_commit()
         if self._has_news(request):
-            self._respond(message, self._fetch_answer(request))
+            self._respond(exchange, self._fetch_answer(request))
             return
         self._fetch_purgatory.watch(
-            message,
+            exchange,
             lambda: self._fetch_answer(request),
             is_idle=request.high_watermark == self.high_watermark,
         )

@@ -3,16 +3,20 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.sim.process import Process
+
+Q = TypeVar("Q", bound=Body)
+Q_co = TypeVar("Q_co", covariant=True)
 
 
 class ClientEndpoint(Protocol):
     """The end that opened a connection and sends requests."""
 
-    def receive_response(self, message: "Message") -> None:
+    def receive_response(self, reply: "Reply") -> None:
         """An answer, or something that the server pushes, has arrived."""
 
     def connection_lost(self, connection: "Connection") -> None:
@@ -22,7 +26,7 @@ class ClientEndpoint(Protocol):
 class ServerEndpoint(Protocol):
     """The end that accepted a connection and answers requests."""
 
-    def receive_request(self, message: "Message") -> None:
+    def receive_request(self, exchange: "Exchange[Body]") -> None:
         """A request has arrived."""
 
     def connection_closed(self, connection: "Connection") -> None:
@@ -40,14 +44,60 @@ class Idle(Protocol):
         """Be what has become of it by now."""
 
 
-Message = tuple["Connection", int, Any]
-"""A message in flight: connection, correlation id, body."""
+@final
+class Exchange(Generic[Q_co]):
+    """A request on its way to a server, and what the server answers to."""
 
+    __slots__ = ("connection", "correlation_id", "request")
+
+    def __init__(self, connection: "Connection", correlation_id: int, request: Q_co) -> None:
+        # By hand: mypyc makes no dataclass of a generic class.
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.request = request
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Reply:
+    """An answer on its way to a client, or something that the server pushes (`PUSHED`)."""
+
+    connection: "Connection"
+    correlation_id: int
+    body: Body
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Close:
+    """The end of one direction of a connection (TCP's FIN)."""
+
+    connection: "Connection"
+
+
+Message: TypeAlias = "Exchange[Body] | Reply | Close"
+"""Whatever travels over a connection."""
+
+PUSHED: Final = -1
+"""The correlation id of what a server sends without being asked, and of a request that is never answered."""
 NO_INCARNATION: Final = -1
 """The incarnation of a server that has not accepted a connection, or has closed it."""
 
-CLOSE: Final = object()
-"""The body of the message that ends a direction of a connection (TCP's FIN)."""
+
+class Respond(Protocol):
+    """Answers a request; with None where no answer is due."""
+
+    def __call__(self, exchange: Exchange[Body], answer: Body | None, /) -> None:
+        """Send *answer*, and go on with the next request of the connection."""
+
+
+Handlers: TypeAlias = "dict[type[Body], Callable[[Exchange[Any]], None]]"
+"""What handles each class of request; `register` makes sure that it can."""
+
+
+def register(handlers: Handlers, kind: type[Q], handle: Callable[[Exchange[Q]], None]) -> None:
+    """Have *handle* take the requests of a class."""
+    handlers[kind] = handle
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +130,7 @@ class Connection:
     # For how long nothing is heard after the next answer, for the client has exceeded a quota (KIP-219).
     throttle_us: int = 0
     draining: bool = False
-    waiting: deque[Message] = field(default_factory=deque)
+    waiting: deque[Exchange[Body]] = field(default_factory=deque)
     # The only request under way, while it repeats itself. Anything else that is done here wakes it first.
     idle: Idle | None = None
     # How the client learns that it has sent so many requests more, the last of them at a time. It has this while it

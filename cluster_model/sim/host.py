@@ -12,6 +12,7 @@ from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -40,11 +41,11 @@ class Host:
         """Open a connection."""
         raise NotImplementedError
 
-    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
+    def send_request(self, connection: Connection, correlation_id: int, request: Body) -> None:
         """Send a request over a connection that this process opened."""
         raise NotImplementedError
 
-    def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
+    def send_response(self, connection: Connection, correlation_id: int, body: Body) -> None:
         """Answer over a connection that this process accepted."""
         raise NotImplementedError
 
@@ -102,10 +103,10 @@ class SimulatedHost(Host):
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
         return self._network.connect(self._process, server, listener, endpoint)
 
-    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
-        self._network.send_request(connection, correlation_id, body)
+    def send_request(self, connection: Connection, correlation_id: int, request: Body) -> None:
+        self._network.send_request(connection, correlation_id, request)
 
-    def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
+    def send_response(self, connection: Connection, correlation_id: int, body: Body) -> None:
         self._network.send_response(connection, correlation_id, body)
 
     def close(self, connection: Connection) -> None:

@@ -21,9 +21,10 @@ conditions on messages or on fetches that wait. A run is the same run with eithe
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 
@@ -32,7 +33,7 @@ class RepeatableFetch(Protocol):
     """A fetch that waits at its server, and whose answer would be empty."""
 
     @property
-    def message(self) -> Message:
+    def exchange(self) -> Exchange[Body]:
         """The request that waits."""
 
     @property
@@ -48,10 +49,10 @@ class RepeatableFetch(Protocol):
     def expire(self) -> None:
         """Answer with nothing."""
 
-    def answered(self) -> Any:
+    def answered(self) -> Body:
         """Be a fetch that has been answered with nothing, and return the answer."""
 
-    def repetition(self) -> Any:
+    def repetition(self) -> Body:
         """Return the request that the client sends when it has that answer."""
 
 
@@ -84,7 +85,7 @@ class IdleFetch:
         *,
         is_traced: bool,
     ) -> None:
-        connection = fetch.message[0]
+        connection = fetch.exchange.connection
         self.is_traced = is_traced
         self._fetch = fetch
         self._connection = connection
@@ -105,8 +106,7 @@ class IdleFetch:
     @property
     def api(self) -> str:
         """What the request is called."""
-        api: str = self._fetch.message[2].api
-        return api
+        return self._fetch.exchange.request.api
 
     @property
     def repeated_us(self) -> int | None:
@@ -142,15 +142,15 @@ class IdleFetch:
             if not is_tried:
                 self._wait()
             return
-        answer, correlation_id = fetch.answered(), fetch.message[1]
+        answer, correlation_id = fetch.answered(), fetch.exchange.correlation_id
         to_client.arrival_us = received_us
         if into_us < self._wait_us + self._latency_us:
             self._tell_client(cycles, since_us - self._latency_us)
-            self._deliver((self._connection, correlation_id, answer), to_server=False)
+            self._deliver(Reply(self._connection, correlation_id, answer))
         else:
             to_server.arrival_us = received_us + self._latency_us
             self._tell_client(cycles + 1, received_us)
-            self._deliver((self._connection, correlation_id + 1, fetch.repetition()), to_server=True)
+            self._deliver(Exchange(self._connection, correlation_id + 1, fetch.repetition()))
 
     def _tell_client(self, requests: int, sent_us: int) -> None:
         """Tell the client how many requests it has sent, and when the last of them, unless it is dead."""
@@ -163,25 +163,21 @@ class IdleFetch:
         if self._connection.server.incarnation == self._server_life:
             self._fetch.wait()
 
-    def _deliver(self, message: Message, *, to_server: bool) -> None:
+    def _deliver(self, message: Exchange[Body] | Reply) -> None:
         """Have a message that is under way arrive, unless its receiver is dead."""
-        receiver, life = self._receiver(to_server=to_server)
-        if receiver.incarnation == life:
-            direction = self._connection.to_server if to_server else self._connection.to_client
+        connection = self._connection
+        if isinstance(message, Exchange):
+            server, endpoint = connection.server, connection.server_endpoint
+            assert endpoint is not None
+            if server.incarnation == self._server_life:
+                self._simulator.schedule(
+                    connection.to_server.arrival_us, server, endpoint.receive_request, message
+                )
+        elif connection.client.incarnation == self._client_life:
             self._simulator.schedule(
-                direction.arrival_us, receiver, self._delivery(to_server=to_server), message
+                connection.to_client.arrival_us,
+                *(connection.client, connection.client_endpoint.receive_response, message),
             )
-
-    def _receiver(self, *, to_server: bool) -> tuple[Process, int]:
-        if to_server:
-            return self._connection.server, self._server_life
-        return self._connection.client, self._client_life
-
-    def _delivery(self, *, to_server: bool) -> Callable[[Message], None]:
-        if not to_server:
-            return self._connection.client_endpoint.receive_response
-        assert self._connection.server_endpoint is not None
-        return self._connection.server_endpoint.receive_request
 
     # With each cycle taken event by event
 
@@ -189,7 +185,7 @@ class IdleFetch:
         """Go on with the request of the next cycle."""
         raise NotImplementedError
 
-    def transmit(self, message: Message, *, to_server: bool) -> None:
+    def transmit(self, message: Exchange[Body] | Reply) -> None:
         """Send the answer or the next request."""
         raise NotImplementedError
 
@@ -210,7 +206,7 @@ class SteppedIdleFetch(IdleFetch):
     ) -> None:
         super().__init__(fetch, simulator, latency_us, forget, is_traced=is_traced)
         self._step = 0
-        self._under_way: tuple[Message, bool] | None = None
+        self._under_way: Exchange[Body] | Reply | None = None
         self.wait_again(fetch)
 
     def wake(self, *, is_tried: bool = False) -> None:
@@ -223,34 +219,39 @@ class SteppedIdleFetch(IdleFetch):
             if not is_tried:
                 self._wait()
         else:
-            message, to_server = self._under_way
-            self._deliver(message, to_server=to_server)
+            self._deliver(self._under_way)
 
     def wait_again(self, fetch: RepeatableFetch) -> None:
         self._fetch = fetch
         self._since_us = self._simulator.now_us
         self._under_way = None
-        self._schedule(fetch.deadline_us, to_server=True)
+        self._schedule(fetch.deadline_us, self._connection.server)
 
-    def transmit(self, message: Message, *, to_server: bool) -> None:
-        direction = self._connection.to_server if to_server else self._connection.to_client
+    def transmit(self, message: Exchange[Body] | Reply) -> None:
+        connection = self._connection
+        self._under_way = message
+        if isinstance(message, Exchange):
+            direction, receiver = connection.to_server, connection.server
+        else:
+            direction, receiver = connection.to_client, connection.client
         direction.arrival_us = self._simulator.now_us + self._latency_us
-        self._under_way = message, to_server
-        self._schedule(direction.arrival_us, to_server=to_server)
+        self._schedule(direction.arrival_us, receiver)
 
-    def _schedule(self, at_us: int, *, to_server: bool) -> None:
+    def _schedule(self, at_us: int, receiver: Process) -> None:
         self._step += 1
-        receiver, _ = self._receiver(to_server=to_server)
         self._simulator.schedule_first(at_us, receiver, self._take_step, self._step)
 
     def _take_step(self, step: int) -> None:
         if step != self._step:
             return
-        if self._under_way is None:
+        message = self._under_way
+        if message is None:
             self._fetch.expire()
+        elif isinstance(message, Reply):
+            self._connection.client_endpoint.receive_response(message)
         else:
-            message, to_server = self._under_way
-            self._delivery(to_server=to_server)(message)
+            assert self._connection.server_endpoint is not None
+            self._connection.server_endpoint.receive_request(message)
 
 
 _AWAKE: Final = -1

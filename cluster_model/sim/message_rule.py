@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
+
+from harrow.cluster_model.sim.message import Body
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -64,7 +66,7 @@ class MessageRule:
     matched: int = field(default=0)
     applied: int = field(default=0)
 
-    def matches(self, body: Any, kind: str, sender: str, receiver: str, listener: str) -> bool:
+    def matches(self, body: Body, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message is one that this rule is about."""
         return self.is_about_api(body.api, kind, sender, receiver, listener) and (
             self.znode is None or (isinstance(body, AboutZnodes) and self._is_about(body.znodes))

@@ -8,22 +8,24 @@ its connections; a machine that loses power says nothing.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from harrow.cluster_model.events import MessageDelivered, MessageRuleApplied
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.choices import Choices, happens
 from harrow.cluster_model.sim.connection import (
-    CLOSE,
     NO_INCARNATION,
     ClientEndpoint,
+    Close,
     Connection,
     Direction,
+    Exchange,
     Message,
+    Reply,
     ServerEndpoint,
 )
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch, SteppedIdleFetch
 from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, CarriesRecords, MessageRule
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -99,7 +101,7 @@ class Network:
             c for c in self._connections.values() if c.server is process and c.server_endpoint not in others
         ]:
             _wake(connection)
-            self._send(connection, False, (connection, -1, CLOSE))
+            self._send(connection, False, Close(connection))
             connection.server_incarnation = NO_INCARNATION
 
     def connect(self, client: Process, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
@@ -119,21 +121,21 @@ class Network:
         _wake(connection)
         self._forget(connection)
         if self._server_lives(connection):
-            self._send(connection, True, (connection, -1, CLOSE))
+            self._send(connection, True, Close(connection))
 
     def close_by_server(self, connection: Connection) -> None:
         """The server closes a connection; the client learns when what was sent before has arrived."""
         if connection.is_open:
             _wake(connection)
-            self._send(connection, False, (connection, -1, CLOSE))
+            self._send(connection, False, Close(connection))
 
-    def send_request(self, connection: Connection, correlation_id: int, body: Any) -> None:
-        message = (connection, correlation_id, body)
+    def send_request(self, connection: Connection, correlation_id: int, request: Body) -> None:
         if connection.server.incarnation != connection.server_incarnation:
             self._refuse(connection)
         elif self._disturbed:
-            self._send_disturbed(connection, True, message)
+            self._send_disturbed(connection, True, Exchange(connection, correlation_id, request))
         else:
+            exchange = Exchange(connection, correlation_id, request)
             connection.established = True
             direction = connection.to_server
             simulator = self._simulator
@@ -142,15 +144,15 @@ class Network:
                 at_us = direction.arrival_us + 1
             direction.arrival_us = at_us
             assert connection.server_endpoint is not None
-            simulator.schedule(at_us, connection.server, connection.server_endpoint.receive_request, message)
+            simulator.schedule(at_us, connection.server, connection.server_endpoint.receive_request, exchange)
 
-    def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
-        """Send an answer, or push something (correlation id -1)."""
+    def send_response(self, connection: Connection, correlation_id: int, body: Body) -> None:
+        """Send an answer, or push something (`PUSHED`)."""
         if not connection.is_open:
             return
-        message = (connection, correlation_id, body)
+        reply = Reply(connection, correlation_id, body)
         if self._disturbed:
-            self._send_disturbed(connection, False, message)
+            self._send_disturbed(connection, False, reply)
         else:
             direction = connection.to_client
             simulator = self._simulator
@@ -158,7 +160,7 @@ class Network:
             if at_us <= direction.arrival_us:
                 at_us = direction.arrival_us + 1
             direction.arrival_us = at_us
-            simulator.schedule(at_us, connection.client, connection.client_endpoint.receive_response, message)
+            simulator.schedule(at_us, connection.client, connection.client_endpoint.receive_response, reply)
 
     # Faults
 
@@ -265,9 +267,9 @@ class Network:
             if connection.client is process:
                 self._forget(connection)
                 if not power_loss and self._server_lives(connection):
-                    self._send(connection, True, (connection, -1, CLOSE))
+                    self._send(connection, True, Close(connection))
             elif not power_loss:
-                self._send(connection, False, (connection, -1, CLOSE))
+                self._send(connection, False, Close(connection))
 
     def wake_idle_fetches(self, process: Process) -> None:
         """Wake the idle fetches of a process that is no longer what it was."""
@@ -293,7 +295,7 @@ class Network:
     def _refuse(self, connection: Connection) -> None:
         """The server's machine, if it has power, answers with a reset."""
         if connection.server.powered:
-            self._send(connection, False, (connection, -1, CLOSE))
+            self._send(connection, False, Close(connection))
 
     def _send(self, connection: Connection, to_server: bool, message: Message) -> None:
         if self._disturbed:
@@ -315,29 +317,29 @@ class Network:
         elif at_us <= direction.arrival_us:
             at_us = direction.arrival_us + 1
         direction.arrival_us = at_us
-        receive: Callable[[Any], None]
-        if message[2] is CLOSE:
-            receive = _deliver_close_to_server if to_server else self._deliver_close_to_client
-        elif to_server:
+        if isinstance(message, Exchange):
             assert connection.server_endpoint is not None
-            receive = connection.server_endpoint.receive_request
+            self._simulator.schedule(at_us, receiver, connection.server_endpoint.receive_request, message)
+        elif isinstance(message, Reply):
+            self._simulator.schedule(at_us, receiver, connection.client_endpoint.receive_response, message)
+        elif to_server:
+            self._simulator.schedule(at_us, receiver, _deliver_close_to_server, message)
         else:
-            receive = connection.client_endpoint.receive_response
-        self._simulator.schedule(at_us, receiver, receive, message)
+            self._simulator.schedule(at_us, receiver, self._deliver_close_to_client, message)
 
     def _degraded(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
         """Return when a message arrives that would by itself at *at_us*: later where its link or its receiver is slow."""
         link = self._ends(connection, to_server)
-        body = message[2]
-        size = MESSAGE_BYTES + (body.record_bytes if isinstance(body, CarriesRecords) else 0)
+        body = _body(message)
+        size = MESSAGE_BYTES + _record_bytes(body)
         at_us += self._qualities.delay_us(link, self._simulator.now_us, size, self._choices)
         direction = connection.to_server if to_server else connection.to_client
         at_us = max(at_us, direction.arrival_us + 1)
         # A broker takes one request of a connection after the other (KafkaChannel is muted meanwhile).
-        return at_us + self._qualities.request_us(link) if to_server and body is not CLOSE else at_us
+        return at_us + self._qualities.request_us(link) if to_server and body is not None else at_us
 
-    def _deliver_close_to_client(self, message: Message) -> None:
-        connection = message[0]
+    def _deliver_close_to_client(self, close: Close) -> None:
+        connection = close.connection
         if connection.is_open:
             self._forget(connection)
             connection.client_endpoint.connection_lost(connection)
@@ -358,15 +360,17 @@ class Network:
         self._wake_disturbed()
 
     def _send_disturbed(self, connection: Connection, to_server: bool, message: Message) -> None:
-        body = message[2]
+        body = _body(message)
         if connection.idle is not None:
+            assert body is not None, "who closes wakes the fetch first"
+            assert not isinstance(message, Close)
             if self.trace_messages:
                 kind = REQUEST if to_server else RESPONSE
                 self._trace.emit(MessageDelivered, body.api, kind, *self._ends(connection, to_server))
-            self._idle_fetches[connection.id].transmit(message, to_server=to_server)
+            self._idle_fetches[connection.id].transmit(message)
             return
         rule = held = None
-        if body is not CLOSE and (self._rules or self.trace_messages):
+        if body is not None and (self._rules or self.trace_messages):
             sender, receiver = self._ends(connection, to_server)
             kind = REQUEST if to_server else RESPONSE
             if self.trace_messages:
@@ -400,7 +404,7 @@ class Network:
             self._simulator.now_us + self._latency_min_us, connection.client, _lose_connection, connection
         )
         if self._server_lives(connection):
-            self._transmit(connection, True, (connection, -1, CLOSE), 0)
+            self._transmit(connection, True, Close(connection), 0)
 
     def _is_cut(self, connection: Connection, to_server: bool) -> bool:
         """Return whether the link lets nothing pass; a new connection needs both directions."""
@@ -418,7 +422,7 @@ class Network:
         return (client, server) if to_server else (server, client)
 
     def _first_rule(
-        self, body: Any, kind: str, sender: str, receiver: str, listener: str
+        self, body: Body, kind: str, sender: str, receiver: str, listener: str
     ) -> MessageRule | None:
         if self._outside is not None and self._is_within_core(sender, receiver):
             return None
@@ -444,7 +448,7 @@ class Network:
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
         """Have a fetch that waits repeat itself, if its client would and no fault may touch the next messages."""
-        connection = fetch.message[0]
+        connection = fetch.exchange.connection
         if connection.idle is not None:
             idle = self._idle_fetches[connection.id]
             idle.wait_again(fetch)
@@ -452,7 +456,7 @@ class Network:
         if (
             connection.on_repeated is None
             or not self._is_still(connection)
-            or self._disturbs_fetches(connection, fetch.message[2].api)
+            or self._disturbs_fetches(connection, fetch.exchange.request.api)
         ):
             return None
         kind = SteppedIdleFetch if self._steps_idle_fetches else IdleFetch
@@ -557,7 +561,7 @@ class Network:
             if to_server:
                 # A client that has given up and closed takes along what waited with it, not what was on its way already, nor
                 # what was sent behind that.
-                if connection.is_open or has_left or message[2] is CLOSE:
+                if connection.is_open or has_left or isinstance(message, Close):
                     if self._server_lives(connection):
                         self._transmit(connection, True, message, 0)
                     elif connection.is_open:
@@ -571,8 +575,19 @@ def _wake(connection: Connection) -> None:
         connection.idle.wake()
 
 
-def _deliver_close_to_server(message: Message) -> None:
-    connection = message[0]
+def _body(message: Message) -> Body | None:
+    """Return what a message says; None for one that closes a connection."""
+    if isinstance(message, Exchange):
+        return message.request
+    return message.body if isinstance(message, Reply) else None
+
+
+def _record_bytes(body: object) -> int:
+    return body.record_bytes if isinstance(body, CarriesRecords) else 0
+
+
+def _deliver_close_to_server(close: Close) -> None:
+    connection = close.connection
     if connection.server_endpoint is not None:
         connection.server_endpoint.connection_closed(connection)
 

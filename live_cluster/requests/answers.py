@@ -7,7 +7,7 @@ from typing import Any, Final
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Reply
 
 Answer = dict[str, Any]
 """Texts, numbers, and lists and dictionaries of them."""
@@ -23,10 +23,10 @@ _UNKNOWN: Final = -1
 class ReceivedAnswers:
     """A client's end of connections to what is modelled: it keeps the answers until they are looked at."""
 
-    received: list[Message] = field(default_factory=list)
+    received: list[Reply] = field(default_factory=list)
 
-    def receive_response(self, message: Message) -> None:
-        self.received.append(message)
+    def receive_response(self, reply: Reply) -> None:
+        self.received.append(reply)
 
     def connection_lost(self, connection: Connection) -> None:
         """Do nothing: no answer comes, which is noticed by the caller."""

@@ -12,7 +12,7 @@ _SHRINK_TRIES_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ComparedRequest:
     """A step, the request that it became (None of an election), and what both brokers answered."""
 
     step: Any
@@ -29,7 +29,7 @@ class Exchange:
 class ComparedSequence:
     """What came of the steps of a sequence; where the two brokers part, that is the last of the exchanges."""
 
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[ComparedRequest, ...]
 
     @property
     def requests(self) -> int:
@@ -52,7 +52,7 @@ class ComparedSequence:
         )
 
     @property
-    def difference(self) -> Exchange | None:
+    def difference(self) -> ComparedRequest | None:
         """The exchange in which the two differ, None where they agree to the end."""
         return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
 
@@ -64,18 +64,18 @@ class ComparedSequence:
 class SequenceEndedError(LiveError):
     """What is real did not hold out, which says nothing of the model; ``sequence`` is what led there, the step without an answer included."""
 
-    def __init__(self, error: LiveError, exchanges: Iterable[Exchange], last: Exchange) -> None:
+    def __init__(self, error: LiveError, exchanges: Iterable[ComparedRequest], last: ComparedRequest) -> None:
         super().__init__(str(error))
         self.sequence = ComparedSequence((*exchanges, last))
 
 
 def exchanged(
-    before: Iterable[Exchange],
+    before: Iterable[ComparedRequest],
     step: Any,
     request: Any,
     modelled: Answer,
     take: Callable[[], Answer],
-) -> Exchange:
+) -> ComparedRequest:
     """Return a step with what the model answered and with what comes of it where it is taken for real.
 
     Raises:
@@ -85,9 +85,9 @@ def exchanged(
     try:
         real = take()
     except LiveError as error:
-        last = Exchange(step, request, modelled, dict(NO_ANSWER))
+        last = ComparedRequest(step, request, modelled, dict(NO_ANSWER))
         raise SequenceEndedError(error, before, last) from error
-    return Exchange(step, request, modelled, real)
+    return ComparedRequest(step, request, modelled, real)
 
 
 class DifferingPlace(NamedTuple):
@@ -109,7 +109,7 @@ class DifferingPlace(NamedTuple):
         return f"{self.api} {'.'.join(self.path)}{said}"
 
 
-def kind_of(exchange: Exchange) -> tuple[DifferingPlace, ...]:
+def kind_of(exchange: ComparedRequest) -> tuple[DifferingPlace, ...]:
     """Return in which respects two answers differ, the same for other numbers."""
     return tuple(
         dict.fromkeys(
@@ -121,7 +121,7 @@ def kind_of(exchange: Exchange) -> tuple[DifferingPlace, ...]:
     )
 
 
-def where(exchange: Exchange) -> str:
+def where(exchange: ComparedRequest) -> str:
     """Return in words what two answers say differently."""
     parts = (
         f"{_written(path)} is {modelled!r} in the model, {real!r} on the broker"
@@ -130,7 +130,7 @@ def where(exchange: Exchange) -> str:
     return f"{_api(exchange)}: {'; '.join(parts)}"
 
 
-def _api(exchange: Exchange) -> str:
+def _api(exchange: ComparedRequest) -> str:
     return "election" if exchange.request is None else exchange.request.api
 
 
@@ -182,5 +182,5 @@ def shortest(
     return found
 
 
-def _alike(one: Exchange, other: Exchange | None) -> bool:
+def _alike(one: ComparedRequest, other: ComparedRequest | None) -> bool:
     return other is not None and kind_of(one) == kind_of(other)

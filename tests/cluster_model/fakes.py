@@ -12,8 +12,9 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Message
+from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Exchange, Reply
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.trace import Clock, Trace, TraceEvent
 from tests.recorded_choices import recorded_choices
@@ -44,7 +45,7 @@ class Sent:
         return self.connection.server.name
 
     def answer(self, body: Any) -> None:
-        self.connection.client_endpoint.receive_response((self.connection, self.correlation_id, body))
+        self.connection.client_endpoint.receive_response(Reply(self.connection, self.correlation_id, body))
 
     def lose(self) -> None:
         """Break the connection that it was sent over."""
@@ -74,7 +75,7 @@ class FakeHost(Host):
         self.name = name
         self.skew_us = 0
         self.sent: list[Sent] = []
-        self.responses: list[Message] = []
+        self.responses: list[Any] = []
         self.closed: list[Connection] = []
         self.closed_by_server: list[Connection] = []
         self.connections: list[Connection] = []
@@ -101,7 +102,7 @@ class FakeHost(Host):
         self.sent.append(Sent(connection, correlation_id, body, self.clock.now_us))
 
     def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
-        self.responses.append((connection, correlation_id, body))
+        self.responses.append(Reply(connection, correlation_id, body))
 
     def close(self, connection: Connection) -> None:
         connection.is_open = False
@@ -155,16 +156,18 @@ class FakeEndpoint:
         self.received: list[tuple[int, Any]] = []
         self.lost: list[int] = []
         self.closed: list[int] = []
-        self.messages: list[Message] = []
+        self.messages: list[Any] = []
 
     def bodies(self) -> list[Any]:
         return [body for _, body in self.received]
 
-    def receive_request(self, message: Message) -> None:
-        self.messages.append(message)
-        self.received.append((self._clock.now_us, message[2]))
+    def receive_request(self, exchange: Exchange[Body]) -> None:
+        self.messages.append(exchange)
+        self.received.append((self._clock.now_us, exchange.request))
 
-    receive_response = receive_request
+    def receive_response(self, reply: Reply) -> None:
+        self.messages.append(reply)
+        self.received.append((self._clock.now_us, reply.body))
 
     def connection_lost(self, connection: Connection) -> None:
         self.lost.append(connection.id)

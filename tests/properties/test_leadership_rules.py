@@ -23,6 +23,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.isr_change_propagation import IsrChangePropagation
@@ -225,10 +226,9 @@ def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_that_
             "LeaderAndIsr": LeaderAndIsrRequest(2, epoch, 1, {P: led}),
         }
         known = broker.replicas.partitions[P].leader_epoch if P in broker.replicas.partitions else None
-        broker.receive_request(
-            (host.connect("broker-1", "control", FakeEndpoint(host.clock)), 1, requests[api])
-        )
-        error = host.responses[-1][2].error
+        connection = host.connect("broker-1", "control", FakeEndpoint(host.clock))
+        broker.receive_request(Exchange(connection, 1, requests[api]))
+        error = host.responses[-1].body.error
         assert error == (errors.STALE_CONTROLLER_EPOCH if epoch < highest else errors.NONE)
         if error != errors.NONE and known is not None:
             assert broker.replicas.partitions[P].leader_epoch == known, "a refused request changes nothing"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import assume, event, given, settings
@@ -16,6 +16,8 @@ from harrow.cluster_model.broker.request_channel import RequestChannel
 from harrow.cluster_model.controller.control_plane import INELIGIBLE
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.protocol import FetchedPartition, FetchResponse
+from harrow.cluster_model.sim.connection import Exchange
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.trace import select
 from tests.cluster_model.broker.test_partition import LEADER
 from tests.cluster_model.broker.test_purgatory import WAIT_US, Replicas
@@ -345,8 +347,8 @@ def test_one_queue_is_emptied_in_its_order_by_so_many_threads_and_holds_so_many_
     ended: list[int] = []
     queued: list[int] = []
 
-    def handle(message: Any) -> Iterator[int]:
-        number, takes_ms = message[2]
+    def handle(exchange: Exchange[Any]) -> Iterator[int]:
+        number, takes_ms = exchange.request
         begun.append(number)
         assert len(begun) - len(ended) <= io_threads, "more at once than there are threads"
         if takes_ms:
@@ -362,7 +364,7 @@ def test_one_queue_is_emptied_in_its_order_by_so_many_threads_and_holds_so_many_
     for number, (connection, after_ms, takes_ms) in enumerate(arrivals):
         host.advance(after_ms * 1_000)
         queued.append(number)
-        channel.put((connections[connection], number, (number, takes_ms)))
+        channel.put(Exchange(connections[connection], number, cast("Body", (number, takes_ms))))
         assert len(channel._queue) <= requests_max
         is_waiting = len(begun) < len(queued)
         assert not is_waiting or len(begun) - len(ended) == io_threads, "a thread is free and something waits"

@@ -6,7 +6,7 @@ stable, and each commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
@@ -73,8 +73,9 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.release.groups import WITH_OTHER_PROTOCOL, GroupSwitches
 from harrow.cluster_model.release.switch import NEVER
 from harrow.cluster_model.settings import BrokerConfig
-from harrow.cluster_model.sim.connection import Message
+from harrow.cluster_model.sim.connection import Exchange, Handlers, Respond, register
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.topology import CONSUMER_OFFSETS
 
@@ -122,7 +123,7 @@ class GroupCoordinator:
         config: BrokerConfig,
         switches: GroupSwitches,
         replicas: ReplicaManager,
-        respond: Callable[[Message, Any], None],
+        respond: Respond,
         metadata: MetadataCache,
     ) -> None:
         self._broker = broker
@@ -144,16 +145,15 @@ class GroupCoordinator:
             self._is_here,
             self._reload,
         )
-        self.handlers: dict[str, Callable[[Message], None]] = {
-            "JoinGroup": self._handle_join,
-            "SyncGroup": self._handle_sync,
-            "Heartbeat": self._handle_heartbeat,
-            "LeaveGroup": self._handle_leave,
-            "ConsumerGroupHeartbeat": self._handle_consumer_group_heartbeat,
-            "OffsetCommit": self._handle_offset_commit,
-            "OffsetFetch": self._handle_offset_fetch,
-            "TxnOffsetCommit": self._handle_txn_offset_commit,
-        }
+        self.handlers: Handlers = {}
+        register(self.handlers, JoinGroupRequest, self._handle_join)
+        register(self.handlers, SyncGroupRequest, self._handle_sync)
+        register(self.handlers, HeartbeatRequest, self._handle_heartbeat)
+        register(self.handlers, LeaveGroupRequest, self._handle_leave)
+        register(self.handlers, ConsumerGroupHeartbeatRequest, self._handle_consumer_group_heartbeat)
+        register(self.handlers, OffsetCommitRequest, self._handle_offset_commit)
+        register(self.handlers, OffsetFetchRequest, self._handle_offset_fetch)
+        register(self.handlers, TxnOffsetCommitRequest, self._handle_txn_offset_commit)
 
     # Elections
 
@@ -231,10 +231,12 @@ class GroupCoordinator:
         group.empty_since_us = self._host.clock.now_us
         return group
 
-    def _reject(self, message: Message, error: str) -> None:
+    def _reject(self, exchange: Exchange[Body], error: str) -> None:
         if error != errors.NONE:
-            request = message[2]
-            self._host.emit(RequestRejected, self._broker, request.api, "", message[0].client.name, error)
+            request = exchange.request
+            self._host.emit(
+                RequestRejected, self._broker, request.api, "", exchange.connection.client.name, error
+            )
 
     def _tell(self, group: Group, reason: str) -> None:
         members = tuple(group.members)
@@ -244,13 +246,13 @@ class GroupCoordinator:
 
     # Joining
 
-    def _handle_join(self, message: Message) -> None:
-        request: JoinGroupRequest = message[2]
+    def _handle_join(self, exchange: Exchange[JoinGroupRequest]) -> None:
+        request = exchange.request
 
         def answer(response: JoinGroupResponse) -> None:
             if response.error != errors.MEMBER_ID_REQUIRED:
-                self._reject(message, response.error)
-            self._respond(message, response)
+                self._reject(exchange, response.error)
+            self._respond(exchange, response)
 
         error = self._partition_error(request.group)
         config = self._config
@@ -271,9 +273,9 @@ class GroupCoordinator:
         if not self._becomes_classic(group) or not group.supports(request.protocols):
             answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
         elif request.member == NO_MEMBER:
-            self._join_new(group, request, message[0].client.name, answer)
+            self._join_new(group, request, exchange.connection.client.name, answer)
         else:
-            self._join_known(group, request, message[0].client.name, answer)
+            self._join_known(group, request, exchange.connection.client.name, answer)
 
     def _join_new(
         self,
@@ -575,12 +577,12 @@ class GroupCoordinator:
 
     # Partitions of members
 
-    def _handle_sync(self, message: Message) -> None:
-        request: SyncGroupRequest = message[2]
+    def _handle_sync(self, exchange: Exchange[SyncGroupRequest]) -> None:
+        request = exchange.request
 
         def answer(response: SyncGroupResponse) -> None:
-            self._reject(message, response.error)
-            self._respond(message, response)
+            self._reject(exchange, response.error)
+            self._respond(exchange, response)
 
         error = self._partition_error(request.group)
         if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
@@ -679,12 +681,12 @@ class GroupCoordinator:
 
     # The protocol of KIP-848
 
-    def _handle_consumer_group_heartbeat(self, message: Message) -> None:
-        request: ConsumerGroupHeartbeatRequest = message[2]
+    def _handle_consumer_group_heartbeat(self, exchange: Exchange[ConsumerGroupHeartbeatRequest]) -> None:
+        request = exchange.request
 
         def answer(response: ConsumerGroupHeartbeatResponse) -> None:
-            self._reject(message, response.error)
-            self._respond(message, response)
+            self._reject(exchange, response.error)
+            self._respond(exchange, response)
 
         error = self._consumer_groups.request_error(request)
         if error == errors.NONE:
@@ -697,7 +699,9 @@ class GroupCoordinator:
             answer(ConsumerGroupHeartbeatResponse(errors.GROUP_ID_NOT_FOUND))
         else:
             group = self._groups[request.group]
-            self._consumer_groups.heartbeat(group, consumers, request, message[0].client.name, answer)
+            self._consumer_groups.heartbeat(
+                group, consumers, request, exchange.connection.client.name, answer
+            )
 
     def _consumers_of(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
         """Return the members of a group that has the protocol of KIP-848, or is empty and gets it with the first member (``getOrMaybeCreateConsumerGroup``)."""
@@ -725,12 +729,12 @@ class GroupCoordinator:
 
     # Sessions
 
-    def _handle_heartbeat(self, message: Message) -> None:
-        request: HeartbeatRequest = message[2]
+    def _handle_heartbeat(self, exchange: Exchange[HeartbeatRequest]) -> None:
+        request = exchange.request
 
         def answer(error: str) -> None:
-            self._reject(message, error)
-            self._respond(message, HeartbeatResponse(error))
+            self._reject(exchange, error)
+            self._respond(exchange, HeartbeatResponse(error))
 
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
@@ -789,8 +793,8 @@ class GroupCoordinator:
         group.remove(member)
         self._answer_join(member, JoinGroupResponse(errors.UNKNOWN_MEMBER_ID))
 
-    def _handle_leave(self, message: Message) -> None:
-        request: LeaveGroupRequest = message[2]
+    def _handle_leave(self, exchange: Exchange[LeaveGroupRequest]) -> None:
+        request = exchange.request
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
         if error == errors.NONE and group is None:
@@ -799,8 +803,8 @@ class GroupCoordinator:
             error = self._leave(group, request)
 
         def answer(error: str) -> None:
-            self._reject(message, error)
-            self._respond(message, LeaveGroupResponse(error))
+            self._reject(exchange, error)
+            self._respond(exchange, LeaveGroupResponse(error))
 
         if error != errors.NONE or group is None:
             answer(error)
@@ -829,8 +833,8 @@ class GroupCoordinator:
 
     # Offsets
 
-    def _handle_offset_commit(self, message: Message) -> None:
-        request: OffsetCommitRequest = message[2]
+    def _handle_offset_commit(self, exchange: Exchange[OffsetCommitRequest]) -> None:
+        request = exchange.request
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
         if error == errors.NONE:
@@ -843,16 +847,16 @@ class GroupCoordinator:
             else:
                 error = errors.ILLEGAL_GENERATION
         if error != errors.NONE or group is None:
-            self._reject(message, error)
-            self._respond(message, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
+            self._reject(exchange, error)
+            self._respond(exchange, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
             return
         member = group.members.get(request.member)
         if member is not None:
             self._heard_of(group, member)
 
         def stored(error: str) -> None:
-            self._reject(message, error)
-            self._respond(message, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
+            self._reject(exchange, error)
+            self._respond(exchange, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
 
         self._store_offsets(group, request.member, request.generation, request.offsets, stored)
 
@@ -908,13 +912,13 @@ class GroupCoordinator:
             group.appended += 1
         return placed
 
-    def _handle_txn_offset_commit(self, message: Message) -> None:
+    def _handle_txn_offset_commit(self, exchange: Exchange[TxnOffsetCommitRequest]) -> None:
         """Take what a transaction commits: it counts when its marker comes (``doTxnCommitOffsets``, KIP-447)."""
-        request: TxnOffsetCommitRequest = message[2]
+        request = exchange.request
 
         def answer(error: str) -> None:
-            self._reject(message, error)
-            self._respond(message, TxnOffsetCommitResponse(dict.fromkeys(request.offsets, error)))
+            self._reject(exchange, error)
+            self._respond(exchange, TxnOffsetCommitResponse(dict.fromkeys(request.offsets, error)))
 
         error = self._partition_error(request.group)
         if error != errors.NONE:
@@ -998,8 +1002,8 @@ class GroupCoordinator:
             producer_epoch=request.producer_epoch,
         )
 
-    def _handle_offset_fetch(self, message: Message) -> None:
-        request: OffsetFetchRequest = message[2]
+    def _handle_offset_fetch(self, exchange: Exchange[OffsetFetchRequest]) -> None:
+        request = exchange.request
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
         if error == errors.NONE and group is not None and group.consumers is not None:
@@ -1009,18 +1013,18 @@ class GroupCoordinator:
             self._when_stored(
                 group,
                 lambda error: self._answer_offset_fetch(
-                    message, errors.NONE if error == errors.NONE else errors.NOT_COORDINATOR
+                    exchange, errors.NONE if error == errors.NONE else errors.NOT_COORDINATOR
                 ),
             )
         else:
-            self._answer_offset_fetch(message, error)
+            self._answer_offset_fetch(exchange, error)
 
-    def _answer_offset_fetch(self, message: Message, error: str) -> None:
-        request: OffsetFetchRequest = message[2]
+    def _answer_offset_fetch(self, exchange: Exchange[OffsetFetchRequest], error: str) -> None:
+        request = exchange.request
         if error != errors.NONE:
-            self._reject(message, error)
+            self._reject(exchange, error)
             nothing = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
-            self._respond(message, OffsetFetchResponse(nothing, error))
+            self._respond(exchange, OffsetFetchResponse(nothing, error))
             return
         group = self._groups.get(request.group)
         found = {}
@@ -1033,7 +1037,7 @@ class GroupCoordinator:
                     errors.NONE,
                     NO_OFFSET_COMMITTED if committed is None else committed.offset,
                 )
-        self._respond(message, OffsetFetchResponse(found))
+        self._respond(exchange, OffsetFetchResponse(found))
 
     def _is_unstable(self, group: Group, name: str) -> bool:
         """Return whether what is committed of a partition may be about to change: by a transaction, or by a commit that was not waited for."""

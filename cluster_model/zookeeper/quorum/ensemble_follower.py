@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper.quorum import protocol
 from harrow.cluster_model.zookeeper.quorum.protocol import QUORUM_LISTENER
@@ -70,7 +71,7 @@ class EnsembleFollower:
             self._tries += 1
             self._send(protocol.FollowerInfo(self._store.server_id, self._store.accepted_epoch))
 
-    def _send(self, body: object) -> None:
+    def _send(self, body: Body) -> None:
         self._client.send_without_answer(body)
 
     def _disconnected(self) -> None:

@@ -6,10 +6,10 @@ log. From then on it puts the transactions of all servers in order, and those th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.connection import PUSHED, Connection
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.zookeeper.quorum import protocol
 from harrow.cluster_model.zookeeper.quorum.protocol import LoggedTransaction
 from harrow.cluster_model.zookeeper.quorum.quorum_store import QuorumStore
@@ -110,7 +110,7 @@ class EnsembleLeader:
 
     # Followers
 
-    def receive(self, connection: Connection, body: Any) -> None:
+    def receive(self, connection: Connection, body: Body) -> None:
         if isinstance(body, protocol.FollowerInfo):
             self._follow(connection, body)
             return
@@ -136,8 +136,8 @@ class EnsembleLeader:
     def connection_closed(self, connection: Connection) -> None:
         self._learners.pop(connection.id, None)
 
-    def _send(self, learner: _Learner, body: object) -> None:
-        self._host.send_response(learner.connection, -1, body)
+    def _send(self, learner: _Learner, body: Body) -> None:
+        self._host.send_response(learner.connection, PUSHED, body)
 
     @property
     def _sessions(self) -> SessionTracker:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harrow.cluster_model.events import EnsembleLeaderElected, EnsembleServerSuspended
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.zookeeper.quorum.ensemble_follower import EnsembleFollower
 from harrow.cluster_model.zookeeper.quorum.ensemble_leader import EnsembleLeader
 from harrow.cluster_model.zookeeper.quorum.fast_leader_election import FastLeaderElection
@@ -137,8 +138,8 @@ class QuorumPeer:
 
     # Messages of other servers
 
-    def receive_request(self, message: Message) -> None:
-        connection, _, body = message
+    def receive_request(self, exchange: Exchange[Body]) -> None:
+        connection, body = exchange.connection, exchange.request
         if self._is_stopped:
             return
         if isinstance(body, Notification):

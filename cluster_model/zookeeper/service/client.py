@@ -14,6 +14,7 @@ from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.sim.choices import between, pick
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper.service import protocol as zk
 
@@ -175,7 +176,8 @@ class ZooKeeperClient:
             elif isinstance(operation, zk.GetChildren) and operation.watch and result.error == zk.OK:
                 self._child_watches[operation.path] = None
 
-    def _fired(self, event: zk.WatchEvent) -> None:
+    def _fired(self, event: Body) -> None:
+        assert isinstance(event, zk.WatchEvent), event.api
         if event.children:
             self._child_watches.pop(event.path, None)
         else:

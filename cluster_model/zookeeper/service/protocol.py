@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from harrow.cluster_model.events import Event, FieldKind, Number, ProcessName, Text, notice
 from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.sim.message import Request
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -194,7 +195,7 @@ class ZooKeeperResult:
 
 
 @dataclass(slots=True, frozen=True)
-class ZooKeeperRequest:
+class ZooKeeperRequest(Request):
     """Operations in order; with ``atomic`` either all of them happen or none.
 
     A ``guard`` that does not hold makes BADVERSION the answer to the whole request
@@ -234,7 +235,7 @@ class ZooKeeperResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class ConnectRequest:
+class ConnectRequest(Request):
     """Open a session, or go on with one (``session_id`` > 0) over a new connection.
 
     ``last_zxid`` is the last change that the client has seen, and the watches are those that it waits for: what they would have
@@ -260,7 +261,7 @@ class ConnectResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class CloseRequest:
+class CloseRequest(Request):
     """End a session; its ephemeral nodes go at once."""
 
     api: ClassVar[str] = "ZooKeeper"

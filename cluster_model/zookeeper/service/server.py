@@ -11,8 +11,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from harrow.cluster_model.events import SessionClosed, SessionExpired
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import PUSHED, Connection, Exchange
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.data_tree import (
     CloseSession,
@@ -162,16 +163,17 @@ class ZooKeeperServer:
 
     # Connections
 
-    def receive_request(self, message: Message) -> None:
-        connection, correlation_id, body = message
-        if isinstance(body, zk.ConnectRequest):
-            self._connect(connection, correlation_id, body)
+    def receive_request(self, exchange: Exchange[Body]) -> None:
+        connection, correlation_id, request = exchange.connection, exchange.correlation_id, exchange.request
+        if isinstance(request, zk.ConnectRequest):
+            self._connect(connection, correlation_id, request)
         elif self._processor is None:
             pass  # Its connection has been closed; it was under way.
-        elif isinstance(body, zk.CloseRequest):
-            self._close(connection, correlation_id, body)
+        elif isinstance(request, zk.CloseRequest):
+            self._close(connection, correlation_id, request)
         else:
-            self._handle(connection, correlation_id, body)
+            assert isinstance(request, zk.ZooKeeperRequest), request.api
+            self._handle(connection, correlation_id, request)
 
     def connection_closed(self, connection: Connection) -> None:
         """A client is gone; its session lives on until it times out, or the client comes back, here or elsewhere."""
@@ -292,7 +294,7 @@ class ZooKeeperServer:
         for session_id, number in watches.pop(path, _NO_WATCHERS).items():
             connection = self._connections.get(session_id)
             if connection is not None and connection.id == number:
-                self._host.send_response(connection, -1, zk.WatchEvent(path, children))
+                self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children))
 
     def _set_watches(self, connection: Connection, request: zk.ConnectRequest) -> None:
         """Put a client's watches in force, those that have missed something by having them fire (``DataTree.setWatches``)."""
@@ -300,18 +302,18 @@ class ZooKeeperServer:
         for path in request.data_watches:
             node = self._tree.node(path)
             if node is None or node.mzxid > request.last_zxid:
-                self._host.send_response(connection, -1, zk.WatchEvent(path, children=False))
+                self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children=False))
             else:
                 self._data_watches.setdefault(path, {})[session_id] = number
         for path in request.exist_watches:
             if self._tree.node(path) is not None:
-                self._host.send_response(connection, -1, zk.WatchEvent(path, children=False))
+                self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children=False))
             else:
                 self._data_watches.setdefault(path, {})[session_id] = number
         for path in request.child_watches:
             node = self._tree.node(path)
             if node is None or node.pzxid > request.last_zxid:
-                self._host.send_response(connection, -1, zk.WatchEvent(path, children=True))
+                self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children=True))
             else:
                 self._child_watches.setdefault(path, {})[session_id] = number
 

@@ -10,7 +10,7 @@ from harrow.live_cluster.requests.brokers.broker_driver import BrokerDriver, Par
 from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
 from harrow.live_cluster.requests.brokers.resolution import FetchSessions, Resolution
 from harrow.live_cluster.requests.brokers.steps import FollowerStep, Step
-from harrow.live_cluster.requests.comparison import ComparedSequence, Exchange, exchanged
+from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, exchanged
 
 _PRODUCER_ID: Final = "producer_id"
 
@@ -60,7 +60,7 @@ def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDri
     """
     resolution = Resolution(model)
     ours, theirs = _Side(model), _Side(real)
-    exchanges: list[Exchange] = []
+    exchanges: list[ComparedRequest] = []
     for step in steps:
         if isinstance(step, FollowerStep):
             modelled = ours.elect(step)

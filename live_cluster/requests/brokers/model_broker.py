@@ -89,9 +89,9 @@ class ModelBroker:
         while not self._answers.received:
             if not simulator.step(until_us):
                 return dict(NO_ANSWER)
-        _, correlation_id, body = self._answers.received.pop()
-        assert correlation_id == self._correlation_id
-        return described(body, with_epochs=self.knows_epochs)
+        reply = self._answers.received.pop()
+        assert reply.correlation_id == self._correlation_id
+        return described(reply.body, with_epochs=self.knows_epochs)
 
     def register_follower(self) -> None:
         self._registration = self._registration or _Registration(self._cluster, self._follower)

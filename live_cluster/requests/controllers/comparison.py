@@ -9,7 +9,7 @@ from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.comparison import ComparedSequence, Exchange, exchanged, where
+from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, exchanged, where
 from harrow.live_cluster.requests.controllers.driver import (
     ControllerDriver,
     PartitionsSeen,
@@ -130,7 +130,7 @@ def compared_controllers(
             raise LiveError(f"brokers do not come up: {where(opened)}")
     for driver in (model, real):
         driver.create_topic()
-    exchanges: list[Exchange] = []
+    exchanges: list[ComparedRequest] = []
     for step in steps:
         exchanges.append(_exchange(exchanges, step, ours, theirs))
         if exchanges[-1].differs:
@@ -139,8 +139,8 @@ def compared_controllers(
 
 
 def _exchange(
-    before: Sequence[Exchange], step: ControllerStep, ours: _Controller, theirs: _Controller
-) -> Exchange:
+    before: Sequence[ComparedRequest], step: ControllerStep, ours: _Controller, theirs: _Controller
+) -> ComparedRequest:
     # Both are relative to what the model has before.
     request, their_request = ours.request(step), theirs.request(step)
     modelled = ours.take(step, request, None)

@@ -1,6 +1,6 @@
 """A controller of the model, the only voter of its quorum."""
 
-from typing import Final
+from typing import Final, cast
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft import protocol
@@ -110,7 +110,6 @@ class ModelController:
         self._correlation_id += 1
         self._host.send_request(self._connection, self._correlation_id, request)
         self._simulator.run_until(self._simulator.now_us + _ANSWER_US)
-        _, correlation_id, response = self._answers.received.pop()
-        assert correlation_id == self._correlation_id
-        answer: protocol.ControllerResponse = response
-        return answer
+        reply = self._answers.received.pop()
+        assert reply.correlation_id == self._correlation_id
+        return cast("protocol.ControllerResponse", reply.body)

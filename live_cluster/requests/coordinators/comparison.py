@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.comparison import ComparedSequence, Exchange, exchanged
+from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, exchanged
 from harrow.live_cluster.requests.coordinators.driver import (
     CoordinatorDriver,
     CoordinatorRequest,
@@ -90,7 +90,7 @@ def compared_coordinators(
     """
     ours, theirs = _CoordinatorSide(model), _CoordinatorSide(real)
     resolution = CoordinatorResolution(model, ours.ids)
-    exchanges: list[Exchange] = []
+    exchanges: list[ComparedRequest] = []
     for number, step in enumerate(steps, 1):
         request = resolution.request(number, step)
         modelled = ours.ask(number, request)
@@ -105,7 +105,7 @@ def compared_coordinators(
     return ComparedSequence(tuple(exchanges))
 
 
-def _have_chosen_leaders(exchange: Exchange, former: str) -> bool:
+def _have_chosen_leaders(exchange: ComparedRequest, former: str) -> bool:
     """Return whether both began the same generation, with another leader, which the *former* one is not a member of any more."""
     answers = exchange.modelled.get(_ANSWERS, {}).values()
     stays = any(told.get("member") == former and told["error"] == errors.NONE for told in answers)

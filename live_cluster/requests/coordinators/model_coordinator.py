@@ -76,7 +76,9 @@ class ModelCoordinator:
         connection = self._host.connect(f"broker-{BROKER}", _LISTENER, self._answers)
         self._host.send_request(connection, number, request)
         self._cluster.simulator.run_until(self._cluster.simulator.now_us + _SETTLED_US)
-        answered = {number: described_to_client(body, request) for _, number, body in self._answers.received}
+        answered = {
+            reply.correlation_id: described_to_client(reply.body, request) for reply in self._answers.received
+        }
         self._answers.received.clear()
         return answered
 

@@ -18,7 +18,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
-from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.connection import Connection, Exchange
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
 P = "t-0"
@@ -81,12 +81,12 @@ class Leader:
         for _ in range(records):
             self.correlation_id += 1
             request = ProduceRequest(1, 30 * SECOND, {P: batch(f"v{self.correlation_id}")})
-            self.manager.handle_produce((self._connection(9), self.correlation_id, request))
+            self.manager.handle_produce(Exchange(self._connection(9), self.correlation_id, request))
 
     def fetch(self, broker: int, offset: int, broker_epoch: int) -> None:
         self.correlation_id += 1
         request = FetchRequest(broker, 0, 1_000_000, {P: (offset, 0)}, replica_epoch=broker_epoch)
-        self.manager.handle_fetch((self._connection(broker), self.correlation_id, request))
+        self.manager.fetching.handle_fetch(Exchange(self._connection(broker), self.correlation_id, request))
 
     def _connection(self, broker: int) -> Connection:
         if broker not in self.connections:

@@ -25,7 +25,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
-from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.topology import QuotaSpec
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
@@ -107,7 +107,7 @@ class Life:
 
     def send(self, body: Any) -> Connection:
         connection = self.host.connect("broker-1", "client", FakeEndpoint(self.host.clock))
-        self.broker.receive_request((connection, 1, body))
+        self.broker.receive_request(Exchange(connection, 1, body))
         return connection
 
     def produce(self, value: str, acks: int = 1) -> Connection:
@@ -190,7 +190,7 @@ def test_nothing_is_handled_any_more() -> None:
 def test_who_waits_for_replicas_is_not_answered_and_what_waits_behind_it_not_handled() -> None:
     life = Life(enable=False)
     connection = life.produce("a", acks=-1)
-    life.broker.receive_request((connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
+    life.broker.receive_request(Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
     life.stop()
     life.host.advance(60 * SECOND)
     assert (life.log(), life.host.responses) == (["a"], [])
@@ -200,7 +200,7 @@ def test_who_waits_for_replicas_is_not_answered_and_what_waits_behind_it_not_han
 def test_an_answer_that_comes_too_late_goes_nowhere_and_lets_nothing_in() -> None:
     life = Life(enable=False)
     connection = life.send(InitProducerIdRequest())
-    life.broker.receive_request((connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
+    life.broker.receive_request(Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
     life.stop()
     life.office.on_generated(InitProducerIdResponse("NONE", 7, 0))
     assert (life.log(), life.host.responses) == ([], [])

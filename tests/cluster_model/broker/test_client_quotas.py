@@ -13,7 +13,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrRequest,
     ProduceRequest,
 )
-from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import QuotaSpec
 from tests.cluster_model.broker.test_broker_life import Life
@@ -39,7 +39,7 @@ class Leader(Life):
             number, endpoint = 1_000 + len(self.connections), FakeEndpoint(self.host.clock)
             connection = Connection(number, Process(client), Process("broker-1"), "client", endpoint)
             self.connections[client] = connection
-        self.broker.receive_request((connection, 1, request))
+        self.broker.receive_request(Exchange(connection, 1, request))
 
     def append(self, client: str, value: str, size: int, acks: int = 1) -> None:
         self.ask(client, ProduceRequest(acks, 30 * SECOND, {P: batch(value, size=size)}))
@@ -52,7 +52,7 @@ class Leader(Life):
 
     @property
     def answers(self) -> list[Any]:
-        return [body for _, _, body in self.host.responses]
+        return [answer.body for answer in self.host.responses]
 
 
 def test_who_exceeds_its_quota_is_answered_at_once_and_not_heard_for_a_while() -> None:

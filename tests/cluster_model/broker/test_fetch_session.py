@@ -37,7 +37,9 @@ class Follower:
         )
         if self._session is not None:
             request = self._session.request(self.broker, max_wait_us, 1_000)
-        self._replicas.manager.handle_fetch(self._replicas.message(request, f"broker-{self.broker}"))
+        self._replicas.manager.fetching.handle_fetch(
+            self._replicas.exchange(request, f"broker-{self.broker}")
+        )
         asked = self._replicas.correlation_id
         if asked not in self._replicas.answered():
             self._replicas.host.advance(max_wait_us)
@@ -129,7 +131,7 @@ def test_a_fetch_without_news_says_nothing_and_looks_at_nothing() -> None:
 
 
 def answer(replicas: Replicas, request: FetchRequest, client: str = "consumer-0") -> FetchResponse:
-    replicas.manager.handle_fetch(replicas.message(request, client))
+    replicas.manager.fetching.handle_fetch(replicas.exchange(request, client))
     body: FetchResponse = dict(replicas.responses)[replicas.correlation_id]
     return body
 
@@ -317,7 +319,7 @@ def test_before_kip_227_a_repeated_fetch_is_answered_in_full_and_changes_nothing
 def test_an_evicted_session_answers_what_waits_as_soon_as_there_is_something() -> None:
     replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 1})
     opened = FetchRequest(-1, WAIT_US, 1_000, {P: (0, -1)}, session_epoch=0)
-    replicas.manager.handle_fetch(replicas.message(opened, "consumer-0"))
+    replicas.manager.fetching.handle_fetch(replicas.exchange(opened, "consumer-0"))
     waiting = replicas.correlation_id
     assert answer(replicas, opening(1, P), "broker-1").session_id != protocol.NO_SESSION
     replicas.produce("m0", acks=1)

@@ -29,7 +29,7 @@ class Racks(Replicas):
         self, offset: int = 0, rack: str | None = "c", epoch: int = -1, wait_us: int = WAIT_US, name: str = P
     ) -> int:
         request = FetchRequest(-1, wait_us, 1_000_000, {name: (offset, epoch)}, rack=rack)
-        self.manager.handle_fetch(self.message(request, "near"))
+        self.manager.fetching.handle_fetch(self.exchange(request, "near"))
         return self.correlation_id
 
     def answer(self, correlation_id: int, name: str = P) -> FetchedPartition | None:
@@ -149,12 +149,12 @@ def test_a_consumer_that_waits_is_sent_elsewhere_when_the_replica_in_its_rack_is
     racks.manager._metadata.live_brokers = (0, 1)
     racks.commit("m0")
     request = FetchRequest(-1, WAIT_US, 1_000_000, {P: (1, -1)}, session_epoch=0, rack="c")
-    racks.manager.handle_fetch(racks.message(request, "near"))
+    racks.manager.fetching.handle_fetch(racks.exchange(request, "near"))
     racks.host.advance(WAIT_US)
     session = dict(racks.responses)[racks.correlation_id].session_id
     racks.manager._metadata.live_brokers = (0, 1, 2)
     following = FetchRequest(-1, WAIT_US, 1_000_000, {}, session_id=session, session_epoch=1, rack="c")
-    racks.manager.handle_fetch(racks.message(following, "near"))
+    racks.manager.fetching.handle_fetch(racks.exchange(following, "near"))
     assert racks.sent_to(racks.correlation_id) == 2
 
 
@@ -223,7 +223,7 @@ def test_a_follower_holds_a_consumer_to_its_leader_epoch(epoch: int, error: str)
 def test_a_follower_tells_no_consumer_where_a_partition_ends() -> None:
     racks = Racks(release="3.9")
     racks.follow()
-    racks.manager.handle_list_offsets(racks.message(ListOffsetsRequest(-1, {P: -1}), "near"))
+    racks.manager.fetching.handle_list_offsets(racks.exchange(ListOffsetsRequest(-1, {P: -1}), "near"))
     assert dict(racks.responses)[racks.correlation_id].partitions == {
         P: (errors.NOT_LEADER_FOR_PARTITION, -1)
     }

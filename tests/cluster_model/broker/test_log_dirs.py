@@ -29,7 +29,7 @@ class TwoDisks(Life):
     def stop_replicas(self, *partitions: str) -> ControlResponse:
         self.host.responses.clear()
         self.send(StopReplicaRequest(0, 1, 5, partitions, delete_partitions=True))
-        answer = self.host.responses[-1][2]
+        answer = self.host.responses[-1].body
         assert isinstance(answer, ControlResponse)
         return answer
 
@@ -39,7 +39,7 @@ class TwoDisks(Life):
         sent = batch(f"m{sequence}", producer_id=7, sequence=sequence, size=size)
         self.send(ProduceRequest(1, 30 * SECOND, {P: sent}))
         self.host.advance(0)
-        found: tuple[str, int] = self.host.responses[-1][2].partitions[P]
+        found: tuple[str, int] = self.host.responses[-1].body.partitions[P]
         return found
 
 

@@ -28,7 +28,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
@@ -205,7 +205,7 @@ class Replicas:
             lambda _: topic_config({}, config),
             behaviours,
             ZkAlterPartitionManager(self.host, self.zookeeper, behaviours.zookeeper),
-            lambda message, body: self.responses.append((message[1], body)),
+            lambda exchange, body: self.responses.append((exchange.correlation_id, body)),
             metadata,
         )
         self.connections: dict[str, Connection] = {}
@@ -214,37 +214,37 @@ class Replicas:
             self.lead(name, 0, isr, epoch=1)
         self.responses.clear()
 
-    def message(self, body: Any, client: str) -> Message:
+    def exchange(self, request: Any, client: str) -> Exchange[Any]:
         connection = self.connections.get(client)
         if connection is None:
             connection = self.host.connect("broker-0", "listener", FakeEndpoint(self.host.clock))
             connection.client.name = client
             self.connections[client] = connection
         self.correlation_id += 1
-        return (connection, self.correlation_id, body)
+        return Exchange(connection, self.correlation_id, request)
 
     def lead(self, name: str, leader: int, isr: tuple[int, ...], epoch: int) -> None:
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, isr, 0), (0, 1, 2))
         request = LeaderAndIsrRequest(3, 1, 0, {name: state})
-        self.manager.handle_leader_and_isr(self.message(request, "broker-3"))
+        self.manager.handle_leader_and_isr(self.exchange(request, "broker-3"))
 
     def produce(
         self, *values: str, acks: int = -1, partitions: Iterable[str] = (P,), client: str = "p"
     ) -> int:
         request = ProduceRequest(acks, TIMEOUT_US, {name: batch(*values) for name in partitions})
-        self.manager.handle_produce(self.message(request, client))
+        self.manager.handle_produce(self.exchange(request, client))
         return self.correlation_id
 
     def fetch(self, replica: int, max_wait_us: int = WAIT_US, **offsets: int) -> int:
         partitions = {name.replace("_", "-"): (offset, -1) for name, offset in offsets.items()}
         request = FetchRequest(replica, max_wait_us, 1_000_000, partitions)
-        self.manager.handle_fetch(self.message(request, f"client-{replica}"))
+        self.manager.fetching.handle_fetch(self.exchange(request, f"client-{replica}"))
         return self.correlation_id
 
     def fetch_behind(self, offset: int, last_epoch: int, max_wait_us: int = 0) -> int:
         """Fetch as broker 1 that says the epoch of its last record (KIP-595)."""
         request = FetchRequest(1, max_wait_us, 1_000_000, {P: (offset, -1)}, last_epochs={P: last_epoch})
-        self.manager.handle_fetch(self.message(request, "client-1"))
+        self.manager.fetching.handle_fetch(self.exchange(request, "client-1"))
         return self.correlation_id
 
     def answered(self) -> list[int]:
@@ -470,8 +470,8 @@ def test_a_controller_of_an_older_epoch_is_refused_and_an_older_leader_epoch_ign
     replicas.lead(P, 1, (1,), epoch=1)
     assert partition.is_leader()
     state = LeaderAndIsrPartitionState(0, LeaderAndIsr(1, 9, (1,), 0), (0, 1, 2))
-    message = replicas.message(LeaderAndIsrRequest(4, 0, 0, {P: state}), "broker-4")
-    replicas.manager.handle_leader_and_isr(message)
+    exchange = replicas.exchange(LeaderAndIsrRequest(4, 0, 0, {P: state}), "broker-4")
+    replicas.manager.handle_leader_and_isr(exchange)
     assert partition.is_leader()
     assert replicas.responses[-1][1].error == errors.STALE_CONTROLLER_EPOCH
 
@@ -484,9 +484,7 @@ def test_a_delayed_produce_settles_each_partition_once() -> None:
     replicas.produce("m0", acks=1, partitions=(P, Q))
     completed: list[dict[str, PendingAck]] = []
     acks = {P: PendingAck(errors.NONE, 0, 1), Q: PendingAck(errors.NOT_ENOUGH_REPLICAS, -1, -1)}
-    delayed = DelayedProduce(
-        replicas.message(None, "p"), 100, acks, replicas.manager.partitions, lambda _, a: completed.append(a)
-    )
+    delayed = DelayedProduce(None, 100, acks, replicas.manager.partitions, lambda _, a: completed.append(a))
     assert [acks[P].pending, acks[Q].pending] == [True, False]
     assert not delayed.try_complete()
     delayed.expire()
@@ -502,7 +500,7 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     session.update(request.partitions, request.last_epochs)
     done: list[bool] = []
     delayed = DelayedFetch(
-        replicas.message(request, "f"),
+        replicas.exchange(request, "f"),
         100,
         session,
         replicas.manager.partitions,

@@ -64,7 +64,7 @@ class Leader(Life):
     @property
     def answer(self) -> Any:
         """Return what was answered of the partition; None where nothing was yet."""
-        bodies = [body for _, _, body in self.host.responses if isinstance(body, FetchResponse)]
+        bodies = [each.body for each in self.host.responses if isinstance(each.body, FetchResponse)]
         return bodies[-1].partitions.get(P) if bodies else None
 
 

@@ -16,15 +16,16 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.settings import Value, broker_config
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
+from harrow.cluster_model.sim.message import Body
 from tests.cluster_model.fakes import SECOND, FakeHost, batch
 
 
 class Client:
     """The other end of a connection."""
 
-    def receive_response(self, message: Message) -> None:
-        raise AssertionError(message)
+    def receive_response(self, reply: Reply) -> None:
+        raise AssertionError(reply)
 
     def connection_lost(self, connection: Connection) -> None:
         raise AssertionError(connection)
@@ -48,9 +49,9 @@ class Threads:
     def _now_s(self) -> float:
         return self.host.clock.now_us / SECOND
 
-    def _handle(self, message: Message) -> Steps:
+    def _handle(self, exchange: Exchange[Any]) -> Steps:
         """Append each batch, or change each partition, when its locks are free."""
-        request, locks = message[2], self.locks
+        request, locks = exchange.request, self.locks
         for partition in request.batches if request.api == "Produce" else ():
             self.disk.place(partition)
             yield from locks.begin_append(partition)
@@ -61,14 +62,14 @@ class Threads:
             locks.end_change()
         self.handled.append((self._now_s, name_of(request)))
 
-    def _send(self, message: Message, body: Any) -> None:
+    def _send(self, _: Exchange[Body], body: Any) -> None:
         self.sent.append((self._now_s, body))
 
     def put(self, client: int, request: Any) -> None:
-        self.channels.put((self.connections[client], 1, request))
+        self.channels.put(Exchange(self.connections[client], 1, request))
 
-    def answer(self, client: int, body: str) -> None:
-        self.channels.answer((self.connections[client], 1, METADATA), body)
+    def answer(self, client: int, body: Any) -> None:
+        self.channels.answer(Exchange(self.connections[client], 1, METADATA), body)
 
     def run(self, duration_s: float) -> list[tuple[float, str]]:
         """Let time pass, and return what was handled by then, each with the second."""
@@ -170,10 +171,10 @@ def test_a_request_that_an_answer_lets_in_waits_for_its_place_once() -> None:
     threads = Threads(num_io_threads=1, num_network_threads=1, queued_max_requests=1)
     pipelined = ["d"]
 
-    def send(message: Message, body: Any) -> None:
+    def send(exchange: Exchange[Body], body: Any) -> None:
         threads.sent.append((threads.host.clock.now_us / SECOND, body))
         if pipelined:
-            threads.channels.put((message[0], 2, produce(pipelined.pop())))
+            threads.channels.put(Exchange(exchange.connection, 2, produce(pipelined.pop())))
 
     threads.channels._data_plane._send = send
     for client, value in enumerate(("a", "b", "c")):

@@ -59,7 +59,7 @@ class SlowLife(Life):
         found = []
         while self.host.clock.now_us < until_s * SECOND:
             now_s = self.host.clock.now_us / SECOND
-            found += [(now_s, self.names[c.id], error_of(body)) for c, _, body in self.host.responses]
+            found += [(now_s, self.names[m.connection.id], error_of(m.body)) for m in self.host.responses]
             self.host.responses.clear()
             self.host.advance(SECOND // 4)
         return found

@@ -6,13 +6,21 @@ from typing import Any, ClassVar
 import pytest
 
 from harrow.cluster_model.clients.network_client import NetworkClient
+from harrow.cluster_model.sim.connection import PUSHED, Reply
+from harrow.cluster_model.sim.message import Request
 from tests.cluster_model.fakes import MS, SECOND, FakeHost
 
 TIMEOUT_US = 30 * SECOND
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Request):
+    api: ClassVar[str] = "Fetch"
+    text: str
+
+
+@dataclass(frozen=True)
+class Answered:
     api: ClassVar[str] = "Fetch"
     text: str
 
@@ -90,8 +98,8 @@ def test_what_the_server_pushes_is_handed_on() -> None:
     asker = Asker()
     asker.ask("a")
     connection = asker.host.connections[0]
-    asker.client.receive_response((connection, -1, "event"))
-    assert asker.pushed == ["event"]
+    asker.client.receive_response(Reply(connection, PUSHED, Answered("event")))
+    assert asker.pushed == [Answered("event")]
     assert asker.completed == []
 
 
@@ -119,7 +127,7 @@ def test_answers_and_losses_of_a_former_connection_do_not_matter() -> None:
     asker.client.disconnect()
     asker.ask("b")
     old.answer("A")
-    asker.client.receive_response((old.connection, -1, "event"))
+    asker.client.receive_response(Reply(old.connection, PUSHED, Answered("event")))
     asker.client.connection_lost(old.connection)
     assert (asker.completed, asker.pushed) == ([("a", None)], [])
     asker.host.take().answer("B")

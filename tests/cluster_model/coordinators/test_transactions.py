@@ -79,11 +79,11 @@ def hold_markers(cluster: TransactionsCluster, partition: str) -> Callable[..., 
     """Have the leader of a partition leave requests to write markers alone; return what has it handle them, but for the first ones."""
     handlers = cluster.made.brokers[cluster.leader(partition)]._handlers
     held: list[Any] = []
-    handle = handlers["WriteTxnMarkers"]
-    handlers["WriteTxnMarkers"] = held.append
+    handle = handlers[WriteTxnMarkersRequest]
+    handlers[WriteTxnMarkersRequest] = held.append
 
     def release(lost: int = 0) -> None:
-        handlers["WriteTxnMarkers"] = handle
+        handlers[WriteTxnMarkersRequest] = handle
         for message in held[lost:]:
             handle(message)
 

@@ -14,8 +14,9 @@ from harrow.cluster_model.kraft.records import (
 )
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.sim.host import SimulatedHost
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -41,9 +42,9 @@ class Node:
     image: ClusterImage = field(default_factory=ClusterImage)
     fetched: list[MetadataSnapshot] = field(default_factory=list)
 
-    def receive_request(self, message: Message) -> None:
+    def receive_request(self, exchange: Exchange[Body]) -> None:
         assert self.raft is not None
-        self.raft.handle(message)
+        self.raft.handle(exchange)
 
     def connection_closed(self, connection: Connection) -> None:
         """Nothing hangs on it."""

@@ -25,6 +25,8 @@ from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import NEVER
 from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.connection import Reply
+from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, DiskSpec, TopicSpec
 from tests.cluster_model.fakes import FakeHost, FakeListener
 
@@ -678,7 +680,9 @@ class Channel:
     def answer(self, error: str, of_partition: str = errors.NONE) -> None:
         taken = self.host.take("AlterPartition")
         answer = AlterPartitionResponse(error, {P: (of_partition, 0)})
-        taken.connection.client_endpoint.receive_response((taken.connection, taken.correlation_id, answer))
+        taken.connection.client_endpoint.receive_response(
+            Reply(taken.connection, taken.correlation_id, answer)
+        )
 
 
 @pytest.mark.parametrize("of_partition", [False, True])
@@ -743,9 +747,11 @@ class Life:
         self.life.start()
         self.answer("BrokerRegistration", kraft.BrokerRegistrationResponse(errors.NONE, 1))
 
-    def answer(self, api: str, answer: object) -> Any:
+    def answer(self, api: str, answer: Body) -> Any:
         taken = self.host.take(api)
-        taken.connection.client_endpoint.receive_response((taken.connection, taken.correlation_id, answer))
+        taken.connection.client_endpoint.receive_response(
+            Reply(taken.connection, taken.correlation_id, answer)
+        )
         return taken.body
 
     def heartbeat(self, error: str = errors.NONE, **answer: bool) -> kraft.BrokerHeartbeatRequest:

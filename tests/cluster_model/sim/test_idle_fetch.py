@@ -15,7 +15,7 @@ from harrow.cluster_model.broker.fetch_session import (
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.protocol import FetchResponse, MetadataRequest
-from harrow.cluster_model.sim.connection import Connection, Message
+from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.message_rule import DELAY, REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.network import Network
@@ -30,6 +30,10 @@ TIMEOUT_US: Final = 40
 SESSION: Final = 5
 
 
+def said(message: Exchange[Any] | Reply) -> Any:
+    return message.request if isinstance(message, Exchange) else message.body
+
+
 class Leader:
     """Answers the full fetch, and has those after it wait."""
 
@@ -39,8 +43,8 @@ class Leader:
         self.waits: list[tuple[int, int, int]] = []
         self.metadata_requests = 0
 
-    def receive_request(self, message: Message) -> None:
-        connection, correlation_id, request = message
+    def receive_request(self, exchange: Exchange[Any]) -> None:
+        connection, correlation_id, request = exchange.connection, exchange.correlation_id, exchange.request
         now_us = self.host.clock.now_us
         if isinstance(request, MetadataRequest):
             self.metadata_requests += 1
@@ -51,14 +55,16 @@ class Leader:
             connection.muted = True
             self.session.epoch += 1
             self.session.counted_us = self.session.came_us = now_us
-            delayed = DelayedFetch(message, now_us, self.session, {}, self.complete, self.watch)
+            delayed = DelayedFetch(exchange, now_us, self.session, {}, self.complete, self.watch)
             self.session.delayed = delayed
             self.session.idle = self.host.repeat_while_idle(delayed)
             if self.session.idle is None:
                 self.watch(delayed)
 
     def watch(self, delayed: DelayedFetch) -> None:
-        self.waits.append((delayed.since_us, delayed.message[1], delayed.message[2].session_epoch))
+        self.waits.append(
+            (delayed.since_us, delayed.exchange.correlation_id, delayed.exchange.request.session_epoch)
+        )
         self.host.set_timer(delayed.deadline_us - self.host.clock.now_us, self.fire, delayed)
 
     def fire(self, delayed: DelayedFetch) -> None:
@@ -67,8 +73,11 @@ class Leader:
 
     def complete(self, delayed: DelayedFetch, expired: bool) -> None:
         assert expired
-        delayed.message[0].muted = False
-        self.host.send_response(delayed.message[0], delayed.message[1], FetchResponse({}, session_id=SESSION))
+        exchange = delayed.exchange
+        exchange.connection.muted = False
+        self.host.send_response(
+            exchange.connection, exchange.correlation_id, FetchResponse({}, session_id=SESSION)
+        )
 
     def connection_closed(self, connection: Connection) -> None:
         pass
@@ -132,7 +141,13 @@ class Pair:
         return {
             "session": (session.epoch, session.last_fetch_us, session.used_us, session.idle),
             "waits": delayed
-            and (delayed.message[1:], delayed.since_us, delayed.deadline_us, delayed.completed),
+            and (
+                delayed.exchange.correlation_id,
+                delayed.exchange.request,
+                delayed.since_us,
+                delayed.deadline_us,
+                delayed.completed,
+            ),
             "muted": connection.muted,
             "arrivals": (connection.to_server.arrival_us, connection.to_client.arrival_us),
             "idle": connection.idle,
@@ -140,7 +155,7 @@ class Pair:
             "in flight": [request[:2] for request in self.client.in_flight],
             # But for timers that find nothing any more, and those are set again when they are missing.
             "due": sorted(
-                (at_us, process.name, callback.__name__, argument[1:])
+                (at_us, process.name, callback.__name__, argument.correlation_id, said(argument))
                 for at_us, _, process, _, callback, argument in self.simulator._queue
                 if callback.__name__.startswith("receive")
             ),

@@ -209,9 +209,9 @@ def test_a_request_that_arrives_twice_is_answered_twice() -> None:
     net.rule(DUPLICATE, kind="request", count=1)
     net.ask(connection, "a", "b")
     net.run()
-    assert [message[1] for message in net.server.messages] == [0, 0, 1]
+    assert [message.correlation_id for message in net.server.messages] == [0, 0, 1]
     for message in net.server.messages:
-        net.reply(connection, message[2].text, correlation_id=message[1])
+        net.reply(connection, message.request.text, correlation_id=message.correlation_id)
     net.run()
     assert net.client_got() == ["a", "a", "b"]
 

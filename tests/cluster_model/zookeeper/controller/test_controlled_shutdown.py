@@ -123,7 +123,7 @@ def test_a_broker_asks_with_the_epoch_of_its_registration(release: str, has_epoc
     term.cluster.network.listen(term.cluster.processes[controller], endpoint)
     term.cluster.stop_broker(0)
     term.passes()
-    asked = [body for _, _, body in endpoint.messages]
+    asked = [message.request for message in endpoint.messages]
     assert asked == [ControlledShutdownRequest(0, term.context().live_brokers[0] if has_epoch else NO_EPOCH)]
 
 

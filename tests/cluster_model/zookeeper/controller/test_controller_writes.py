@@ -19,6 +19,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.sim.connection import Exchange, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
@@ -109,8 +110,8 @@ def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: s
 
     def answer(body: Any) -> str:
         connection = host.connect("broker-1", "control", FakeEndpoint(host.clock))
-        broker.receive_request((connection, 1, body))
-        return str(host.responses[-1][2].error)
+        broker.receive_request(Exchange(connection, 1, body))
+        return str(host.responses[-1].body.error)
 
     assert answer(requests[first]) == errors.NONE
     assert answer(LeaderAndIsrRequest(0, 4, 1, state)) == errors.STALE_CONTROLLER_EPOCH
@@ -133,8 +134,9 @@ def test_a_broker_that_bounced_is_not_told_to_stop_for_its_earlier_life(
     batch.send(live)
     while len(host.sent) > len(host.responses):
         request = host.sent[-1]
-        host.responses.append((request.connection, request.correlation_id, None))
-        endpoint = request.connection.client_endpoint
-        answer = ControlResponse(request.body.api, errors.NONE)
-        endpoint.receive_response((request.connection, request.correlation_id, answer))
+        answer = Reply(
+            request.connection, request.correlation_id, ControlResponse(request.body.api, errors.NONE)
+        )
+        host.responses.append(answer)
+        request.connection.client_endpoint.receive_response(answer)
     assert {request.body.api for request in host.sent} - {"UpdateMetadata"} == told

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.connection import PUSHED, Connection, Reply
 from harrow.cluster_model.zookeeper.quorum import protocol
 from harrow.cluster_model.zookeeper.quorum.ensemble_follower import EnsembleFollower
 from harrow.cluster_model.zookeeper.quorum.ensemble_leader import EnsembleLeader
@@ -83,7 +83,9 @@ class Lead:
 
     def heard(self, server: int, kind: type[Any]) -> list[Any]:
         connection = self.connections[server]
-        return [body for to, _, body in self.host.responses if to is connection and isinstance(body, kind)]
+        return [
+            m.body for m in self.host.responses if m.connection is connection and isinstance(m.body, kind)
+        ]
 
 
 def test_a_leader_serves_once_a_majority_has_its_log() -> None:
@@ -256,7 +258,7 @@ class Following:
         """Return what the follower answers to the leader."""
         self.host.sent.clear()
         connection = self.host.connections[-1]
-        connection.client_endpoint.receive_response((connection, -1, body))
+        connection.client_endpoint.receive_response(Reply(connection, PUSHED, body))
         return [sent.body for sent in self.host.sent]
 
 
@@ -379,7 +381,9 @@ def test_a_client_says_what_it_has_seen_and_what_it_still_watches() -> None:
     sent = host.take()
     sent.answer(zk.ZooKeeperResponse(zk.OK, tuple(map(zk.ZooKeeperResult, errors)), sent.body, zxid=41))
     connection = sent.connection
-    connection.client_endpoint.receive_response((connection, -1, zk.WatchEvent("/fired", children=False)))
+    connection.client_endpoint.receive_response(
+        Reply(connection, PUSHED, zk.WatchEvent("/fired", children=False))
+    )
     sent.lose()
     host.advance(SECOND)
     reconnect = host.take()

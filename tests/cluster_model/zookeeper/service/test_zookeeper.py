@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.sim.connection import Connection
+from harrow.cluster_model.sim.connection import PUSHED, Connection, Exchange
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from harrow.cluster_model.zookeeper.service.data_tree import DataTree
@@ -40,12 +40,12 @@ class Server:
 
     def _ask(self, connection: Connection, body: Any) -> Any:
         before = len(self.host.responses)
-        self.zookeeper.clients.receive_request((connection, 1, body))
-        answers = [m for m in self.host.responses[before:] if m[1] == 1]
+        self.zookeeper.clients.receive_request(Exchange(connection, 1, body))
+        answers = [m for m in self.host.responses[before:] if m.correlation_id == 1]
         # Watches that fire are told before the answer to what made them fire.
         assert self.host.responses[-1] is answers[0]
-        assert answers[0][0] is connection
-        return answers[0][2]
+        assert answers[0].connection is connection
+        return answers[0].body
 
     def ask(
         self,
@@ -67,7 +67,11 @@ class Server:
     def events(self, broker: int) -> list[tuple[str, bool]]:
         """Return the watches that have fired for a broker, (path, children)."""
         connection = self.connections[broker]
-        return [(m[2].path, m[2].children) for m in self.host.responses if m[0] is connection and m[1] == -1]
+        return [
+            (m.body.path, m.body.children)
+            for m in self.host.responses
+            if m.connection is connection and m.correlation_id == PUSHED
+        ]
 
     def children(self, path: str) -> tuple[str, ...]:
         return self.tree.read(zk.GetChildren(path)).children
@@ -285,7 +289,7 @@ def test_a_client_that_has_seen_more_than_a_server_is_turned_away() -> None:
     server = Server(1)
     connection = server.host.connect("zookeeper", "zookeeper", FakeEndpoint(server.host.clock))
     ahead = zk.ConnectRequest(server.sessions[1], TIMEOUT_US, last_zxid=server.tree.zxid + 1)
-    server.zookeeper.clients.receive_request((connection, 1, ahead))
+    server.zookeeper.clients.receive_request(Exchange(connection, 1, ahead))
     assert server.host.closed_by_server == [connection]
 
 
@@ -373,8 +377,8 @@ def test_a_session_that_has_moved_is_refused_over_its_old_connection() -> None:
     old = server.connections[1]
     server.connect(1, server.sessions[1])
     request = zk.ZooKeeperRequest(server.sessions[1], (zk.Create("/a"),))
-    server.zookeeper.clients.receive_request((old, 1, request))
-    assert server.host.responses[-1][2].error == zk.SESSION_EXPIRED
+    server.zookeeper.clients.receive_request(Exchange(old, 1, request))
+    assert server.host.responses[-1].body.error == zk.SESSION_EXPIRED
     assert not server.exists("/a")
     assert server.do(1, zk.Create("/a")).error == zk.OK
 

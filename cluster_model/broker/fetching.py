@@ -1,0 +1,545 @@
+"""What a broker answers to those who read from it: fetches of followers and consumers, and where partitions and epochs end.
+
+After ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession.scala`` and ``Partition.fetchRecords``.
+"""
+
+from typing import Final
+
+from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model.broker.client_quota_manager import ClientQuotaManager
+from harrow.cluster_model.broker.delayed_requests import DelayedFetch
+from harrow.cluster_model.broker.fetch_session import CachedPartition, FetchSession, FetchSessionCache
+from harrow.cluster_model.broker.hosted_replicas import HostedReplicas
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.rate import NO_LIMIT
+from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
+from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
+from harrow.cluster_model.log.unified_log import UnifiedLog
+from harrow.cluster_model.release.replication import LEADER_EPOCH, WITH_SELECTOR
+from harrow.cluster_model.release.switch import ALWAYS
+from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig
+from harrow.cluster_model.sim.connection import Connection, Exchange
+
+_BOOTSTRAP_MAX_US: Final = 10**9
+"""Longer than a cluster needs to start, which it does before time zero."""
+_BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+"""What only a leader finds of a fetch's leader epoch."""
+
+
+class Fetching:
+    """Reads for others what the replicas of one broker have."""
+
+    __slots__ = (
+        *("_behaviours", "_broker", "_config", "_fetch_quota", "_host", "_hosted", "_isr_writes"),
+        *("_leader_quota", "_leader_throttled_rate", "_metadata", "_partitions", "_respond"),
+        *(
+            "_selects_read_replica",
+            "_sessions",
+            "_switches",
+            "_watchers",
+            "answers_by_hw",
+            "repeats_idle_fetches",
+        ),
+    )
+
+    def __init__(
+        self, hosted: HostedReplicas, config: BrokerConfig, fetch_quota: ClientQuotaManager | None
+    ) -> None:
+        host, behaviours = hosted.host, hosted.behaviours
+        self._hosted = hosted
+        self._broker = hosted.broker
+        self._host = host
+        self._config = config
+        self._behaviours = behaviours
+        self._switches = behaviours.replication
+        self._respond = hosted.respond
+        self._metadata = hosted.metadata
+        self._partitions = hosted.partitions
+        self._isr_writes = hosted.isr_writes
+        self._watchers = hosted.fetches
+        self._fetch_quota = fetch_quota
+        # From the first partition on that is throttled.
+        self._leader_quota: ReplicationQuotaManager | None = None
+        self._leader_throttled_rate = config.leader_throttled_rate
+        self._sessions = FetchSessionCache(
+            config.fetch_session_slots,
+            self._watchers,
+            # Kafka draws ids. Two lives of a broker have to have different ones all the same.
+            first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
+            bound_to_connection=not behaviours.replication.fetch_sessions,
+        )
+        self.answers_by_hw = behaviours.replication.high_watermark_answers_followers == ALWAYS or (
+            behaviours.replication.high_watermark_answers_followers == WITH_SELECTOR
+            and config.replica_selector != NO_SELECTOR
+        )
+        """Whether a follower that waits is answered when the high watermark has risen."""
+        self._selects_read_replica = (
+            behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
+        )
+        self.repeats_idle_fetches = True
+        """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Close the session that a connection has by itself."""
+        self._sessions.connection_closed(connection.id)
+
+    def handle_fetch(self, exchange: Exchange[protocol.FetchRequest]) -> None:
+        """Find the session of a fetch, and read what there is."""
+        request = exchange.request
+        session = self._sessions.session_of(
+            request,
+            exchange.connection,
+            self._host.clock.now_us,
+            keeps_epoch=self._switches.fetch_sessions_keep_epoch,
+        )
+        if isinstance(session, str):
+            self._hosted.reject("Fetch", "", exchange.connection.client.name, session)
+            self._respond(exchange, protocol.FetchResponse({}, session))
+        else:
+            session.replica_epoch = request.replica_epoch
+            for name in request.forgotten:
+                if name in self._partitions:
+                    self._partitions[name].leave_session(session)
+            self._fetch(exchange, session)
+
+    def _fetch(self, exchange: Exchange[protocol.FetchRequest], session: FetchSession) -> None:
+        """Read; with nothing to read, wait in the purgatory.
+
+        As in Kafka the answer has the high watermark as it was before this fetch counted,
+        unless it had to wait.
+        """
+        request = exchange.request
+        if self._isr_writes and self._hosted.blocked(session.partitions, self._fetch, exchange, session):
+            return
+        # What a follower's former life has fetched says nothing of it (``Replica.updateFetchStateOrThrow``).
+        counts = request.replica_id >= 0 and not (
+            self._switches.former_life_fetch_refused
+            and self._metadata.is_of_former_life(request.replica_id, session.replica_epoch)
+        )
+        if request.max_wait_us <= 0 or self._can_answer(session, request):
+            answer = self._read(exchange, session)
+            if counts:
+                self._update_follower(session, request)
+            self._rest(session, request)
+            self._respond(exchange, answer)
+            return
+        hw_rose = counts and self._update_follower(session, request)
+        delayed = DelayedFetch(
+            exchange,
+            self._host.clock.now_us,
+            session,
+            self._partitions,
+            self._complete_fetch,
+            self._watch_fetch,
+            None if self._leader_quota is None else self._is_withheld,
+        )
+        if request.rack and self._selects_read_replica:
+            delayed.redirected = self._names_read_elsewhere(session, request.rack)
+        # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
+        # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
+        if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
+            return
+        self._rest(session, request)
+        session.delayed = delayed
+        if session.idle is None or session.idle.is_traced:
+            self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
+        self._watchers.watch(session, session.news)
+        if (
+            self.repeats_idle_fetches
+            and delayed.is_repeatable()
+            and self._isr_writes.keys().isdisjoint(session.partitions)
+        ):
+            session.idle = self._host.repeat_while_idle(delayed)
+        if session.idle is None:
+            self._watch_fetch(delayed)
+
+    def _names_read_elsewhere(self, session: FetchSession, rack: str) -> tuple[str, ...]:
+        """Return the partitions of a fetch that waits which a consumer is to read from another replica."""
+        return tuple(
+            name
+            for name in session.news
+            if self._read_replica(self._partitions[name], session.partitions[name].offset, rack) is not None
+        )
+
+    def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
+        """Return whether there is data to read, an error to report, or another replica to read from."""
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        for name in session.news:
+            cached = session.partitions[name]
+            partition = self._partitions.get(name)
+            if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
+                return True
+            if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
+                if self._switches.read_replica_answered_at_once:
+                    return True
+                continue
+            if (
+                (
+                    cached.offset < partition.readable_end(isolation)
+                    and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
+                    and not (self._leader_quota is not None and self._is_withheld(name, request.replica_id))
+                )
+                or not partition.has_offset(cached.offset)
+                or (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
+                or (self.answers_by_hw and partition.owes_high_watermark(request.replica_id))
+            ):
+                return True
+        return False
+
+    def _read(
+        self, exchange: Exchange[protocol.FetchRequest], session: FetchSession
+    ) -> protocol.FetchResponse:
+        """Read what there is of every partition with news, or say why it cannot be read."""
+        request = exchange.request
+        is_consumer = request.replica_id < 0
+        if is_consumer and self._fetch_quota is not None:
+            return self._read_within_quota(exchange, session, self._fetch_quota)
+        answer: dict[str, protocol.FetchedPartition] = {}
+        for name in session.news:
+            cached = session.partitions[name]
+            fetched = self._read_partition(name, cached, exchange, request.max_bytes)
+            if is_consumer and fetched.batches:
+                self._served(name, cached, exchange, fetched)
+            if cached.update_response_data(fetched):
+                answer[name] = fetched
+        if self._leader_quota is not None and not is_consumer:
+            for name, fetched in answer.items():
+                self._leader_quota.record(name, sum([batch.size_bytes for batch in fetched.batches]))
+        return protocol.FetchResponse(answer, errors.NONE, session.id)
+
+    def _read_within_quota(
+        self, exchange: Exchange[protocol.FetchRequest], session: FetchSession, quota: ClientQuotaManager
+    ) -> protocol.FetchResponse:
+        """Read as much as a consumer may have at once; one that has exceeded its quota gets nothing of it yet.
+
+        Before KIP-219 it gets that, but later. An answer without records does not count, where Kafka counts its few bytes.
+        """
+        request = exchange.request
+        client = exchange.connection.client.name
+        left, size_bytes = quota.largest_answer(client), 0
+        found: dict[str, protocol.FetchedPartition] = {}
+        for name in session.news:
+            fetched = self._read_partition(
+                name, session.partitions[name], exchange, min(request.max_bytes, left)
+            )
+            bytes_here = sum([batch.size_bytes for batch in fetched.batches])
+            if bytes_here > left and size_bytes:
+                # Only the first batch of all comes whatever its size (KIP-74).
+                fetched.batches, fetched.corrupt_offset, bytes_here = (), -1, 0
+            left -= bytes_here
+            size_bytes += bytes_here
+            found[name] = fetched
+        throttle_us = quota.record(client, size_bytes) if size_bytes else 0
+        if throttle_us and self._switches.throttled_answer_at_once:
+            quota.unrecord(client, size_bytes)
+            if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
+                return protocol.FetchResponse({}, errors.NONE, session.id, throttle_us)
+            self._sessions.forget(session, exchange.connection)
+            return protocol.FetchResponse({}, throttle_us=throttle_us)
+        answer: dict[str, protocol.FetchedPartition] = {}
+        for name, fetched in found.items():
+            cached = session.partitions[name]
+            if fetched.batches:
+                self._served(name, cached, exchange, fetched)
+            if cached.update_response_data(fetched):
+                answer[name] = fetched
+        return protocol.FetchResponse(answer, errors.NONE, session.id, throttle_us)
+
+    def _served(
+        self,
+        name: str,
+        cached: CachedPartition,
+        exchange: Exchange[protocol.FetchRequest],
+        fetched: protocol.FetchedPartition,
+    ) -> None:
+        client, end_offset = exchange.connection.client.name, fetched.batches[-1].next_offset
+        self._host.emit(
+            events.RecordsServed, self._broker, name, client, cached.offset, end_offset, fetched.hw
+        )
+
+    def _is_withheld(self, name: str, follower: int) -> bool:
+        """Return whether a follower gets nothing of a partition now (``shouldLeaderThrottle``): never a consumer, or one in the ISR."""
+        quota = self._leader_quota
+        return (
+            quota is not None
+            and follower >= 0
+            and follower not in self._partitions[name].isr
+            and quota.is_throttled(name)
+            and quota.is_exceeded
+        )
+
+    def _holds_back(self, name: str, follower: int, offset: int) -> bool:
+        if not self._is_withheld(name, follower):
+            return False
+        self._host.emit(events.ReplicaThrottled, self._broker, name, follower, offset)
+        return True
+
+    def throttle(self, rate: int | None) -> None:
+        """Have throttled partitions replicated at another rate, None for without limit."""
+        self._leader_throttled_rate = NO_LIMIT if rate is None else rate
+        if self._leader_quota is not None:
+            self._leader_quota.bound = self._leader_throttled_rate
+
+    def mark_throttled(self, topic: str, replicas: str) -> None:
+        """Note which replicas of a topic are throttled where this broker leads."""
+        if self._leader_quota is None:
+            self._leader_quota = ReplicationQuotaManager(
+                self._broker, self._host.clock, self._config, self._switches
+            )
+            self._leader_quota.bound = self._leader_throttled_rate
+        self._leader_quota.mark_throttled(topic, replicas)
+
+    def _read_partition(
+        self, name: str, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], max_bytes: int
+    ) -> protocol.FetchedPartition:
+        request = exchange.request
+        offset = cached.offset
+        diverging: tuple[int, int] | None = None
+        partition = self._partitions.get(name)
+        if partition is None:
+            return self._refused(name, cached, exchange, self._hosted.error_without_replica(name))
+        error = partition.check_fetch(cached.leader_epoch, request)
+        if error == errors.NONE:
+            if request.rack and (answer := self._redirected(partition, offset, request.rack, exchange)):
+                return answer
+            if request.replica_id >= 0 and not partition.is_replica(request.replica_id):
+                # ``followerReplicaOrThrow``
+                error = errors.UNKNOWN_LEADER_EPOCH
+            elif cached.last_epoch != protocol.NO_EPOCH:
+                error, diverging = partition.divergence(offset, cached.last_epoch)
+            if error == errors.NONE and diverging is None and not partition.has_offset(offset):
+                error = errors.OFFSET_OUT_OF_RANGE
+        if error != errors.NONE:
+            return self._refused(name, cached, exchange, error)
+        log = partition.log
+        if diverging is not None:
+            self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
+            return protocol.FetchedPartition(
+                errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
+            )
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        readable_end = partition.readable_end(isolation)
+        stable = readable_end if isolation == protocol.READ_COMMITTED else -1
+        if offset >= readable_end or (
+            self._leader_quota is not None and self._holds_back(name, request.replica_id, offset)
+        ):
+            return protocol.FetchedPartition(
+                errors.NONE,
+                log.high_watermark,
+                log_start_offset=log.log_start_offset,
+                last_stable_offset=stable,
+                aborted=self._aborted_behind(log, offset) if offset == stable else (),
+            )
+        batches = log.read(offset, readable_end, max_bytes)
+        corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
+        return protocol.FetchedPartition(
+            errors.NONE,
+            log.high_watermark,
+            batches,
+            corrupt_offset=corrupt_offset,
+            log_start_offset=log.log_start_offset,
+            last_stable_offset=stable,
+            aborted=(
+                log.aborted_transactions(offset, batches[-1].next_offset)
+                if batches and isolation == protocol.READ_COMMITTED
+                else ()
+            ),
+        )
+
+    def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
+        """Return the aborted transactions that a fetch from the last stable offset is told of."""
+        if not self._behaviours.transactions.aborted_told_at_stable_offset or offset == log.log_end_offset:
+            return ()
+        return log.aborted_transactions(offset, offset)
+
+    def _refused(
+        self, name: str, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], error: str
+    ) -> protocol.FetchedPartition:
+        """Return the answer to a fetch that gets an error."""
+        sender = exchange.connection.client.name
+        self._hosted.reject("Fetch", name, sender, error)
+        partition = self._partitions.get(name)
+        if partition is not None and error in _BY_EPOCH:
+            self._host.emit(
+                events.FetchFenced,
+                *(self._broker, name, sender, cached.offset, partition.leader_epoch, cached.leader_epoch),
+            )
+        return protocol.FetchedPartition(error, -1, current_leader=self._hosted.current_leader(name, error))
+
+    def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
+        """Return which other replica a consumer in a rack is to read from, None for this one (``findPreferredReadReplica``)."""
+        if not self._selects_read_replica or (
+            partition.leader != self._broker and self._switches.read_replica_selected_by_leader
+        ):
+            return None
+        return preferred_read_replica(partition, offset, rack, self._metadata)
+
+    def _may_redirect(self, partition: Partition, offset: int, rack: str) -> bool:
+        """Return whether a consumer that has read everything may be sent elsewhere, although nothing happens here.
+
+        That is so while another replica in its rack is dead, say. A follower knows no more of the others than when it led.
+        """
+        if partition.leader != self._broker:
+            return self._read_replica(partition, offset, rack) is not None
+        return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
+
+    def _redirected(
+        self, partition: Partition, offset: int, rack: str, exchange: Exchange[protocol.FetchRequest]
+    ) -> protocol.FetchedPartition | None:
+        """Return the answer to a consumer that is to read from another replica, None if it may read from this one."""
+        replica = self._read_replica(partition, offset, rack)
+        if replica is None:
+            return None
+        log, client = partition.log, exchange.connection.client.name
+        self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
+        return protocol.FetchedPartition(
+            errors.NONE,
+            log.high_watermark,
+            log_start_offset=log.log_start_offset,
+            preferred_read_replica=replica,
+        )
+
+    def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
+        """Note what a follower has, and where its logs begin of which a request says anything; return whether some HW rose."""
+        hw_rose = False
+        session.counted_us = self._host.clock.now_us
+        for name in tuple(session.news):
+            partition = self._partitions.get(name)
+            cached = session.partitions[name]
+            if partition is None:
+                continue
+            error = partition.check_epoch(cached.leader_epoch)
+            if error not in _LEADER_ANSWERS or not partition.is_replica(session.replica_id):
+                continue
+            leader_leo = partition.log.log_end_offset
+            if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
+                error, diverging = partition.divergence(cached.offset, cached.last_epoch)
+                if diverging is not None and self._switches.diverging_fetch_uncounted:
+                    # Its LEO says nothing while it has other records than the leader.
+                    self._hosted.suspect_isr(name)
+                    continue
+            if error != errors.NONE or not partition.has_offset(cached.offset):
+                partition.follower_failed(session.replica_id)
+                continue
+            if cached.offset < leader_leo:
+                self._hosted.suspect_isr(name)
+            self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
+            partition.take_from_other_session(session)
+            log_start = None if told is None or name not in told.partitions else told.log_starts.get(name, 0)
+            if partition.update_follower(
+                session.replica_id, cached.offset, leader_leo, session.replica_epoch, log_start
+            ):
+                hw_rose = True
+                self._hosted.produces.check(name)
+                self._watchers.check(name)
+            if name in self._isr_writes:
+                self._watchers.wake(name)
+            self._hosted.deletions.check(name)
+        return hw_rose
+
+    def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
+        """Look no more at partitions of which everything is told and fetched, until something happens to them."""
+        if not session.is_kept:
+            return
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        for name in tuple(session.news):
+            partition, cached = self._partitions.get(name), session.partitions[name]
+            if partition is None:
+                continue
+            log = partition.log
+            if (
+                log.high_watermark == cached.hw
+                and log.log_start_offset == cached.log_start_offset
+                and (
+                    partition.readable_end(isolation) <= cached.offset
+                    or (log.compacts and partition.is_hole(cached.offset, isolation))
+                )
+                and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
+                and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
+                and not (
+                    cached.last_epoch != protocol.NO_EPOCH
+                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                )
+                and (
+                    request.replica_id < 0
+                    or partition.follows_quietly(request.replica_id, cached.offset, session)
+                )
+            ):
+                del session.news[name]
+                self._watchers.watch(session, (name,))
+
+    def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
+        session = delayed.session
+        if expired and (session.idle is None or session.idle.is_traced):
+            self._host.emit(events.FetchExpired, self._broker, session.replica_id)
+        answer = self._read(delayed.exchange, session)
+        if not session.is_kept:
+            self._watchers.unwatch(session, session.partitions)
+        self._respond(delayed.exchange, answer)
+
+    def _watch_fetch(self, delayed: DelayedFetch) -> None:
+        self._hosted.watch_deadline(delayed.exchange.connection, delayed)
+
+    # Epochs and ends
+
+    def handle_offsets_for_leader_epoch(
+        self, exchange: Exchange[protocol.OffsetsForLeaderEpochRequest]
+    ) -> None:
+        """Answer where leader epochs end (KIP-101; without the epoch before KIP-279)."""
+        request = exchange.request
+        if self._hosted.blocked(request.partitions, self.handle_offsets_for_leader_epoch, exchange):
+            return
+        answer: dict[str, tuple[str, int, int]] = {}
+        for name, (current_epoch, requested_epoch) in request.partitions.items():
+            partition = self._partitions.get(name)
+            if partition is None:
+                answer[name] = (self._hosted.error_without_replica(name), -1, -1)
+                continue
+            error = partition.check_epoch(current_epoch)
+            if error != errors.NONE:
+                self._hosted.reject("OffsetsForLeaderEpoch", name, exchange.connection.client.name, error)
+                answer[name] = (error, -1, -1)
+                continue
+            log = partition.log
+            epoch, end_offset = log.epochs.end_offset_for(
+                requested_epoch,
+                log.log_end_offset,
+                answers_below_first=self._switches.epoch_below_first_answered,
+            )
+            if self._switches.follower_truncation == LEADER_EPOCH:
+                epoch = -1
+            answer[name] = (errors.NONE, epoch, end_offset)
+            self._epoch_end_answered(name, request.replica_id, requested_epoch, epoch, end_offset)
+        self._respond(exchange, protocol.OffsetsForLeaderEpochResponse(answer))
+
+    def _epoch_end_answered(
+        self, name: str, replica: int, requested_epoch: int, epoch: int, end_offset: int
+    ) -> None:
+        self._host.emit(
+            events.EpochEndAnswered, self._broker, name, replica, requested_epoch, epoch, end_offset
+        )
+
+    def handle_list_offsets(self, exchange: Exchange[protocol.ListOffsetsRequest]) -> None:
+        """Answer where partitions end, for followers or for consumers of an isolation level, or where they begin."""
+        request = exchange.request
+        if self._hosted.blocked(request.partitions, self.handle_list_offsets, exchange):
+            return
+        isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
+        answer: dict[str, tuple[str, int]] = {}
+        for name, epoch in request.partitions.items():
+            partition = self._partitions.get(name)
+            if partition is None:
+                answer[name] = (self._hosted.error_without_replica(name), -1)
+                continue
+            error = partition.check_epoch(epoch)
+            if error == errors.NONE and request.timestamp == protocol.EARLIEST_TIMESTAMP:
+                answer[name] = (error, partition.log.log_start_offset)
+                continue
+            if error == errors.NONE and isolation != protocol.LOG_END and partition.high_watermark_lags():
+                error = errors.OFFSET_NOT_AVAILABLE
+            answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
+        self._respond(exchange, protocol.ListOffsetsResponse(answer))

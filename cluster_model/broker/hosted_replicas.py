@@ -1,0 +1,146 @@
+"""The replicas of a broker, and what all who serve requests about them need (`replica_manager`, `fetching`)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model.broker.delayed_requests import (
+    DelayedDeleteRecords,
+    DelayedFetch,
+    DelayedProduce,
+    OperationTimer,
+)
+from harrow.cluster_model.broker.fetch_session import FetchWatchers
+from harrow.cluster_model.broker.metadata_cache import MetadataCache
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.release.profiles import Behaviours
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.sim.connection import Connection, Respond
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+
+_LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
+
+
+class HostedReplicas:
+    """The partitions of which a broker has a replica, and the requests that wait for them.
+
+    ``produces``, ``deletions`` and ``fetches`` have the requests in the purgatory. ``isr_writes`` are the partitions whose
+    ISR is being written.
+    """
+
+    __slots__ = (
+        *(
+            "_isr_shrinking",
+            "_timers",
+            "behaviours",
+            "broker",
+            "deletions",
+            "fetches",
+            "host",
+            "is_shut_down",
+        ),
+        *("isr_suspects", "isr_writes", "metadata", "partitions", "produces", "respond"),
+    )
+
+    def __init__(
+        self,
+        broker: int,
+        host: Host,
+        config: BrokerConfig,
+        behaviours: Behaviours,
+        respond: Respond,
+        metadata: MetadataCache,
+    ) -> None:
+        self.broker = broker
+        self.host = host
+        self.behaviours = behaviours
+        self.respond = respond
+        self.metadata = metadata
+        self.partitions: dict[str, Partition] = {}
+        self.produces: Purgatory[DelayedProduce] = Purgatory()
+        self.deletions: Purgatory[DelayedDeleteRecords] = Purgatory()
+        self.fetches = FetchWatchers()
+        self.isr_writes: dict[str, None] = {}
+        # The partitions of which a member of the ISR may be behind, and so out of sync one day.
+        self.isr_suspects: dict[str, None] = {}
+        looks_twice = not behaviours.replication.isr_lag_counts_messages
+        self._isr_shrinking = PeriodicTask(
+            host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
+        )
+        self._timers: dict[int, OperationTimer] = {}
+        self.is_shut_down = False
+
+    def start(self) -> None:
+        """Look for replicas that have fallen out of sync, from now on."""
+        self._isr_shrinking.start()
+
+    def stop_timers(self) -> None:
+        """Expire nothing that waits any more."""
+        for timer in self._timers.values():
+            timer.stop()
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget the timer of a connection that is gone."""
+        self._timers.pop(connection.id, None)
+
+    def check(self, name: str) -> None:
+        """Look at the requests that wait for a partition to which something has happened."""
+        self.produces.check(name)
+        self.deletions.check(name)
+        self.fetches.check(name)
+
+    def blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
+        """Have a request wait while the ISR of one of its partitions is being written, to be handled again."""
+        for name in self.isr_writes:
+            if name in names:
+                self.partitions[name].blocked.append(partial(handle, *request))
+                return True
+        return False
+
+    def watch_deadline(self, connection: Connection, operation: DelayedFetch | DelayedProduce) -> None:
+        """Expire the request that waits on a connection when its time is over."""
+        timer = self._timers.get(connection.id)
+        if timer is None:
+            timer = self._timers[connection.id] = OperationTimer(self.host)
+        timer.watch(operation)
+
+    def reject(self, api: str, partition: str, sender: str, error: str) -> None:
+        self.host.emit(events.RequestRejected, self.broker, api, partition, sender, error)
+
+    def suspect_isr(self, name: str) -> None:
+        """Look now and then whether all members of an ISR are still in sync."""
+        self.isr_suspects[name] = None
+        self._isr_shrinking.request()
+
+    def _shrink_isrs(self) -> bool:
+        if self.is_shut_down:
+            return False
+        for name in tuple(self.isr_suspects):
+            if not self.partitions[name].maybe_shrink_isr():
+                del self.isr_suspects[name]
+            if name in self.isr_writes:
+                self.fetches.wake(name)
+        return bool(self.isr_suspects)
+
+    def current_leader(self, name: str, error: str) -> tuple[int, int] | None:
+        """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
+        if error not in _LEADER_CHANGE_ERRORS or not self.behaviours.clients.leader_in_answer:
+            return None
+        partition = self.partitions.get(name)
+        if partition is not None:
+            leader, epoch = partition.leader, partition.leader_epoch
+        else:
+            known = self.metadata.leader_and_epoch(name)
+            leader, epoch = (protocol.NO_LEADER, protocol.NO_EPOCH) if known is None else known
+        return None if leader == protocol.NO_LEADER else (leader, epoch)
+
+    def error_without_replica(self, name: str) -> str:
+        """Return why a partition is not served of which there is no replica here (``getPartitionOrError``).
+
+        A client that asks where it was before a reassignment has to look for its leader.
+        """
+        is_known = self.metadata.leader_and_epoch(name) is not None
+        return errors.NOT_LEADER_FOR_PARTITION if is_known else errors.UNKNOWN_TOPIC_OR_PARTITION
