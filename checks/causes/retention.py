@@ -60,8 +60,27 @@ def deletion_of(
     copy = _decision(copies, last_held(index, partition, copies))
     if copy is None:
         copy = _decision_before_successor(index, partition, copies)
-    removed = None if copy is None else copy.removed
-    if copy is None or removed is None:
+    return None if copy is None else _deletion(index, partition, copy, sent_us)
+
+
+def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bool:
+    """Return whether some log had deleted a record by a time, when that was due.
+
+    The record may stand there again: a log begins earlier again if no checkpoint had its start.
+    """
+    copies = index.partition(partition).by_value.get(str(value), ())
+    sends = index.sends_of(partition, value)
+    sent_us = sends[0].invoked_us if sends else None
+    gone = [copy for copy in copies if copy.removed is not None and copy.removed.at_us <= until_us]
+    decided = (_decision(copies, copy) for copy in gone)
+    deletions = (_deletion(index, partition, copy, sent_us) for copy in decided if copy is not None)
+    return any(deletion is not None and deletion.was_due for deletion in deletions)
+
+
+def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None) -> Deletion | None:
+    """Return how a broker deleted a copy by its own settings, or for an administrator."""
+    removed = copy.removed
+    if removed is None:
         return None
     config = index.evidence.partitions[partition].on_broker.get(copy.broker)
     event = decode(index.evidence.trace[removed.number - 1])

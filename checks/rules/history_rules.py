@@ -15,6 +15,7 @@ from harrow.checks.causes.fates import explain_aborted
 from harrow.checks.causes.links import led_without, out_of_range, out_of_range_at_follower
 from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, explain_replaced
+from harrow.checks.causes.retention import was_deleted
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import forgotten_commit, lost_abort, lost_marker
 from harrow.checks.finding import Finding
@@ -55,7 +56,10 @@ from harrow.cluster_model.trace import TraceLine
 
 
 def _by_skip(index: Index, finding: Finding) -> Finding | None:
-    """Leave out what a consumer skipped that compaction had removed, or that it need not have got, and permit the rest."""
+    """Permit what a consumer skipped, without what it need not have got.
+
+    It need not get what compaction had removed, nor what was deleted when its position was reset.
+    """
     details = dict(finding.details)
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
     order = index.orders.of(finding.partition)
@@ -67,6 +71,7 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
             value
             for value in order.values_at(offset)
             if not _is_left_out(index, details["process"], finding.partition, value)
+            and not _was_reset_past(index, details["process"], finding.partition, offset, value, until_us)
         ]
         for offset in skipped
         if offset not in holes
@@ -135,6 +140,20 @@ def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bo
         return False
     read = index.undecided_reads.get((partition, value))
     return read is None or not read.is_read_committed
+
+
+def _was_reset_past(
+    index: Index, process: int, partition: str, offset: int, value: Value, until_us: int
+) -> bool:
+    """Return whether a consumer was sent past a deleted record, which may stand there again by now."""
+    client = index.evidence.process_names[process]
+    return any(
+        event.client == client
+        and event.at_us <= until_us
+        and event.position <= offset < event.offset
+        and was_deleted(index, partition, value, event.at_us)
+        for _, event in index.events(OffsetReset, partition=partition)
+    )
 
 
 def _by_isolation(index: Index, finding: Finding) -> Finding | None:

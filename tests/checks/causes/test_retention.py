@@ -9,6 +9,7 @@ from harrow.checks.causes.retention import Deletion, deletion_of, is_read_and_ex
 from harrow.checks.index import Index
 from harrow.checks.promise import CLOCK_SKEW
 from harrow.checks.replay.partition_state import RETENTION
+from harrow.checks.rules.history_rules import HISTORY_RULES
 from harrow.cluster_model.log.unified_log import (
     DELETE_RECORDS,
     LEADER_LOG_START,
@@ -18,6 +19,7 @@ from harrow.cluster_model.log.unified_log import (
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from tests.checks.evidence_builder import RunBuilder
 
+POLL_SKIP = next(rule for rule in HISTORY_RULES if rule.name == "poll-skip")
 P = "t-0"
 US = 1_000_000
 
@@ -208,6 +210,38 @@ def test_a_record_that_came_back_with_an_earlier_log_start_goes_with_who_began_w
     *, asked: int, begins_anew: bool, wanted: Deletion | None
 ) -> None:
     assert found(judged(came_back(asked=asked, begins_anew=begins_anew), {RETENTION_MS: -1})) == wanted
+
+
+@pytest.mark.parametrize(
+    ("asked", "position", "is_fine"),
+    [
+        (2, 1, True),
+        # Nobody had asked for so much.
+        (1, 1, False),
+        # The consumer was sent past another record.
+        (2, 2, False),
+    ],
+)
+def test_a_consumer_may_skip_what_was_deleted_when_its_position_was_reset_though_it_came_back(
+    *, asked: int, position: int, is_fine: bool
+) -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.at(1)
+    for value in ("m0", "m1"):
+        run.write(producer, value, 0, 1)
+    run.poll((0, "m0"), isolation_level="read_uncommitted")
+    (consumer,) = run.consumers
+    run.event("delete_records_obeyed", broker=0, partition=P, offset=asked)
+    run.event("log_start", broker=0, partition=P, offset=2, reason=DELETE_RECORDS, bytes_left=0)
+    run.event("offset_reset", client="consumer", partition=P, position=position, offset=2, policy="latest")
+    run.write(producer, "m2", 0, 1)
+    run.history.polled(consumer, {P: [(2, "m2")]}, run.tick(), run.tick())
+    run.event("log_start_reverted", broker=0, partition=P, from_offset=2, to_offset=0)
+    run.read_to_end(0)
+    skipped = POLL_SKIP.find(judged(run, {RETENTION_MS: -1}))
+    assert [finding.value for finding in skipped] == ([] if is_fine else ["m2"])
 
 
 @pytest.mark.parametrize(
