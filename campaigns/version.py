@@ -41,6 +41,7 @@ _COMMIT_DIGITS: Final = 8
 _DECIDING: Final = (
     *("cluster_model/**/*.py", "faults/**/*.py", "checks/**/*.py"),
     *("campaigns/language/**/*.py", "campaigns/run/**/*.py"),
+    *("campaigns/clients/**/*.py", "campaigns/probes/**/*.py"),
 )
 """All that reads a plan, runs it and judges the run."""
 

@@ -1,7 +1,7 @@
 """What may prevent a finding: settings, repairs of later releases, switches of this release.
 
 Rules propose settings, by what they know about the cause. Switches declare themselves which rules and causes they guard
-against (`harrow.cluster_model.release.Switch`). Neither is a proof. Commands run the plan again with each `Remedy`
+against (`harrow.cluster_model.release.switch.Switch`). Neither is a proof. Commands run the plan again with each `Remedy`
 (`harrow.campaigns.run.proof`), and what such a run shows is a `Trial`.
 """
 

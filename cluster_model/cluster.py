@@ -41,7 +41,6 @@ BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
 """The cluster is started this long before virtual time 0, when it is ready; a quorum has to elect a leader first."""
 _ELECTION_US: Final = 3 * US_PER_SECOND
 """How long before the brokers several ZooKeeper servers are started, which have to elect a leader."""
-_NEVER_US: Final = 5_000_000 * US_PER_SECOND
 _REASSIGNS_SINCE: Final = (2, 4)
 """The first release that takes AlterPartitionReassignments (KIP-455)."""
 

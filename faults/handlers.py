@@ -54,10 +54,14 @@ class Handlers(Generic[T_contra]):
             self.known[effect] = Handler(None, lack=lambda _: reason)
 
     def lack(self, effect: FaultEffect) -> str | None:
-        """Return why an effect is impossible, None where it is possible. What is possible can be undone."""
+        """Return why an effect is impossible, None where it is possible."""
         struck = effect.effect if isinstance(effect, Undo) else effect
         handler = self.known.get(type(struck))
-        return f"nothing here performs {type(struck).__name__}" if handler is None else handler.lack(struck)
+        if handler is None:
+            return f"nothing here performs {type(struck).__name__}"
+        if struck is not effect and handler.perform is not None and handler.undo is None:
+            return f"nothing here undoes {type(struck).__name__}"
+        return handler.lack(struck)
 
     def perform(self, target: T_contra, effect: FaultEffect) -> None:
         """Have a target perform an effect.
@@ -70,5 +74,5 @@ class Handlers(Generic[T_contra]):
         handler = self.known.get(type(struck))
         perform = None if handler is None else handler.undo if is_over else handler.perform
         if perform is None:
-            raise NotPerformedError(self.lack(effect) or f"nothing here undoes {type(struck).__name__}")
+            raise NotPerformedError(self.lack(effect))
         perform(target, struck)

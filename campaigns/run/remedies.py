@@ -1,7 +1,7 @@
 """What to try against a finding: settings, fields of the campaign, switches and later releases.
 
 Settings (`harrow.cluster_model.settings.Setting`), fields (`harrow.cluster_model.fields.described`) and switches
-(`harrow.cluster_model.release.Switch`) declare the kinds of findings that they guard against. A kind is the name of a cause, of
+(`harrow.cluster_model.release.switch.Switch`) declare the kinds of findings that they guard against. A kind is the name of a cause, of
 what permits the finding, or, for a broken promise, of the rule. The fencing of transactions, for one, is not tried against a lost
 disk.
 """

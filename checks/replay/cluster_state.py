@@ -2,7 +2,7 @@
 
 `ClusterState` is moved forward event by event. Nothing is simulated again: what the events do not tell is not
 known here. This is the only replay: rules, rare states, diffs, live views and pages all ask it, and
-tests/scenarios/test_replay.py holds it to the model after every step.
+tests/scenarios/test_every_moment.py holds it to the model after every step.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -58,7 +58,8 @@ from harrow.cluster_model.trace import TraceLine
 def _by_skip(index: Index, finding: Finding) -> Finding | None:
     """Permit what a consumer skipped, without what it need not have got.
 
-    It need not get what compaction had removed, nor what was deleted when its position was reset.
+    It need not get what compaction had removed, nor what was deleted when its position was reset and
+    came back later.
     """
     details = dict(finding.details)
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
@@ -71,7 +72,9 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
             value
             for value in order.values_at(offset)
             if not _is_left_out(index, details["process"], finding.partition, value)
-            and not _was_reset_past(index, details["process"], finding.partition, offset, value, until_us)
+            and not _was_missing_at_reset(
+                index, details["process"], finding.partition, offset, value, until_us
+            )
         ]
         for offset in skipped
         if offset not in holes
@@ -142,12 +145,12 @@ def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bo
     return read is None or not read.is_read_committed
 
 
-def _was_reset_past(
+def _was_missing_at_reset(
     index: Index, process: int, partition: str, offset: int, value: Value, until_us: int
 ) -> bool:
-    """Return whether a consumer was sent past a deleted record, which may stand there again by now."""
+    """Return whether a consumer was sent past a record that was deleted then, and came back later."""
     client = index.evidence.process_names[process]
-    return any(
+    return index.standing_at(partition, offset) == value and any(
         event.client == client
         and event.at_us <= until_us
         and event.position <= offset < event.offset

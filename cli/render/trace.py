@@ -19,7 +19,6 @@ from harrow.cli.render.story import prevention_of
 from harrow.cli.render.trace_lanes import LaneStates
 from harrow.cli.text import Text
 
-_MARKED: Final = "bold reverse"
 _LANE_WIDTH_MIN: Final = 20
 _TEXT_WIDTH_MIN: Final = 20
 _TIME_WIDTH: Final = 10

@@ -35,11 +35,6 @@ from harrow.cluster_model.sim.connection import Connection, Exchange, Respond
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal
 
-_BOOTSTRAP_MAX_US: Final = 10**9
-"""Longer than a cluster needs to start, which it does before time zero."""
-
-_BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-_LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
 _UNVERIFIED: Final = (
     errors.CONCURRENT_TRANSACTIONS,
     errors.NETWORK_EXCEPTION,
@@ -49,8 +44,6 @@ _UNVERIFIED: Final = (
 )
 """Why it is not known whether a partition is in a transaction: producers try NOT_ENOUGH_REPLICAS again (``handleProduceAppend``)."""
 _NO_GUARD: Final = -1
-_LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-"""What only a leader finds of a fetch's leader epoch."""
 
 
 AppendCompleted = Callable[[dict[str, PendingAck]], None]

@@ -133,11 +133,6 @@ class FetchSnapshotResponse:
     snapshot: MetadataSnapshot | None = None
 
 
-QuorumRequest = (
-    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | RaftFetchRequest | FetchSnapshotRequest
-)
-
-
 # Brokers and the active controller
 
 

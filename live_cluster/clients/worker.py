@@ -83,9 +83,9 @@ class ProducerWorker:
     def work(self, orders: list[dict[str, Any]]) -> None:
         self._orders, answer = orders, None
         try:
-            while True:
-                answer = self.take(self._program.send(answer))
-        except StopIteration:
+            with contextlib.suppress(StopIteration):
+                while True:
+                    answer = self.take(self._program.send(answer))
             self._attend(None)
         except ProducerFailedError as failed:
             self._channel.report_now(fatal=str(failed))

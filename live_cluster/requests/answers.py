@@ -98,7 +98,8 @@ def described(answer: Any, *, with_epochs: bool = True) -> Answer:
                 "interval_us": answer.heartbeat_interval_us,
                 "assignment": None if answer.assignment is None else sorted(answer.assignment),
             }
-    return {each.name: _plain(getattr(answer, each.name)) for each in fields(answer)}
+    # Where the core is compiled, a constant of the class counts as a field that nothing initializes.
+    return {each.name: _plain(getattr(answer, each.name)) for each in fields(answer) if each.init}
 
 
 def _plain(value: Any) -> Any:

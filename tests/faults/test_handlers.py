@@ -36,6 +36,7 @@ def test_what_a_target_performs_it_can_undo(target: Handlers[object]) -> None:
     for kind, handler in target.known.items():
         if handler.perform is not None and issubclass(kind, LastingEffect):
             assert handler.undo is not None, kind
+    assert target.lack(effects.Pause(0)) == target.lack(effects.Resume(0))
 
 
 def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None:
@@ -50,6 +51,13 @@ def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None
     handlers.perform(done, undo)
     assert done == [3, -3]
     assert handlers.lack(Melt(3)) is handlers.lack(undo) is None
+
+
+def test_an_effect_that_nothing_undoes_cannot_end() -> None:
+    handlers: Handlers[object] = Handlers()
+    handlers.on(Melt, lambda *_: None)
+    assert handlers.lack(Melt(3)) is None
+    assert handlers.lack(Undo(Melt(3))) == "nothing here undoes Melt"
 
 
 def test_an_effect_without_a_handler_is_impossible() -> None:

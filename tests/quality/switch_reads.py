@@ -25,9 +25,9 @@ def watch(declaring: type[Any], name: str) -> None:
 
     def value(switches: Any) -> Any:
         reader = sys._getframe(1).f_globals["__name__"]
-        if reader.startswith(("harrow.cluster_model.", "harrow.campaigns.run.")) and not reader.startswith(
-            f"{release.__name__}."
-        ):
+        if reader.startswith(
+            ("harrow.cluster_model.", "harrow.campaigns.clients.")
+        ) and not reader.startswith(f"{release.__name__}."):
             _read.add(name)
         return slot.__get__(switches)
 

@@ -32,6 +32,7 @@ from harrow.faults.fault import (
 )
 from harrow.faults.injection import At, Every, Injection, Rate, When
 from harrow.faults.links.link_ends import with_link_ends
+from harrow.faults.outlook import Outlook
 
 F = TypeVar("F", bound=Fault)
 
@@ -226,7 +227,9 @@ class FaultInjector:
             self._miss([fault], "it would have taken the last copies of committed records (`survivable`)")
             return False
         environment = self._target.environment
-        if lacks := [lack for each in found.effects(environment) if (lack := environment.lack(each))]:
+        is_gradual = isinstance(found, GradualFault)
+        effects = Outlook(environment).foreseen(found) if is_gradual else found.effects(environment)
+        if lacks := [lack for each in effects if (lack := environment.lack(each))]:
             self._miss([fault], lacks[0])
             return False
         concrete = self._with_durations(found)

@@ -24,7 +24,7 @@ from harrow.live_cluster.local.zookeeper_control_plane import ZooKeeperControlPl
 from harrow.live_cluster.local.zookeeper_state import ZooKeeperState
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER, KafkaRelease
-from harrow.live_cluster.requests.answers import Answer
+from harrow.live_cluster.requests.answers import Answer, described
 from harrow.live_cluster.requests.brokers.broker_driver import (
     BROKER,
     FOLLOWER,
@@ -200,11 +200,15 @@ class RealBroker:
         names = [partition_name(number) for number in PARTITIONS]
         ends = protocol.ListOffsetsRequest(protocol.CONSUMER_REPLICA_ID, dict.fromkeys(names, -1))
         self._until(
-            "logs", lambda: all(error == errors.NONE for error, _ in self.ask(ends)["partitions"].values())
+            "logs",
+            lambda: all(
+                error == errors.NONE for error, _ in self._conversation.asked(ends).partitions.values()
+            ),
         )
 
     def _metadata(self) -> Answer:
-        return self.ask(protocol.MetadataRequest())
+        asked = self._conversation.asked(protocol.MetadataRequest())
+        return described(asked, with_epochs=self._knows_epochs)
 
     # The follower
 

@@ -157,8 +157,8 @@ def test_golden() -> None:
           told what:
         kafka: "2.4"
         behaviours:
-          epoch_cache_cut_at_log_end: true
           hw_counts_whole_isr: true
+          epoch_cache_cut_at_log_end: true
         settings:
           replica.lag.time.max.ms: 1.5s
           replica.fetch.wait.max.ms: 250

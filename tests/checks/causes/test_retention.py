@@ -213,17 +213,19 @@ def test_a_record_that_came_back_with_an_earlier_log_start_goes_with_who_began_w
 
 
 @pytest.mark.parametrize(
-    ("asked", "position", "is_fine"),
+    ("asked", "position", "comes_back", "is_fine"),
     [
-        (2, 1, True),
+        (2, 1, True, True),
         # Nobody had asked for so much.
-        (1, 1, False),
+        (1, 1, True, False),
         # The consumer was sent past another record.
-        (2, 2, False),
+        (2, 2, True, False),
+        # Of what stays deleted another cause tells.
+        (2, 1, False, False),
     ],
 )
 def test_a_consumer_may_skip_what_was_deleted_when_its_position_was_reset_though_it_came_back(
-    *, asked: int, position: int, is_fine: bool
+    *, asked: int, position: int, comes_back: bool, is_fine: bool
 ) -> None:
     run = RunBuilder()
     producer = run.producer()
@@ -238,8 +240,12 @@ def test_a_consumer_may_skip_what_was_deleted_when_its_position_was_reset_though
     run.event("offset_reset", client="consumer", partition=P, position=position, offset=2, policy="latest")
     run.write(producer, "m2", 0, 1)
     run.history.polled(consumer, {P: [(2, "m2")]}, run.tick(), run.tick())
-    run.event("log_start_reverted", broker=0, partition=P, from_offset=2, to_offset=0)
-    run.read_to_end(0)
+    if comes_back:
+        run.event("log_start_reverted", broker=0, partition=P, from_offset=2, to_offset=0)
+        run.read_to_end(0)
+    else:
+        run.poll((0, "m0"), (1, "m1"), (2, "m2"))
+        run.logs[P][0][:2] = [("<commit>", 0)] * 2
     skipped = POLL_SKIP.find(judged(run, {RETENTION_MS: -1}))
     assert [finding.value for finding in skipped] == ([] if is_fine else ["m2"])
 

@@ -83,16 +83,16 @@ def test_no_order_and_no_answer_waits_for_an_acknowledgement(tmp_path: Path) -> 
         client.kill()
 
 
-def test_it_generates_records_between_two_times(tmp_path: Path) -> None:
+def test_it_generates_records_by_itself(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
-    start = time.monotonic_ns()
-    times = {"gaps_ns": [10_000_000, 30_000_000], "start_ns": start, "stop_ns": start + 100_000_000}
+    times = {"gaps_ns": [10_000_000], "start_ns": time.monotonic_ns(), "stop_ns": None}
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "p", producer(**times), reports.append)
         wait_for(reports, 10)
         client.kill()
-    # At 0, 10, 40, 50, 80 and 90 ms.
-    assert [r["value"] for r in reports if r["type"] == "invoke"] == [f"p:{number}" for number in range(6)]
+    values = [r["value"] for r in reports if r["type"] == "invoke"]
+    assert len(values) >= 5
+    assert values == [f"p:{number}" for number in range(len(values))]
 
 
 def test_one_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

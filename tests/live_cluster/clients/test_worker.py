@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -313,10 +314,11 @@ def test_after_a_fatal_error_nothing_is_sent_any_more(monkeypatch: pytest.Monkey
         ]
 
 
+@pytest.mark.parametrize("workload", [{}, {"gaps_ns": [1], "stop_ns": 0}], ids=["none", "over"])
 def test_a_producer_that_has_failed_for_good_reports_that_after_the_outcome_of_its_records(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, workload: dict[str, Any]
 ) -> None:
-    client = {**APPLICATION, "role": "producer"}
+    client = {**APPLICATION, "role": "producer", **workload}
     error = "OUT_OF_ORDER_SEQUENCE_NUMBER"
     first, second = {"value": "a", "partition": "t-0"}, {"value": "b", "partition": "t-0"}
     with worked(monkeypatch, client, first, second, over_after="failure", fatal_when_sending=error) as (
@@ -352,6 +354,23 @@ def made(monkeypatch: pytest.MonkeyPatch, its: socket.socket, **about: Any) -> w
     driver = worker.WORKERS[about["role"]](Channel(its), {**APPLICATION, **about})
     assert isinstance(driver, worker.ProducerWorker)
     return driver
+
+
+@pytest.mark.parametrize("role", ["producer", "transactions"])
+def test_records_are_due_from_the_start_of_the_workload_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    ms = 10**6
+    about = {"start_ns": 0, "stop_ns": 100 * ms, "gaps_ns": [10 * ms, 30 * ms]}
+    mine, its = socket.socketpair()
+    with mine, its:
+        driver = made(monkeypatch, its, role=role, **about)
+        # A clock that goes on by a millisecond whenever it is read.
+        clock = count(0, ms)
+        monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
+        due = [driver.take(WaitForRecord()) for _ in range(7)]
+    # At 0, 10, 40, 50, 80 and 90 ms.
+    assert due == [True] * 6 + [False]
 
 
 @pytest.mark.parametrize("role", ["producer", "transactions"])

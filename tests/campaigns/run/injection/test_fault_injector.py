@@ -91,9 +91,27 @@ class Gradual(GradualFault):
 
     def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         for wait_us in (SECOND, 2 * SECOND, 0):
-            self.taken.append(self.stage.now_us)
+            # Not while the injector looks ahead at what the steps will be.
+            if environment is self.stage.environment:
+                self.taken.append(self.stage.now_us)
             if wait_us:
                 yield wait_us
+
+
+class Melt(FaultEffect):
+    """An effect that the model does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Melting(GradualFault):
+    """A fault whose second step has an effect that the model does not have."""
+
+    name: ClassVar[str] = "melting"
+
+    def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
+        yield Kill(0)
+        yield SECOND
+        yield Melt()
 
 
 def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
@@ -382,6 +400,17 @@ def test_a_gradual_fault_takes_its_steps_and_is_over_with_the_last_one() -> None
     stage.run(10 * SECOND)
     assert fault.taken == [0, SECOND, 3 * SECOND]
     assert [(at_us, name) for at_us, name, *_ in stage.named("fault_ended")] == [(3 * SECOND, "gradual")]
+
+
+def test_a_gradual_fault_with_a_step_that_the_target_cannot_take_does_not_strike() -> None:
+    stage = Stage()
+    fault = Melting()
+    injection = Injection(timing=At(at_us=(SECOND, SECOND)), faults=(fault,))
+    stage.injector.schedule(injection)
+    stage.run(10 * SECOND)
+    assert stage.injector.injected == []
+    assert stage.environment.is_running(0)
+    assert list(stage.injector.misses()) == ["melting did not strike: nothing here performs Melt"]
 
 
 def test_a_gradual_fault_takes_no_step_once_the_cluster_is_healed() -> None:
