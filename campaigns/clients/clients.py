@@ -35,21 +35,20 @@ class ClientKind:
     is_drawn: bool = True
 
 
-# Imported when one is made: reading a campaign needs no clients that run.
 def _model_producer(spec: ProducerSpec, cluster: Any) -> Client:
-    from harrow.campaigns.clients.model_clients import ProducerClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.clients.model_clients import ProducerClient  # noqa: PLC0415 - not needed to read a campaign
 
     return ProducerClient(spec, cluster)
 
 
 def _model_consumer(spec: ConsumerSpec, cluster: Any, bootstrap: tuple[int, ...] = ()) -> Client:
-    from harrow.campaigns.clients.model_clients import ConsumerClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.clients.model_clients import ConsumerClient  # noqa: PLC0415 - not needed to read a campaign
 
     return ConsumerClient(spec, cluster, bootstrap)
 
 
 def _model_application(spec: ApplicationSpec, cluster: Any) -> Client:
-    from harrow.campaigns.clients.model_applications import ApplicationClient  # noqa: PLC0415 - see above
+    from harrow.campaigns.clients.model_applications import ApplicationClient  # noqa: PLC0415 - not needed to read a campaign
 
     return ApplicationClient(spec, cluster)
 

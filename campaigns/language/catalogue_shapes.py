@@ -259,7 +259,7 @@ def condition_section() -> SectionShape:
 
 
 def unkeyed_fields(fact: type[Fact]) -> list[DeclaredField]:
-    """Return the fields of a fact to which the others lead."""
+    """Return the fields of a fact that are not its keys."""
     return [item for item in fields_of(fact) if item.attribute not in fact.keyed_by]
 
 

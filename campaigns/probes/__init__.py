@@ -1,1 +1,1 @@
-"""Rare states: which there are, what they need, and how often a run reached them."""
+"""Rare states that a run may reach: their conditions, and how often each run reached them."""

@@ -102,7 +102,7 @@ def probe(
     *at_end* is called with the memory and the time of the last event: it counts what has lasted until then.
 
     Raises:
-        TypeError: it is about what subscribers alone are told, which is counted without a memory.
+        TypeError: only subscribers see one of its events, and those are counted without a memory.
 
     """
 

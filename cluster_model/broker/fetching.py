@@ -351,7 +351,7 @@ class Fetching:
         )
 
     def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions that a fetch from the last stable offset is told of."""
+        """Return the aborted transactions to report for a fetch at the last stable offset."""
         if not self._behaviours.transactions.aborted_told_at_stable_offset or offset == log.log_end_offset:
             return ()
         return log.aborted_transactions(offset, offset)

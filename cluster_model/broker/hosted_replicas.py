@@ -138,7 +138,7 @@ class HostedReplicas:
         return None if leader == protocol.NO_LEADER else (leader, epoch)
 
     def error_without_replica(self, name: str) -> str:
-        """Return why a partition is not served of which there is no replica here (``getPartitionOrError``).
+        """Return the error for a partition without a replica on this broker (``getPartitionOrError``).
 
         A client that asks where it was before a reassignment has to look for its leader.
         """

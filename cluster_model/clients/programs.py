@@ -273,7 +273,7 @@ class ExactlyOnce(ApplicationProgram):
 
 
 class AtLeastOnce(ApplicationProgram):
-    """It commits what it has read when all results are acknowledged."""
+    """Commits its position once all results of a poll are acknowledged."""
 
     delivery = AT_LEAST_ONCE
     steps = (POLL, PROCESS, SEND, FLUSH, COMMIT)

@@ -332,8 +332,7 @@ class _MemberWorker:
 
 
 def _application(channel: Channel, client: dict[str, Any]) -> _Worker:
-    # Imported by those that are one: the others need none of it.
-    from harrow.live_cluster.clients.application_worker import ApplicationWorker  # noqa: PLC0415 - see above
+    from harrow.live_cluster.clients.application_worker import ApplicationWorker  # noqa: PLC0415 - other workers do not need it
 
     return ApplicationWorker(channel, client, load_library(client["library"]))
 

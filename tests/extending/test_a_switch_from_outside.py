@@ -64,7 +64,7 @@ def test_a_campaign_sets_it_and_its_text_reads_as_the_same_plan() -> None:
 def test_the_brokers_of_the_model_have_it() -> None:
     sound = plan(CAMPAIGN)
     cluster = Cluster(sound.cluster, "2.8", sound.behaviour_switches(), Choices.from_seed(0))
-    assert cluster.behaviours.replication.hw_survives_failover is True  # type: ignore[attr-defined]
+    assert cluster.behaviours.replication.hw_survives_failover is True  # type: ignore[attr-defined]  # declared at run time
 
 
 def test_its_mutant_and_its_repair_know_it() -> None:

@@ -80,7 +80,7 @@ class ScriptedTransactions:
         }
 
     def check(self, steps: Iterable[tuple[Step, Part]]) -> None:
-        """Check steps, in the order in which they are taken; their parts are those of their actions."""
+        """Check steps in the order in which they run. Each comes with the part of the file that has its action."""
         for step, part in steps:
             for action in step.actions:
                 self._check(action, part)

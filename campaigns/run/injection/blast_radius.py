@@ -1,7 +1,7 @@
 """How much of a cluster faults may take out of service at once.
 
-What a fault would do is known from its effects: each says what it changes of who is in service. None of them is performed. So a
-limit holds for every fault, also for one that was not foreseen here.
+Each effect of a fault declares whom it takes out of service, so a limit is checked before any effect
+is performed. It holds for every fault, including faults from outside.
 """
 
 from collections.abc import Iterator, Sequence
