@@ -1,6 +1,6 @@
 """What a release turned on, turned off again: how soon the swarm notices, switch by switch.
 
-Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/zoo.md. Each switch gets the value
+Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/evidence/zoo.md. Each switch gets the value
 that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode, in `swarm-eos` or in `swarm-disks`; what
 else was repaired later is repaired there, and what is broken with the later value, too, does not count.
 """

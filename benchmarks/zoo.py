@@ -1,6 +1,6 @@
 """How soon the swarm finds each known flaw: seeds in ten disjoint ranges, as far as there is time for them.
 
-Run ``python -m benchmarks.zoo [--seconds S] [MUTANT ...]``; the table is that of docs/zoo.md.
+Run ``python -m benchmarks.zoo [--seconds S] [MUTANT ...]``; the table is that of docs/evidence/zoo.md.
 """
 
 import argparse

@@ -25,7 +25,7 @@ EXAMPLES: Final = {
         ("harrow run mine.yaml --seeds 0..200", "your own, with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "another setting, release or field"),
         ("harrow run ack-lost --target kafka:2.4.1", "on real brokers, started for it"),
-        ("harrow run mine.yaml --target cluster.yaml", "on a cluster of yours (docs/your-cluster.md)"),
+        ("harrow run mine.yaml --target cluster.yaml", "on a cluster of yours (docs/how-to/your-cluster.md)"),
         ("harrow run campaigns/ --format junit -o report.xml", "a folder, for a CI system"),
     ),
     "sweep": (

@@ -111,6 +111,6 @@ def test_the_name_of_a_setting_is_a_constant_of_one_module() -> None:
 
 
 def test_every_folder_stands_in_the_architecture() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     folders = {path.parent.relative_to(ROOT) for path in modules().values()} - {Path("campaigns")}
     assert [folder for folder in sorted(folders) if f"`{folder}/`" not in text] == []

@@ -1,7 +1,7 @@
 """What a producer logged and what a consumer printed, as the history that the judge knows.
 
 Two kinds of files, a record on each line: what producers sent (``--sent``), and what was read back, as ``kcat -J`` prints
-it (``--read``). docs/history.md has the fields.
+it (``--read``). docs/how-to/history.md has the fields.
 
 A record is known by its value, or by its key and value where producers say keys. Values are compared as texts, because kcat prints
 texts. What the files leave open accuses nobody: an unacknowledged send is one of unknown outcome, whatever its error was; an

@@ -14,7 +14,7 @@ class CheckRequest(WrittenRequest):
     """Judge a recorded history of any cluster.
 
     A history is what clients invoked, and what came back. It may come from harrow's model, a Jepsen test or
-    your own cluster, with one operation a line, as docs/history.md says. Or --sent has what a producer logged, and
+    your own cluster, with one operation a line, as docs/how-to/history.md says. Or --sent has what a producer logged, and
     --read what `kcat -J` read afterwards. harrow takes everything as promised
     that --set does not state: acks=all, idempotence, transactions, read_committed, no unclean election,
     nothing unflushed.

@@ -44,7 +44,7 @@ _LOSS: Final = (ROOT / "campaigns" / "library" / "loss-by-hw-truncation.yaml").r
 
 PREPARED: Final[dict[str, dict[str, str]]] = {
     # The page takes a campaign that fails: this one, were it expected to hold.
-    "docs/pytest.md": {
+    "docs/how-to/pytest.md": {
         "campaigns/loss.yaml": re.sub(
             r"^expect:\n.*?(?=^variants)", "expect: {verdict: held}\n", _LOSS, flags=re.DOTALL | re.MULTILINE
         ).replace("name: loss-by-hw-truncation", "name: loss")
@@ -52,5 +52,5 @@ PREPARED: Final[dict[str, dict[str, str]]] = {
 }
 """Files that a page takes for granted, by page and name."""
 
-TYPED: Final = ("README.md", "docs/first-campaign.md")
+TYPED: Final = ("README.md", "docs/get-started/first-campaign.md")
 """Pages that tests/packaging/test_first_hour.py runs, where nothing but harrow is installed."""

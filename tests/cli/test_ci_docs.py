@@ -1,4 +1,4 @@
-"""The workflow of docs/ci.md can be run as it stands there; test_docs_commands.py runs what the page shows."""
+"""The workflow of docs/how-to/ci.md can be run as it stands there; test_docs_commands.py runs what the page shows."""
 
 import re
 import shlex
@@ -11,8 +11,8 @@ import yaml
 from harrow.cli.options import ReportFormat, RunFormat
 from tests.cli.conftest import ROOT, Harrow
 
-PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-WORKFLOW = ROOT / "docs" / "ci" / "harrow.yml"
+PAGE = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
+WORKFLOW = ROOT / "docs" / "how-to" / "ci" / "harrow.yml"
 
 
 def steps() -> list[dict[str, Any]]:

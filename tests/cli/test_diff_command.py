@@ -14,7 +14,7 @@ from harrow.cli.render import diff_rows
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
-DOCS = (ROOT / "docs" / "diff.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs" / "how-to" / "diff.md").read_text(encoding="utf-8")
 NEWEST = re.escape(NEWEST_RELEASE)
 
 

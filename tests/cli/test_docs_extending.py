@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md work as the page says, once they are registered as it says."""
+"""The examples of docs/how-to/extending.md work as the page says, once they are registered as it says."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from tests.cli.conftest import ROOT
 from tests.cli.docs_pages import read_page
 from tests.plain_environment import PYTHONPATH, plain_environment
 
-FILES = read_page(ROOT / "docs" / "extending.md", ROOT).files
+FILES = read_page(ROOT / "docs" / "how-to" / "extending.md", ROOT).files
 
 REGISTERED = """
 import importlib.util, sys

@@ -180,7 +180,7 @@ def test_a_mermaid_diagram_that_is_too_long_says_how_to_shorten_it(harrow: Harro
 
 
 def test_the_page_of_the_docs_shows_what_one_gets(harrow: Harrow, lost: Path) -> None:
-    text = (ROOT / "docs" / "trace.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "trace.md").read_text(encoding="utf-8")
     for command in ("--around lost-write", "--record m1"):
         shown = text.partition(f"$ harrow trace results/latest {command}\n")[2].partition("```")[0]
         told = harrow("trace", "results/latest", *command.split(), COLUMNS="120").stdout

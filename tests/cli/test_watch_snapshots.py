@@ -46,7 +46,7 @@ def test_colours_add_to_what_is_said_without_them(width: int, height: int) -> No
 
 
 def test_the_page_shows_what_one_sees() -> None:
-    page = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
     shown = page.partition(" --watch\n")[2].partition("```")[0]
     scene = played(library_run("loss-by-hw-truncation"), 32_040_100)
     assert shown == drawn(frame(scene, Canvas(width=80, height=24), speed=", 5x"), width=80)

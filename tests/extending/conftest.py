@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md, registered for a test as the page says."""
+"""The examples of docs/how-to/extending.md, registered for a test as the page says."""
 
 import importlib.util
 import sys
@@ -13,7 +13,7 @@ from harrow.cluster_model.registry import Registry
 from tests.cli.conftest import ROOT
 from tests.cli.docs_pages import read_page
 
-FILES = read_page(ROOT / "docs" / "extending.md", ROOT).files
+FILES = read_page(ROOT / "docs" / "how-to" / "extending.md", ROOT).files
 
 Register = Callable[[Registry[Any, Any], str, Any], None]
 

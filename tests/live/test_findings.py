@@ -1,4 +1,4 @@
-"""The programs of docs/findings/ show the flaws of Kafka that they are about."""
+"""The programs of docs/evidence/findings/ show the flaws of Kafka that they are about."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, release
 from tests.live.conftest import TRIED
 from tests.plain_environment import ROOT
 
-FINDINGS = ROOT / "docs" / "findings"
+FINDINGS = ROOT / "docs" / "evidence" / "findings"
 RELEASE = "4.4.0"
 WITH_ZOOKEEPER = "3.9.2"
 PATIENCE_S = 900.0

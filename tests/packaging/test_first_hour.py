@@ -13,7 +13,7 @@ from tests.packaging.distributions import VirtualEnvironment
 from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT
 
-INSTALL_EXTRAS = ("docs/first-campaign.md",)
+INSTALL_EXTRAS = ("docs/get-started/first-campaign.md",)
 """Pages that say which extras to install."""
 
 

@@ -139,7 +139,7 @@ def check_figures(result: RunResult, tmp_path: Path) -> None:
 
 def test_a_fetch_does_not_wait_with_a_batch_before_its_eyes() -> None:
     """What a follower's fetch acknowledges lets the producer's next batch in before the fetch has begun to wait."""
-    page = read_page(ROOT / "docs" / "service.md", ROOT)
+    page = read_page(ROOT / "docs" / "how-to" / "service.md", ROOT)
     (plan,) = load_text(page.files["served.yaml"], "served.yaml").plans
     result = run_plan(plan, 0)
     assert result.expected, result.missed

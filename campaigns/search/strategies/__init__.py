@@ -2,7 +2,7 @@
 
 They are derived from the types that campaign files are read into, so a new fault or setting is
 drawn without another word. What is drawn is structure, never a seed: Hypothesis shrinks it to
-fewer faults on fewer brokers with plainer settings. See docs/hypothesis.md.
+fewer faults on fewer brokers with plainer settings. See docs/how-to/hypothesis.md.
 """
 
 try:

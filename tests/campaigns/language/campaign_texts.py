@@ -9,7 +9,7 @@ import pytest
 from harrow.campaigns.language.loader import Campaign, CampaignError, load_text
 from harrow.campaigns.language.plan import Plan
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "campaign-reference.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "campaign-files.md"
 
 
 def reference_example() -> str:

@@ -1,4 +1,4 @@
-"""The examples of docs/hypothesis.md are tests that pass, and harrow does without Hypothesis."""
+"""The examples of docs/how-to/hypothesis.md are tests that pass, and harrow does without Hypothesis."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tests.plain_environment import PYTHONPATH
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "hypothesis.md").read_text(encoding="utf-8"), re.DOTALL
+    r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "hypothesis.md").read_text(encoding="utf-8"), re.DOTALL
 )
 
 WITHOUT = f"""

@@ -30,7 +30,7 @@ from harrow.live_cluster.users.users_brokers import surveyed
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.users.user_cluster_files import written
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "your-cluster.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "how-to" / "your-cluster.md"
 SSH: Final = r"""#!/bin/sh
 while [ "${1#-}" != "$1" ]; do
     case $1 in -oProxyCommand=*) sh -c "${1#-oProxyCommand=}" ;; esac
