@@ -72,7 +72,7 @@ def with_tables(text: str) -> str:
 
 def main() -> None:
     """Write the pages anew."""
-    for page in sorted(Path(__file__).parent.glob("*.md")):
+    for page in sorted(Path(__file__).parent.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if with_tables(text) != text:
             page.write_text(with_tables(text), encoding="utf-8")

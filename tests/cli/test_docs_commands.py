@@ -100,7 +100,13 @@ def test_a_command_that_is_told_of_exists(mention: Command) -> None:
 
 def test_every_page_is_looked_at() -> None:
     shown = {page.name for page in PAGES if page.commands}
-    assert {"README.md", "docs/how-to/ci.md", "docs/how-to/diff.md", "docs/how-to/trace.md", "docs/how-to/shrink.md"} <= shown
+    assert {
+        "README.md",
+        "docs/how-to/ci.md",
+        "docs/how-to/diff.md",
+        "docs/how-to/trace.md",
+        "docs/how-to/shrink.md",
+    } <= shown
     assert sum(len(page.commands) for page in PAGES) >= 60
 
 

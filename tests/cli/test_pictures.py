@@ -30,5 +30,5 @@ def test_a_picture_stands_by_itself(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*PICTURES, *MEASURED])
 def test_a_page_shows_the_picture(name: str) -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     assert any(f"pictures/{name}.svg)" in page.read_text(encoding="utf-8") for page in pages)

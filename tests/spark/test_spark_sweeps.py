@@ -135,7 +135,9 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
     (shown,) = [
         block
-        for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "sweep.md").read_text(), re.DOTALL)
+        for block in re.findall(
+            r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "sweep.md").read_text(), re.DOTALL
+        )
         if "spark.read" in block
     ]
     (folder / "sweep").symlink_to(folder / out)

@@ -11,7 +11,9 @@ from tests.plain_environment import PYTHONPATH
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "hypothesis.md").read_text(encoding="utf-8"), re.DOTALL
+    r"```python\n(.*?)```",
+    (ROOT / "docs" / "how-to" / "hypothesis.md").read_text(encoding="utf-8"),
+    re.DOTALL,
 )
 
 WITHOUT = f"""
