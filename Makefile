@@ -7,10 +7,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CAMPAIGNS ?= campaigns/library
 PYTEST_ARGS ?=
 SOAK_SECONDS ?= inf
+TOOLS := build/tools
+DOCS_TOOLS := build/docs-tools
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak live regress check format docs snapshots bench compare compiled pure lock sbom clean
+.PHONY: help demo test soak live regress check format docs site snapshots bench compare compiled pure lock sbom clean
 
 help:
 	@echo 'make demo      run every campaign that ships with harrow'
@@ -21,6 +23,7 @@ help:
 	@echo 'make check     ruff, mypy --strict and the direction of imports'
 	@echo 'make format    let ruff format and repair what it can'
 	@echo 'make docs      put tables from the code and pictures of runs into docs/'
+	@echo 'make site      build the site of docs/ into build/site; a broken link fails'
 	@echo 'make snapshots write anew what tests compare output with'
 	@echo 'make bench     measure the speed'
 	@echo 'make compare   what runs cost beside a commit: make compare COMMIT=HEAD~5'
@@ -70,6 +73,12 @@ docs: $(VENV)/installed-for-tests
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.terminal_pictures
 
+# Strict: zensical fails at a link that leads nowhere. The second command fails when a page would load something from elsewhere.
+site: $(DOCS_TOOLS)/installed
+	$(DOCS_TOOLS)/bin/zensical build --clean --strict
+	@! grep -rnoE '<(script|img|iframe)[^>]*src="?https?://[^ >]*|<link[^>]*(stylesheet|icon|preconnect)[^>]*https?://[^ >]*' \
+		build/site --include='*.html'
+
 snapshots: $(VENV)/installed-for-tests
 	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
@@ -113,12 +122,12 @@ $(VENV)/installed-for-tests: pyproject.toml requirements/build.txt requirements/
 	@$(PIP) $(HERE)
 	@touch $@ $(VENV)/installed
 
-# The tools have an environment of their own: what they need is no part of what they look at.
-TOOLS := build/tools
+# Tools have environments of their own: what they need is no part of what they look at.
 $(TOOLS)/installed: requirements/tools.txt | $(BIN)/python
-	@$(BIN)/python -m venv --clear $(TOOLS)
-	@$(TOOLS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps \
-		--requirement requirements/tools.txt
+$(DOCS_TOOLS)/installed: requirements/docs.txt | $(BIN)/python
+$(TOOLS)/installed $(DOCS_TOOLS)/installed:
+	@$(BIN)/python -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement $<
 	@touch $@
 
 # For all platforms and every Python that harrow runs on. The same versions everywhere, so tests.txt comes first.
@@ -128,6 +137,7 @@ lock: $(TOOLS)/installed
 	$(RESOLVE) pyproject.toml --constraint requirements/tests.txt --output-file requirements/run.txt
 	$(RESOLVE) --group build --constraint requirements/tests.txt --output-file requirements/build.txt
 	$(RESOLVE) --group tools --output-file requirements/tools.txt
+	$(RESOLVE) --group docs --output-file requirements/docs.txt
 
 sbom: $(TOOLS)/installed
 	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements/run.txt

@@ -1,7 +1,10 @@
 """The pages of docs/ say what the code says."""
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +46,19 @@ def test_the_index_names_every_page() -> None:
     listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page.parent.name != "findings"}
     assert pages - listed == {"README.md"}
+
+
+def test_the_menu_of_the_site_names_every_page() -> None:
+    menu = tomllib.loads((DOCS.parent / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    assert sorted(pages_of(menu)) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def pages_of(menu: str | list[Any] | dict[str, Any]) -> Iterator[str]:
+    if isinstance(menu, str):
+        yield menu
+    else:
+        for entry in menu.values() if isinstance(menu, dict) else menu:
+            yield from pages_of(entry)
 
 
 def test_the_index_of_the_findings_names_each_of_them() -> None:

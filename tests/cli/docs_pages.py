@@ -6,9 +6,9 @@ What a page says of itself:
   the next one is what it prints. A line ``...`` stands for any number of lines, and one that ends with
   ``...`` for the rest of the line. ``# ... exit code 1`` behind a command says how it ends, otherwise
   it ends with 0.
-- ``console columns=100`` says how wide the terminal is.
-- A block with a name behind its language (``yaml my-first.yaml``) is a file that is there from the start;
-  a command that writes it has to write the same.
+- ``console {columns=100}`` says how wide the terminal is.
+- A block with a title (``yaml title="my-first.yaml"``) is a file that is there from the start; a command
+  that writes it has to write the same.
 - Steps of a CI job in a block ``yaml`` (``- harrow run ...``) are commands too.
 - `` `harrow list faults` `` in the text is a command, unless it has a placeholder such as ``RUN``.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 _FENCE: Final = re.compile(r"^```(\S+)?(?: +([^\n]*?))? *\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_TITLE: Final = re.compile(r'title="([^"]+)"')
 _SHELLS: Final = ("console", "bash", "sh")
 _PROMPT: Final = "$ "
 _COMMENT: Final = re.compile(r"\s+# .*$")
@@ -80,11 +81,7 @@ def read_page(path: Path, root: Path) -> Page:
 
 
 def _files(text: str) -> dict[str, str]:
-    return {
-        block[2]: block[3]
-        for block in _FENCE.finditer(text)
-        if block[2] and block[1] not in _SHELLS and "=" not in block[2]
-    }
+    return {title[1]: block[3] for block in _FENCE.finditer(text) if (title := _TITLE.search(block[2] or ""))}
 
 
 def _in_blocks(page: str, text: str) -> Iterator[Command]:
