@@ -12,7 +12,7 @@ DOCS_TOOLS := build/docs-tools
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak live regress check format docs site snapshots bench compare compiled pure lock sbom clean
+.PHONY: help demo test soak live regress check format docs site snapshots bench compare compiled pure lock sbom news clean
 
 help:
 	@echo 'make demo      run every campaign that ships with harrow'
@@ -31,6 +31,7 @@ help:
 	@echo 'make pure      go back to the plain Python of it'
 	@echo 'make lock      choose the newest versions of all libraries that pyproject.toml allows'
 	@echo 'make sbom      write build/sbom.json, the libraries that `make demo` installs, in CycloneDX'
+	@echo 'make news      show the changelog that the files in news/ make'
 	@echo 'make clean     remove $(VENV) and caches (results/ stays)'
 
 demo: $(VENV)/installed
@@ -141,6 +142,9 @@ lock: $(TOOLS)/installed
 
 sbom: $(TOOLS)/installed
 	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements/run.txt
+
+news: $(TOOLS)/installed
+	$(TOOLS)/bin/towncrier build --draft --version next
 
 # An interpreter counts when it is recent enough and can make a virtual environment: some systems
 # ship python3 without ensurepip.

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-RELEASE: Final = "0.2.0"
+RELEASE: Final = "0.3.0"
 """The last release."""
 
 BUILT: Final = "built.json"
