@@ -1,4 +1,4 @@
-"""What a plan asks a target to show: the conditions that it waits for and asserts."""
+"""The conditions of a plan, and the trace events they need."""
 
 from collections.abc import Iterator
 
@@ -9,21 +9,24 @@ from harrow.faults.injection import When
 
 
 def conditions_of(plan: Plan) -> Iterator[Condition]:
-    """Yield every condition of a plan, wherever it stands."""
-    found = [step.when for step in plan.script]
-    found += [
+    """Yield every condition of a plan: of steps, actions, faults and the expected end."""
+    conditions = [step.when for step in plan.script]
+    conditions += [
         item.of(action)
         for step in plan.script
         for action in step.actions
         for item in all_fields_of(type(action))
         if item.kind is ConditionMarker
     ]
-    found += [i.timing.condition for i in plan.faults if isinstance(i.timing, When)]
-    found += [injection.stop_when for injection in plan.faults]
-    found.append(plan.expect.final)
-    yield from (condition for condition in found if condition is not None)
+    conditions += [i.timing.condition for i in plan.faults if isinstance(i.timing, When)]
+    conditions += [injection.stop_when for injection in plan.faults]
+    conditions.append(plan.expect.final)
+    yield from (condition for condition in conditions if condition is not None)
 
 
 def awaited_events(plan: Plan) -> set[str]:
-    """Return the events that conditions ask for: those of which there are very many a trace has for them alone."""
+    """Return the names of the events that conditions match.
+
+    The trace records some very frequent events only if this set has them.
+    """
     return {pattern.event for condition in conditions_of(plan) for pattern in condition.patterns()}

@@ -1,7 +1,8 @@
-"""The liveness of a core: a sufficient part of the brokers is healed, and has to serve.
+"""Checks liveness: heals a core of brokers that should suffice, and waits until it serves clients.
 
-What TigerBeetle's simulator (VOPR) does after its faults: a random core that suffices is healed,
-everything outside it stays as the faults left it, for good, and the core has to make progress.
+TigerBeetle's simulator (VOPR) does this after its faults. It picks a random core that suffices and
+heals it. Everything outside the core stays as the faults left it, and the core has to make
+progress.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,45 +24,46 @@ from harrow.faults.observer import ReplicaView
 
 LOOK_US: Final = 250 * US_PER_MS
 _ROUND_TRIPS: Final = 200
-"""How many messages may follow one another until all is well, at the most: some twenty for each step."""
+"""Most messages that can follow one another before the core serves: about twenty for each step."""
 
 
-def sufficient_core(order: Sequence[int], wanted: Sequence[Collection[int]]) -> tuple[int, ...]:
-    """Return the brokers of a minimal sufficient core, going by an order.
+def sufficient_core(order: Sequence[int], required: Sequence[Collection[int]]) -> tuple[int, ...]:
+    """Return the brokers of a minimal core that has one broker of each of the *required* sets.
 
-    Of each of the *wanted* sets of brokers the core has to have one. Brokers are taken until it has;
-    then each that it can do without is dropped again, first taken first.
+    Takes brokers in this order until the core suffices. Then drops each broker that it can do
+    without, beginning with the one it took first.
     """
     core: list[int] = []
     for broker in order:
-        if _suffices(core, wanted):
+        if _suffices(core, required):
             break
         core.append(broker)
     for broker in tuple(core):
         rest = [other for other in core if other != broker]
-        if _suffices(rest, wanted):
+        if _suffices(rest, required):
             core = rest
     return tuple(core)
 
 
-def _suffices(core: Sequence[int], wanted: Sequence[Collection[int]]) -> bool:
-    return bool(core) and all(any(broker in core for broker in brokers) for brokers in wanted)
+def _suffices(core: Sequence[int], required: Sequence[Collection[int]]) -> bool:
+    return bool(core) and all(any(broker in core for broker in brokers) for brokers in required)
 
 
 def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registration_us: int) -> int:
-    """Return what a healed core may take, in microseconds: the sum of all that can follow one another.
+    """Return the longest time a healed core may need, the sum of all successive delays.
 
-    - ``zookeeper.session.timeout.ms``, to the next tick, twice: for a broker that is gone, or for the
-      former session of one that is back, which is started anew until it can register; and for a
-      session that a broker finds expired only when it is healed (`ZooKeeperClient`). In KRaft the same of
-      ``broker.session.timeout.ms``, and before it the election of a controller.
-    - ``controller.socket.timeout.ms``: a LeaderAndIsr, or the answer to it, that a fault has swallowed
+    - ``zookeeper.session.timeout.ms``, rounded up to a tick, twice. It passes until a dead broker's
+      session expires, or until a restarted broker can register because its former session has
+      ended. It passes again where a broker learns only after healing that its session expired
+      (`ZooKeeperClient`). KRaft has ``broker.session.timeout.ms`` in its place, twice as well, and
+      the election of a controller before it.
+    - ``controller.socket.timeout.ms``: a fault swallowed a LeaderAndIsr or its response
       (`ControllerChannelManager`, RequestSendThread).
-    - ``request.timeout.ms`` of a broker: a fetch of a follower, likewise (`ReplicaFetcher`).
-    - ``replica.lag.time.max.ms`` and a half, twice: until a leader takes a follower out of the ISR, at
-      its next look (`ReplicaManager.maybeShrinkIsr`); again where the controller has changed the ISR
-      meanwhile, or the follower has come back and fallen behind once more.
-    - ``request.timeout.ms`` of the consumer, twice: for metadata, for a fetch.
+    - ``request.timeout.ms`` of a broker: a fault swallowed a follower's fetch (`ReplicaFetcher`).
+    - ``replica.lag.time.max.ms`` and a half, twice: a leader takes a follower out of the ISR at its
+      next check (`ReplicaManager.maybeShrinkIsr`). It does so again where the controller changed
+      the ISR meanwhile, or the follower caught up and fell behind a second time.
+    - ``request.timeout.ms`` of the consumer, twice: for metadata and for a fetch.
     - The network's latency, for some hundreds of messages.
     """
     return (
@@ -75,9 +77,10 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
 
 
 def stopping_time_us(config: BrokerConfig, metadata: str) -> int:
-    """Return how long a broker that has been told to stop may take until it is started again.
+    """Return how long a stopping broker may take until it is started again.
 
-    With ZooKeeper that is all its attempts, in KRaft five minutes at the most; a controller in its process waits for another one.
+    With ZooKeeper, all attempts of a controlled shutdown count. KRaft gives up after five minutes,
+    and a controller in the same process also waits for another one to take over.
     """
     if metadata == KRAFT:
         return CONTROLLED_SHUTDOWN_MAX_US + SHUTDOWN_MAX_US
@@ -86,7 +89,7 @@ def stopping_time_us(config: BrokerConfig, metadata: str) -> int:
 
 
 class CoreRecovery:
-    """Heals a core, waits until it serves or its time is over, and tells what was found."""
+    """Heals a core, waits until it serves or its time is up, and reports its last state."""
 
     def __init__(self, target: Target, plan: Plan, core: Core) -> None:
         spec = plan.cluster
@@ -111,40 +114,46 @@ class CoreRecovery:
         self._reader: Reader | None = None
         self._read_from: dict[str, tuple[int, int]] = {}
         self._read_since_us = 0
-        # The LEO of each leader when it was first found leading in an epoch.
+        # The LEO of each leader when it was first seen to lead in an epoch.
         self._ends: dict[tuple[str, int, int], int] = {}
 
     def run(self) -> evidence.HealedCore:
         target = self._target
         healed_us = target.now_us
         impaired = [b for b in target.environment.broker_ids() if self._observer.is_impaired(b)]
-        self._core = sufficient_core(self._order, self._wanted(impaired))
+        self._core = sufficient_core(self._order, self._required_sets(impaired))
         self._impaired = tuple(broker for broker in impaired if broker not in self._core)
         self._within_us += max(map(self._stopping_time_us, self._core), default=0)
         target.heal_core(self._core)
         deadline_us = healed_us + self._within_us
-        found = self._look(healed_us)
-        while not self._is_over(found) and target.now_us < deadline_us:
+        state = self._look(healed_us)
+        while not self._is_over(state) and target.now_us < deadline_us:
             target.advance(min(target.now_us + LOOK_US, deadline_us))
-            found = self._look(healed_us)
-            self._read_on(found)
+            state = self._look(healed_us)
+            self._read_on(state)
         if self._reader is not None:
             self._reader.stop()
-        return found
+        return state
 
     def _stopping_time_us(self, broker: int) -> int:
-        """Return how long a broker of the core may yet take to stop, before it is started again."""
+        """Return how much longer a broker of the core may take to stop.
+
+        Then it is started again.
+        """
         is_stopping = self._target.environment.is_stopping(broker)
         if not is_stopping or not self._is_derived:
             return 0
         return stopping_time_us(self._target.broker_config(broker), self._metadata)
 
-    def _wanted(self, impaired: Sequence[int]) -> list[Collection[int]]:
-        """Return of which brokers a core needs one each: who can lead a partition, who fills a place in vain.
+    def _required_sets(self, impaired: Sequence[int]) -> list[Collection[int]]:
+        """Return the sets of brokers from each of which the core needs one.
 
-        Where brokers are the quorum of controllers, a majority of them has to be there. A leader or controller that keeps its session is left in its place, though some fault stands against it.
+        They are the sets that can lead each partition, each impaired broker that still holds a
+        place as leader or controller, and, in combined mode, the sets that make a majority of the
+        quorum. A leader or controller that keeps its session stays in its place even while a fault
+        impairs it.
         """
-        # Of every so many voters one at least, which makes a majority of them.
+        # A core with one voter of each of these combinations has a majority.
         majorities = combinations(self._voters, (len(self._voters) + 1) // 2)
         states = [self._observer.partition_state(partition) for partition in self._settings]
         placed = {self._observer.controller(), *(state[0] for state in states if state is not None)}
@@ -155,14 +164,17 @@ class CoreRecovery:
         ]
 
     def _needed_to_lead(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return of which brokers a partition needs one each to have a leader; with unclean elections any replica leads."""
+        """Return the sets of brokers from each of which a partition needs one to get a leader.
+
+        With unclean elections any replica can lead.
+        """
         settings = self._settings[partition]
         state = self._observer.partition_state(partition)
         if state is None or settings.elects_uncleanly(None):
             return (settings.replicas,)
         return self._observer.recovery_sets(partition)
 
-    # What is there now
+    # The state of the core
 
     def _look(self, healed_us: int) -> evidence.HealedCore:
         return evidence.HealedCore(
@@ -204,7 +216,7 @@ class CoreRecovery:
         return evidence.LEADS
 
     def _unread(self, partition: str, leader: int, replica: ReplicaView) -> tuple[tuple[int, str], ...]:
-        """Return the records that the reader has not got, of those that the leader had when first seen to lead."""
+        """Return the unread records, up to the LEO that the leader had when it was first seen."""
         end = self._ends.setdefault((partition, leader, replica.leader_epoch), replica.leo)
         reader = self._reader
         return tuple(
@@ -213,35 +225,38 @@ class CoreRecovery:
             if offset < end and (reader is None or not reader.has_consumed(value))
         )
 
-    def _is_over(self, found: evidence.HealedCore) -> bool:
-        """Return whether all is well, or as well as it will be once the sessions of the dead have ended."""
-        if all(lack_of(service) is None for service in found.partitions.values()):
+    def _is_over(self, state: evidence.HealedCore) -> bool:
+        """Return whether every partition is served, or is served as well as it ever will be.
+
+        The second is decided once the sessions of dead brokers have had time to expire.
+        """
+        if all(lack_of(service) is None for service in state.partitions.values()):
             return True
-        return found.looked_us - found.healed_us >= self._expiry_us and all(
-            demanded_lack(found, partition, settings) is None
+        return state.looked_us - state.healed_us >= self._expiry_us and all(
+            demanded_lack(state, partition, settings) is None
             for partition, settings in self._settings.items()
         )
 
     # Reading
 
-    def _read_on(self, found: evidence.HealedCore) -> None:
-        """Have a consumer read from the beginning; a new one where leaders have changed, or this one takes too long.
+    def _read_on(self, state: evidence.HealedCore) -> None:
+        """Have a consumer read from the beginning; replace it when leaders change or it is slow.
 
-        An unclean election may have put other records where the last one has read already. And a consumer
-        stays with a former leader outside the core that has not heard of its successor, until its metadata
-        is old (``metadata.max.age.ms``).
+        After an unclean election, other records may stand where the last consumer has read already.
+        And a consumer stays with a former leader outside the core, which does not know its
+        successor, until its metadata expires (``metadata.max.age.ms``).
         """
-        leaders = {p: (service.leader, service.leader_epoch) for p, service in found.partitions.items()}
-        waited_us = found.looked_us - self._read_since_us
+        leaders = {p: (service.leader, service.leader_epoch) for p, service in state.partitions.items()}
+        waited_us = state.looked_us - self._read_since_us
         if self._reader is None or leaders != self._read_from or waited_us >= self._patience_us:
             if self._reader is not None:
                 self._reader.stop()
             self._reader = self._target.clients.start_core_reader(self._core)
             self._read_from = leaders
-            self._read_since_us = found.looked_us
+            self._read_since_us = state.looked_us
 
 
 def _isr_end(leader: int, replica: ReplicaView) -> int:
-    """Return the smallest LEO in the ISR, as its leader knows it."""
-    known = (replica.remote[broker] for broker in replica.isr if broker != leader)
-    return min(known, default=replica.leo)
+    """Return the smallest LEO in the ISR that the leader knows of."""
+    log_ends = (replica.remote[broker] for broker in replica.isr if broker != leader)
+    return min(log_ends, default=replica.leo)

@@ -1,6 +1,6 @@
-"""A run that is steered step by step from Python, as a state machine of Hypothesis does it.
+"""A run that Python code steers step by step, for example a state machine of Hypothesis.
 
-What is done to it is kept as a script, so that whatever comes of it is a campaign file as well.
+It records every action as a step of a script, so the run can be written as a campaign file.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from harrow.faults.fault import Fault
 class LiveRun:
     """A cluster with its clients, from its start until `end`.
 
-    *plan* says what there is; its own script and faults are left aside, what happens is done here.
+    *plan* describes the cluster and its clients. Its own script and faults are ignored.
     """
 
     def __init__(self, plan: Plan, seed: int = 0) -> None:
@@ -37,11 +37,11 @@ class LiveRun:
         self._run.target.advance(self.now_us + duration_us)
 
     def inject(self, fault: Fault) -> bool:
-        """Inject a fault; return False when there was nothing to do it to."""
+        """Inject a fault. Return False if there was nothing to act on."""
         return not self.take(fault)
 
     def take(self, action: Action) -> list[str]:
-        """Take an action of a script; return in words what is not as it expects."""
+        """Take an action of a script, and describe each of its expectations that was not met."""
         missed = action.take(self._run.script)
         if not missed:
             self._keep(action)
@@ -51,31 +51,30 @@ class LiveRun:
         self.take(Send(producer=producer, value=value, partition=partition))
 
     def restart_producer(self, producer: str = "producer-0") -> None:
-        """End a producer's application and start it again."""
+        """Stop a producer's application and start it again."""
         self.take(RestartProducer(producer=producer))
 
     def elect_preferred_leaders(self) -> None:
         self.take(ElectPreferredLeaders())
 
     def is_running(self, broker: int) -> bool:
-        """Return whether a broker's process exists (it may be paused)."""
+        """Return whether a broker's process exists, paused or not."""
         return self._run.target.environment.is_running(broker)
 
     def is_paused(self, broker: int) -> bool:
-        """Return whether a broker's process stands still."""
         return self._run.target.environment.is_paused(broker)
 
     def broken_invariants(self) -> tuple[str, ...]:
-        """Return which invariants have been broken so far (`harrow.cluster_model.invariants.catalogue`)."""
+        """Return the invariants broken so far (`harrow.cluster_model.invariants.catalogue`)."""
         broken = select(self._run.target.trace.events, InvariantBroken)
         return tuple(dict.fromkeys(event.invariant for event in broken))
 
     def end(self) -> RunResult:
-        """Heal the cluster, let it recover, read everything back and judge."""
+        """Heal the cluster, let it recover, read every partition back, and judge."""
         return self._run.end()
 
     def plan(self) -> Plan:
-        """Return what has been done so far as a plan that can be run, and written as a campaign file."""
+        """Return a plan that repeats every action so far. It can be written as a campaign file."""
         return replace(self._plan, script=tuple(self._steps), duration_us=max(0, self.now_us))
 
     def _keep(self, action: Action) -> None:

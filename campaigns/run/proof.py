@@ -1,11 +1,12 @@
-"""Find what would have prevented a finding, by running the same plan again with as little changed as possible.
+"""Finds remedies: runs the same plan again, each time with one change that may prevent a finding.
 
-The search tries everything that guards against the kind of finding (`harrow.campaigns.run.remedies`), each remedy alone, and
-then later releases until one holds. If nothing holds alone, it tries all of them together, also with the newest release, and
-then leaves out whatever is not needed. The outcome of each run is a `Trial` (`harrow.campaigns.run.trial`).
+The search tries everything that guards against the kind of finding
+(`harrow.campaigns.run.remedies`), each remedy alone, and then later releases until one holds. If
+nothing holds alone, it tries all of them together, also with the newest release, and then drops
+each remedy that is not needed. Each run gives a `Trial` (`harrow.campaigns.run.trial`).
 
-A remedy can change everything that happens after it: a fault may strike another leader, for example. So a remedy that held
-would have helped in this run; that is no proof for other runs.
+A remedy can change everything that happens after it: a fault may strike another leader, for
+example. So a remedy that held would have helped in this run. That proves nothing about other runs.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,13 +32,14 @@ from harrow.checks.prevention import (
 )
 
 RUNS_MAX: Final = 80
-"""How many trials the findings of one run may cost."""
+"""Most trials that the findings of one run may cost."""
 
 
 def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
-    """Return the run with the outcome of a trial in each remedy of its findings.
+    """Return the run with each remedy of its findings tried.
 
-    A remedy costs one trial however many findings it may prevent, and a run costs at most `RUNS_MAX` of them.
+    A remedy costs one trial however many findings it may prevent. A run costs at most `RUNS_MAX`
+    trials.
     """
     if not any(judged.findings for judged in result.verdict.rules.values()):
         return result
@@ -50,27 +52,26 @@ def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) 
 
 
 _Try = Callable[[Sequence[Prevention]], Trial | None]
-"""Tries remedies together; None if no trial is left."""
+"""Tries remedies together. Returns None if no trial is left."""
 
 
 class _Search:
-    """The search for what prevents the findings of a run."""
+    """The search for remedies of one run."""
 
     def __init__(self, result: RunResult, run: Callable[[Plan, int], RunResult]) -> None:
         self._result = result
         self._trials = Trials(result, run, RUNS_MAX)
 
     def proven(self, name: str, rule: RuleResult) -> RuleResult:
-        """Return the result of a rule with its remedies tried."""
         by_cause: dict[Cause, list[Finding]] = {}
         for finding in rule.findings:
             by_cause.setdefault(cause_of(finding), []).append(finding)
-        tried = {cause: tuple(self._tried(name, findings)) for cause, findings in by_cause.items()}
+        tried = {cause: tuple(self._with_trials(name, findings)) for cause, findings in by_cause.items()}
         findings = tuple(replace(each, prevented_by=tried[cause_of(each)]) for each in rule.findings)
         return replace(rule, findings=findings)
 
-    def _tried(self, rule: str, findings: Sequence[Finding]) -> Iterator[Prevention]:
-        """Yield the remedies for findings of one cause, each with its trial."""
+    def _with_trials(self, rule: str, findings: Sequence[Finding]) -> Iterator[Prevention]:
+        """Yield each remedy for findings of one cause, with its trial."""
 
         def trial(ways: Sequence[Prevention]) -> Trial | None:
             return self._trials.trial(together(ways).remedy, rule, findings)
@@ -101,7 +102,7 @@ class _Search:
             yield replace(together(fewest), trial=trial(fewest))
 
     def _alone(self, rule: str, findings: Sequence[Finding]) -> list[Prevention]:
-        """Return each remedy for findings of one cause that can be tried alone."""
+        """Return the remedies for findings of one cause that can be tried alone."""
         plan, evidence = self._result.plan, self._result.evidence
         proposed = [way for finding in findings for way in finding.prevented_by]
         kinds = kinds_of(rule, findings[0])
@@ -122,24 +123,27 @@ def _holds(trial: Trial | None) -> bool:
 
 
 def _fewest(ways: Sequence[Prevention], trial: _Try) -> list[Prevention]:
-    """Return remedies that hold together and that are all needed; none if they do not, or too few trials are left to tell."""
+    """Return a minimal set of remedies that hold together.
+
+    Empty if they do not hold together, or if the trials run out first.
+    """
     if len(ways) < 2 or not _holds(trial(ways)):
         return []
-    left = list(ways)
+    needed = list(ways)
     for way in ways:
-        shorter = [each for each in left if each is not way]
-        shown = trial(shorter) if shorter else None
-        if shorter and shown is None:
+        rest = [other for other in needed if other is not way]
+        shown = trial(rest) if rest else None
+        if rest and shown is None:
             return []
         if _holds(shown):
-            left = shorter
-    return left
+            needed = rest
+    return needed
 
 
 def _fewest_with_release(
     ways: Sequence[Prevention], releases: Sequence[Prevention], trial: _Try
 ) -> list[Prevention]:
-    """Return the first release with which others hold together, and those of them that are needed there."""
+    """Return the first release that holds together with other remedies, and those it needs."""
     fewest = _fewest([*ways, *releases[-1:]], trial) if releases else []
     others = [way for way in fewest if way.kind != RELEASE]
     if len(others) == len(fewest):

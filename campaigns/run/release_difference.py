@@ -1,9 +1,10 @@
-"""Why a campaign that was written for one release goes otherwise as of another: the one behaviour that makes the difference.
+"""Finds the one behaviour of a release that makes a campaign for another release end differently.
 
-It is found by trying, and so is never named without a run. The behaviours in which the releases differ are set back as they are
-in the release that the campaign names: all of them, then halves, until one is left that is enough. It is enough if the run
-goes as the campaign says; or else, where the script waits for what never happens, if that happens. Where it takes several
-behaviours, or none of it helps, nothing is claimed.
+The search goes by trials, so it never names a behaviour without a run. It sets back the behaviours
+in which the two releases differ, first all of them, then halves, until one is left that is enough.
+One is enough if the run then has the outcome that the campaign expects. Otherwise it is enough if
+the script gets past the step where it waited in vain. Where only several behaviours together help,
+or none do, no behaviour is named.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,12 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVENTS_MAX: Final = 100_000
 _SCRIPT_US: Final = 60 * US_PER_SECOND
-"""How long the script of a trial may take beyond the times that it states: one that waits in vain shows nothing."""
+"""How long the script of a trial may take beyond its own times. A script that waits in vain shows
+nothing."""
 
 
 def with_difference(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
-    """Return a run that names the behaviour which keeps it from going as its campaign says, where trials show one."""
+    """Return the run with the behaviour that changes its outcome, where trials show one."""
     plan = result.plan
     if plan.written_release is None or result.target is not None or _is_as_written(result):
         return result
@@ -50,7 +52,10 @@ class _Trials:
         self._results: dict[frozenset[tuple[str, Any]], RunResult] = {}
 
     def difference(self) -> ReleaseDifference | None:
-        """Return the behaviour that is enough by itself, by the stricter of the two measures that finds one."""
+        """Return the behaviour that is enough by itself.
+
+        The run should end as expected. If no behaviour does that, the script should get further.
+        """
         for step, is_enough in ((None, _is_as_written), (self._result.steps_taken + 1, self._goes_further)):
             if step is not None and step > len(self._result.plan.script):
                 return None
@@ -63,7 +68,8 @@ class _Trials:
     def _switch(self, is_enough: Callable[[RunResult], bool]) -> str | None:
         names = tuple(self._former)
         if not names or not is_enough(self._with(names)):
-            # Together they may make another cluster of it, in which nothing of the kind happens.
+            # All of them together may give a different cluster, in which nothing of the kind
+            # happens.
             repaired = dict.fromkeys(repair.switch for repair in REPAIRS.values())
             return next(
                 (name for name in repaired if name in self._former and is_enough(self._with((name,)))), None
@@ -78,7 +84,10 @@ class _Trials:
         return trial.steps_taken > self._result.steps_taken
 
     def _since(self, switch: str, is_enough: Callable[[RunResult], bool]) -> str | None:
-        """Return the first release whose value of a switch is not enough; None where the campaign is of a later release."""
+        """Return the first release whose value of a switch is not enough.
+
+        None where the campaign is for the later of the two releases.
+        """
         first, last = version_of(self._written_release), version_of(self._result.plan.kafka)
         for release, value in SWITCHES[switch].history():
             is_between = release and first < version_of(release) <= last
@@ -104,7 +113,7 @@ class _Trials:
 
 
 def _stated_us(plan: Plan) -> int:
-    """Return how long a script takes by its own times, if each condition holds at once."""
+    """Return how long a script takes if each condition holds at once."""
     now_us = 0
     for step in plan.script:
         now_us = max(now_us + (step.after_us or 0), step.at_us or 0)
@@ -112,7 +121,7 @@ def _stated_us(plan: Plan) -> int:
 
 
 def _changed(plan: Plan, written_release: str) -> dict[str, Any]:
-    """Return the behaviours that the release of a plan does not share with another one, as they are in that."""
+    """Return the behaviours in which two releases differ, with the values of *written_release*."""
     if written_release not in RELEASES:
         return {}
     return {

@@ -1,9 +1,9 @@
-"""What to try against a finding: settings, fields of the campaign, switches and later releases.
+"""Candidate remedies for a finding: settings, fields of the campaign, switches and later releases.
 
-Settings (`harrow.cluster_model.settings.Setting`), fields (`harrow.cluster_model.fields.described`) and switches
-(`harrow.cluster_model.release.switch.Switch`) declare the kinds of findings that they guard against. A kind is the name of a cause, of
-what permits the finding, or, for a broken promise, of the rule. The fencing of transactions, for one, is not tried against a lost
-disk.
+Settings (`harrow.cluster_model.settings.Setting`), fields (`harrow.cluster_model.fields.described`)
+and switches (`harrow.cluster_model.release.switch.Switch`) declare the kinds of findings that they
+guard against. A kind is the name of a cause, of a permission or, for a broken promise, of the rule.
+So the fencing of transactions is not tried against a lost disk, for example.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,14 @@ _BOOLS: Final = {True: "true", False: "false"}
 
 
 def option_text(value: Any) -> str:
-    """Return a value as it is typed after ``--set``."""
+    """Return a value as a user types it after ``--set``."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(option_text, value))}]"
     return _BOOLS[value] if isinstance(value, bool) else str(value)
 
 
 def options_of(remedy: Remedy) -> tuple[str, ...]:
-    """Return the options that apply a remedy, each to be typed after ``--set``."""
+    """Return the options that apply a remedy, each in the form ``--set`` takes."""
     release = () if remedy.release is None else (("kafka", remedy.release),)
     switches = ((f"behaviours.{name}", value) for name, value in remedy.switches)
     pairs = (*release, *switches, *remedy.settings, *remedy.fields)
@@ -45,25 +45,27 @@ def kinds_of(rule: str, finding: Finding) -> frozenset[str]:
 
 
 def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) -> Iterator[Prevention]:
-    """Yield the settings and then the fields that guard against these kinds of findings, each with its safe values.
+    """Yield each setting, then each field, that guards against these kinds, with its safe values.
 
     A setting that a rule has *proposed* is also tried, whatever it guards against.
     """
-    named = {name for way in proposed for name, _ in way.remedy.settings}
+    proposed_names = {name for way in proposed for name, _ in way.remedy.settings}
     for setting in _settings():
-        is_meant = setting.name in kinds or setting.name in named or not kinds.isdisjoint(setting.guards)
+        is_meant = (
+            setting.name in kinds or setting.name in proposed_names or not kinds.isdisjoint(setting.guards)
+        )
         for value in setting.safe if is_meant else ():
             if setting.name != TRANSACTIONAL_ID or len(plan.producers) == 1:
                 yield _with_setting(plan, setting.name, value)
     for name, path, item in _fields(plan):
         for value in item.options.safe if not kinds.isdisjoint(item.options.guards) else ():
-            fields = tuple((each, value) for each in path)
+            fields = tuple((place, value) for place in path)
             yield Prevention(FIELD, name, value, f"{name}={option_text(value)}", Remedy(fields=fields))
     yield from _more_replicas(plan, kinds)
 
 
 def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
-    """Yield an assignment with as many replicas as are safe, where a campaign says which brokers have a topic's partitions."""
+    """Yield assignments with a safe number of replicas, for topics that assign their replicas."""
     (factor,) = (item for item in fields_of(TopicSpec) if item.key == "replication_factor")
     if kinds.isdisjoint(factor.options.guards):
         return
@@ -80,7 +82,7 @@ def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
 
 
 def _widened(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
-    """Return the replicas of a partition with further brokers, as many as there are."""
+    """Add brokers to the replicas of a partition until it has *size* of them or none are left."""
     others = [broker for broker in brokers if broker not in replicas]
     return (*replicas, *others[: max(0, size - len(replicas))])
 
@@ -95,26 +97,26 @@ def later_releases(plan: Plan) -> Iterator[Prevention]:
 
 
 def _settings() -> Iterator[Setting]:
-    """Yield every setting that has a safe value; a name that several scopes share comes once."""
-    found = {setting.name: setting for setting in SETTINGS.values() if setting.safe}
-    yield from found.values()
+    """Yield each setting that has a safe value, once even if several scopes share its name."""
+    by_name = {setting.name: setting for setting in SETTINGS.values() if setting.safe}
+    yield from by_name.values()
 
 
 def _with_setting(plan: Plan, name: str, value: Value) -> Prevention:
-    """Return a setting with the changes to other producer settings without which Kafka would refuse it."""
+    """Return a setting together with the other producer settings that Kafka requires for it."""
     chosen: dict[str, Value] = {name: value}
     if (PRODUCER, name) in SETTINGS and SETTINGS[PRODUCER, name].exists_in(plan.kafka):
         for client in plan.producers:
-            given = {**client.settings, **chosen}
-            for conflict in list(conflicts(plan.kafka, given, plan.behaviour_switches())):
+            settings = {**client.settings, **chosen}
+            for conflict in list(conflicts(plan.kafka, settings, plan.behaviour_switches())):
                 if conflict.remedy is not None and conflict.setting != name:
                     chosen[conflict.setting] = conflict.remedy
-    text = " with ".join(f"{each}={option_text(chosen[each])}" for each in chosen)
+    text = " with ".join(f"{key}={option_text(chosen[key])}" for key in chosen)
     return Prevention(SETTING, name, option_text(value), text, Remedy(settings=tuple(chosen.items())))
 
 
 def _fields(plan: Plan) -> Iterator[tuple[str, tuple[str, ...], DeclaredField]]:
-    """Yield each field that has a safe value, with its name and its paths in the campaign."""
+    """Yield the name of each field with a safe value, its paths in the campaign, and the field."""
     parts: tuple[tuple[str, Sequence[object]], ...] = (
         ("cluster", [plan.cluster]),
         ("workload.applications", plan.applications),

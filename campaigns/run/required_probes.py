@@ -1,8 +1,8 @@
 """Rare states that a campaign requires: ``expect: {probes: [...]}``.
 
-A run that is the only one of its plan has to reach all of them by itself. Of several seeds one is
-enough for each probe: a rare state is rare. What has not been reached makes the run, or the seeds
-together, inconclusive: nothing was wrong, yet what the campaign is there to test never happened.
+A single run of a plan has to reach every probe by itself. Of several seeds, one is enough for each
+probe: a rare state is rare. A probe that no run reached makes the runs inconclusive. Nothing went
+wrong, but the campaign never tested the state that it is for.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 
 
 def as_only_run(result: RunResult) -> RunResult:
-    """Return the only run of its plan, inconclusive if it missed a probe that is required.
+    """Return the only run of its plan, inconclusive if it missed a required probe.
 
-    An unexpected violation remains one.
+    An unexpected violation stays a violation.
     """
     verdict = result.verdict
     if not result.probes_missed or (verdict.status == VIOLATED and not result.expected):
@@ -35,7 +35,7 @@ def as_only_run(result: RunResult) -> RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreachedProbes:
-    """Required probes that none of the runs of a plan reached."""
+    """Required probes that no run of a plan reached."""
 
     campaign: str
     variant: str | None
@@ -47,14 +47,14 @@ class UnreachedProbes:
 
 
 class RequiredProbes:
-    """The probes that are required of several runs, plan by plan."""
+    """Collects required probes over several runs of each plan."""
 
     def __init__(self) -> None:
         self._plans: dict[tuple[str, str | None, str], UnreachedProbes] = {}
 
     def add(self, result: RunResult) -> None:
         campaign, variant, probes = result.plan.campaign, result.plan.variant, result.plan.expect.probes
-        # A real cluster does not show all of them, and one that was never started none.
+        # A real cluster does not show all probes, and one that never started shows none.
         if probes and result.target is None:
             key = (campaign, variant, result.plan_digest())
             before = self._plans.get(key)
@@ -66,7 +66,6 @@ class RequiredProbes:
             )
 
     def unreached(self) -> tuple[UnreachedProbes, ...]:
-        """Return what no run of its plan reached."""
         return tuple(unreached for unreached in self._plans.values() if unreached.probes)
 
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind: everything that reports, files and comparisons are made of."""
+"""The result of a run. Reports, files and comparisons are made from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ _READERS: Final = frozenset({READER, CORE_READER})
 class InjectedFault:
     """A fault that struck.
 
-    ``concrete`` is the same fault with nothing left to draw or to look up: the broker that it
-    struck, the time that it lasted. ``named`` is the fault that says so of a broker which this
-    one looks for by itself. ``given`` is the fault as the campaign has it.
+    ``concrete`` is this fault with everything decided: the broker it struck, the time it lasted.
+    ``named`` is a fault that names its broker, where this fault picks one by itself. ``given`` is
+    the fault as the campaign writes it.
     """
 
     at_us: int
@@ -36,9 +36,9 @@ class InjectedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedExpectation:
-    """An expectation of the campaign that was not met; ``line`` is 0 for the one at the end.
+    """An expectation of the campaign that was not met. ``line`` is 0 for expectations of the end.
 
-    ``kind`` is what it has in common with others of its kind, where the message says more than that.
+    ``kind`` groups expectations whose messages differ in their details.
     """
 
     line: int
@@ -48,9 +48,9 @@ class MissedExpectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HurriedStep:
-    """A step of the script that was taken although it still waited for its condition (`limits.step`).
+    """A step of the script that ran before its condition held, because `limits.step` had passed.
 
-    ``number`` counts from 1, ``missing`` says what the step waited for, in words.
+    ``number`` counts from 1. ``missing`` describes what the condition lacked.
     """
 
     number: int
@@ -61,9 +61,10 @@ class HurriedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTarget:
-    """Where a run took place that was not on the model.
+    """The real cluster on which a run took place.
 
-    ``metadata`` is where brokers keep theirs (``zookeeper`` or ``kraft``), ``began`` when it began, in UTC: no other run is the same.
+    ``metadata`` is the control plane, ``zookeeper`` or ``kraft``. ``began`` is the start of the run
+    in UTC, which no other run shares.
     """
 
     kind: str
@@ -72,17 +73,18 @@ class RealTarget:
     began: str
 
     def name(self) -> str:
-        """Return the target as ``--target`` has it."""
+        """Return the target in the form ``--target`` takes."""
         return f"{self.kind}:{self.release}-{self.metadata}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseDifference:
-    """What keeps a run from going as its campaign says of another release: one behaviour, tried by setting it back.
+    """The behaviour that keeps a run from the outcome its campaign expects on another release.
 
-    With ``value``, as the other release has it, ``switch`` lets the run go as the campaign says, or at least lets a ``step`` of
-    the script come about that waited in vain. ``since`` is the first release whose value does not, None where the
-    other release is the later one.
+    A trial showed it. With ``value``, the value of the other release, ``switch`` gives the run the
+    expected outcome, or at least gets the script past the ``step`` where it waited in vain.
+    ``since`` is the first release whose value does not; None where the campaign is for the later
+    release.
     """
 
     switch: str
@@ -95,17 +97,22 @@ class ReleaseDifference:
 class RunResult:
     """One run of a plan with one seed.
 
-    ``plan`` is what was run. Where the campaign left something open, ``given`` is the plan before
-    the seed decided, and ``drawn`` what it decided, in words. ``expected`` says whether the
-    campaign's own expectations were met; a campaign that has none expects that no promise is
-    broken. ``probes_missed`` are the probes that the campaign requires and this run did not
-    reach; what follows from that, several runs decide together (`harrow.campaigns.run.required_probes`).
-    ``unseen`` is what a script expected in passing and a target that is looked at now and then did not show.
-    ``operated`` is what a script did beside sends and faults, and when. ``given_up`` says why a run
-    was ended that would have gone on and on. ``hurried`` are the steps of the script that were taken without their condition,
-    ``waited_us`` is the longest time for which a step waited for its own, and ``steps_taken`` counts the steps. ``levels`` are the
-    service levels in numbers, where they were measured with the run. ``difference`` is why a run goes otherwise than its campaign
-    says of another release. ``target`` is None for a run on the model; of another its time in microseconds is no virtual time.
+    - ``plan`` is the plan that ran. Where the campaign left values open, ``given`` is the plan
+      before the seed chose them, and ``drawn`` lists the choices in words.
+    - ``expected`` tells whether the run met the campaign's expectations. A campaign that states
+      none expects that no promise is broken.
+    - ``probes_missed`` are required probes that this run did not reach. Several runs decide
+      together what follows from that (`harrow.campaigns.run.required_probes`).
+    - ``unseen`` are passing expectations of the script that a polled target did not show.
+    - ``operated`` are the actions of the script other than sends and faults, with their times.
+    - ``given_up`` says why a run that would not end was stopped.
+    - ``hurried`` are the steps that ran without their condition, ``waited_us`` is the longest wait
+      of a step for its condition, and ``steps_taken`` counts the steps that ran.
+    - ``levels`` are the service levels in numbers, where the run measured them.
+    - ``difference`` is the behaviour that gives the run another outcome than its campaign expects
+      of another release.
+    - ``target`` is None for a run on the model. On a real cluster, times in microseconds are not
+      virtual.
     """
 
     plan: Plan
@@ -136,22 +143,22 @@ class RunResult:
 
     @cached_property
     def service(self) -> ServiceLevels:
-        """How well the clients of the workload were served, and what outages came from.
+        """How well the workload's clients were served, and what caused outages.
 
-        To find out takes a tenth of the time of a run.
+        It costs a tenth of the time of a run.
         """
         return service_levels(Index(self.evidence), _READERS)
 
     @property
     def measured(self) -> ServiceLevels:
-        """The numbers of ``service``."""
+        """The service levels in numbers, without the causes of outages."""
         return self.service if self.levels is None else self.levels
 
     def plan_digest(self) -> str:
-        """Return the digest of the campaign's plan: the same for all seeds."""
+        """Return the digest of the campaign's plan, which is the same for all seeds."""
         return (self.given or self.plan).digest()
 
 
 def measured_levels(index: Index) -> ServiceLevels:
-    """Return the service levels of a run in numbers, from the index that it is judged by."""
+    """Return the service levels in numbers, from the index that also judges the run."""
     return service_levels(index, _READERS, explained=False)

@@ -1,7 +1,6 @@
-"""Runs a plan: simulate, heal (a core first, if the plan says so), recover, read everything back, judge.
+"""Runs a plan: disturbs a cluster, heals it, reads every partition back, and judges.
 
-``Plan + Choices -> RunResult``. There is one road: `harrow run` and everything that
-runs plans in numbers come through `run_plan`.
+``Plan + Choices -> RunResult``. `harrow run`, sweeps and searches all go through `run_plan`.
 """
 
 import gc
@@ -37,20 +36,21 @@ _STEPS_UNCHECKED = 1_000
 _YOUNG: Final = 0
 _OLD: Final = 2
 _EVENTS_COLLECTED: Final = 500_000
-"""How often garbage is collected: brokers that have died hold themselves in circles, 7 MiB of them an hour."""
+"""Events between full collections. Dead brokers stay in reference cycles, 7 MiB of them an hour."""
 _OF_IDLE_FETCHES: Final = (FetchDelayed.name, FetchExpired.name, MessageDelivered.name)
 RECOVERY_CHECK_US = 250 * US_PER_MS
 _HIGH_WATERMARKS_US: Final = 30 * US_PER_SECOND
-"""How long a recovered model is given to tell followers of high watermarks; of one that was told already no fetch tells again."""
+"""How long a recovered model may take until followers know the high watermark. One that was sent
+already is not sent again."""
 READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 
 
 class CostlyPlan(ValueError):
-    """A plan asks for more than its limits allow: memory, or faults that strike at once. The message says for what."""
+    """A plan exceeds its limits, for example of memory. The message says which."""
 
 
 class RunStopped(Exception):
-    """Somebody does not want to wait for the end of a run; the message says why."""
+    """A run was stopped before its end. The message says why."""
 
 
 def run_plan(
@@ -61,38 +61,39 @@ def run_plan(
     check: Callable[[], None] = lambda: None,
     measured: bool = False,
 ) -> RunResult:
-    """Run a plan with the choices that *seed* stands for, or with the given ones.
+    """Run a plan with the choices of *seed*, or with the given *choices*.
 
-    What the plan leaves open the seed decides first. *check* is called now and then; when it raises `RunStopped`
-    the run ends there, and is inconclusive. *measured* is whether service levels are wanted, as numbers: with what
-    judging has looked up they cost a few hundredths of a run, and later more than a tenth.
+    The seed first decides what the plan leaves open. *check* is called from time to time. If it
+    raises `RunStopped`, the run ends there and is inconclusive. With *measured*, the result has
+    service levels in numbers. They cost a few hundredths of a run here, where the judge's index
+    exists, and more than a tenth later.
 
-    The garbage collector rests meanwhile: a run keeps nearly all that it makes, so
-    looking through it again and again finds nothing and takes an eighth of the time. Once in half a million events
-    everything is looked through, and afterwards what the run made: the objects of a cluster refer to each other in cycles,
-    so that reference counting never frees them.
+    The garbage collector is off during the run. A run keeps nearly all that it allocates, so
+    collections free nothing and take an eighth of the time. Every half a million events there is
+    one full collection, and after the run its objects are collected: they refer to each other in
+    cycles, so reference counting never frees them.
 
     Raises:
-        CostlyPlan: the plan asks for more than its limits allow. Campaign files are refused where they are read.
+        CostlyPlan: The plan exceeds its limits. Campaign files are refused when they are read.
 
     """
     too_much = refusal(plan)
     if too_much is not None:
         raise CostlyPlan(too_much)
-    collecting, collected = gc.isenabled(), _full_collections()
+    was_enabled, collections = gc.isenabled(), _full_collections()
     gc.disable()
     try:
-        made = draw_for_seed(plan, seed)
-        # No name is left for the cluster, or it could not go below.
+        draw = draw_for_seed(plan, seed)
+        # No variable keeps the cluster, or the collection below could not free it.
         result = Run(
-            made.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured
+            draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured
         ).result()
-        return result if made.plan is plan else replace(result, given=plan, drawn=made.values)
+        return result if draw.plan is plan else replace(result, given=plan, drawn=draw.values)
     finally:
-        if collecting:
+        if was_enabled:
             gc.enable()
-            # What has survived a collection is taken for old.
-            gc.collect(_YOUNG if _full_collections() == collected else _OLD)
+            # A full collection during the run moved the run's objects to the old generation.
+            gc.collect(_YOUNG if _full_collections() == collections else _OLD)
 
 
 def _full_collections() -> int:
@@ -101,11 +102,11 @@ def _full_collections() -> int:
 
 
 class Run:
-    """One run, from the cluster's start to its verdict.
+    """One run, from the start of its cluster to its verdict.
 
-    `result` goes through all phases. A caller that steers the run itself begins it, uses ``target`` and ``script``, and
-    ends it. Without a *target* the run is on the model. From time to time the run calls *tell* with a function that
-    says what the run waits for.
+    `result` goes through all phases. A caller that steers the run itself calls `begin`, uses
+    ``target`` and ``script``, and calls `end`. Without a *target* the run is on the model. From
+    time to time the run passes *tell* a function that describes what the run waits for.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class Run:
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
-        # What a core did is unknown until its phase is over.
+        # Replaced when the core's phase ends. Without that, the rules know nothing of the core.
         self._core = None if plan.core is None else HealedCore()
         self._read_back: frozenset[str] = frozenset()
         self._held_up: dict[str, int] = {}
@@ -159,7 +160,6 @@ class Run:
         self.target.clients.start()
 
     def end(self) -> RunResult:
-        """Heal the cluster, let it recover, read everything back and judge."""
         return self._judged_after(self._settle)
 
     def _judged_after(self, *phases: Callable[[], None]) -> RunResult:
@@ -212,7 +212,7 @@ class Run:
     # Phases
 
     def _disturb(self) -> None:
-        """Workload, script and faults, up to the last of them."""
+        """Run the workload, the script and the faults."""
         plan = self._plan
         for injection in plan.faults:
             self.injector.schedule(injection)
@@ -227,7 +227,7 @@ class Run:
         self.injector.stop()
 
     def _run_step_by_step(self, limit_us: int) -> None:
-        """Handle one event at a time, and look at the conditions after each."""
+        """Handle one event at a time, and check the conditions after each."""
         target, script = self.target, self.script
         script.advance()
         steps = 0
@@ -256,7 +256,7 @@ class Run:
         script.look_no_more()
 
     def _advance(self, end_us: int) -> None:
-        """Let the target run, and look after each of its seconds whether it is still to."""
+        """Let the target run, and check each second whether the run should go on."""
         self._check_and_pack()
         while self.target.now_us + US_PER_SECOND < end_us:
             self.target.advance(self.target.now_us + US_PER_SECOND)
@@ -264,7 +264,7 @@ class Run:
         self.target.advance(end_us)
 
     def _check_and_pack(self) -> None:
-        """Look whether the run is to go on, say what it waits for, and let go what a long one needs no more."""
+        """Check whether the run should go on, report its state, and free memory."""
         self._check()
         self._tell(self._awaits)
         self.target.trace.pack()
@@ -273,14 +273,14 @@ class Run:
             gc.collect()
 
     def _workload(self) -> str:
-        """Return what a run waits for before its faults are over."""
+        """Describe what the run waits for while faults strike."""
         if not self.script.is_finished():
             return self.script.lacks()
         left_us = max(self._plan.duration_us - self.target.now_us, 0)
         return f"{left_us // US_PER_SECOND} s of the workload are left"
 
     def _recovery(self) -> str:
-        """Return what a healed run waits for."""
+        """Describe what the healed run waits for."""
         reason = self._not_recovered()
         if reason is not None:
             return f"healed: {reason}"
@@ -290,7 +290,7 @@ class Run:
         return f"healed: {behind[0] if behind else 'it looks once more'}"
 
     def _settle(self) -> None:
-        """Heal, recover, look at what the campaign expects of the end, and read everything back."""
+        """Heal, recover, check the expected end state, and read every partition back."""
         if self._plan.core is not None:
             self._core = CoreRecovery(self.target, self._plan, self._plan.core).run()
         self._recover()
@@ -303,7 +303,7 @@ class Run:
         ]
 
     def _recover(self) -> None:
-        """Heal, and wait until every replica is in sync, every send has been reported, and applications have read their input."""
+        """Heal, and wait until replicas are in sync, sends reported and applications done."""
         target = self.target
         target.heal()
         self._awaits = self._recovery
@@ -318,8 +318,9 @@ class Run:
         if reason is not None or self._behind:
             return
         if target.patience is None:
-            # Where nothing is written any more a follower may never learn the high watermark. A fetch session leaves out what it has told
-            # (KIP-227), also in an answer that the follower has dropped for a new leader epoch, or that said where the logs diverge (KIP-595).
+            # Without new writes, a follower may never learn the high watermark. A fetch session
+            # omits what it sent before (KIP-227), even if the follower dropped that response for a
+            # new leader epoch, or the response only told it where the logs diverge (KIP-595).
             deadline_us = min(deadline_us, target.now_us + _HIGH_WATERMARKS_US)
             while self._high_watermarks_differ() and target.now_us < deadline_us:
                 self._advance(target.now_us + RECOVERY_CHECK_US)
@@ -327,15 +328,15 @@ class Run:
     def _high_watermarks_differ(self) -> bool:
         observer = self.target.observer
         for partition in self.target.partition_names():
-            of_all = observer.replicas_of(partition)
-            brokers = [broker for broker in of_all if not observer.is_stuck(partition, broker)]
+            replicas = observer.replicas_of(partition)
+            brokers = [broker for broker in replicas if not observer.is_stuck(partition, broker)]
             views = [observer.replica(partition, broker) for broker in brokers]
             if len({view.hw for view in views if view is not None}) > 1:
                 return True
         return False
 
     def _not_recovered(self) -> str | None:
-        """Return what is still missing of the cluster after the faults, and of what was sent; None when all is well."""
+        """Describe what has not recovered yet; None when everything has."""
         observer, unfinished = self.target.observer, self.target.clients.unfinished()
         if unfinished:
             return f"{unfinished} records were still under way"
@@ -360,27 +361,29 @@ class Run:
         return None
 
     def _not_processed(self) -> list[tuple[str, str, int]]:
-        """Return the group, the partition and how far that was read, where an application has not read its input to the end.
+        """Return the groups and partitions that were not read to the end, and the offsets reached.
 
-        A group without a running member is not waited for. One that stands before a transaction which nothing ends any more has read what there is for it:
-        which partitions have one is known once everything has been read back, and what to say of that is for a rule.
+        A group without a running member is not waited for. A group held up by a transaction that
+        nothing ends has read what it can. Which partitions have such a transaction is known only
+        after they are read back, and a rule judges that.
         """
-        found: list[tuple[str, str, int]] = []
+        behind: list[tuple[str, str, int]] = []
         for group, members in self.target.clients.group_readers().items():
             if not any(member.is_running() for member in members):
                 continue
-            reached = {name: offset for member in members for name, offset in member.reached().items()}
+            offsets = {name: offset for member in members for name, offset in member.reached().items()}
             for partition in members[0].sources():
                 state = self.target.observer.partition_state(partition)
                 leader = None if state is None else self.target.observer.replica(partition, state[0])
-                if leader is not None and reached.get(partition, 0) < leader.leo:
-                    found.append((group, partition, reached.get(partition, 0)))
-        return found
+                if leader is not None and offsets.get(partition, 0) < leader.leo:
+                    behind.append((group, partition, offsets.get(partition, 0)))
+        return behind
 
     def _read_everything_back(self) -> None:
         """Read every partition from its beginning to its end, as a new consumer.
 
-        With read_committed that is the last stable offset, for whatever was open has been aborted when the time is over.
+        With read_committed the end is the last stable offset. By then the coordinator has aborted
+        transactions that were left open.
         """
         target = self.target
         self._awaits = lambda: "healed: everything is read back"
@@ -407,7 +410,7 @@ class Run:
         leader = None if state is None else self.target.observer.replica(partition, state[0])
         return leader is not None and reader.position(partition) == leader.leo
 
-    # What is left behind
+    # The result
 
     def _final_mismatches(self) -> list[MissedExpectation]:
         final = self._plan.expect.final
@@ -436,7 +439,7 @@ class Run:
 
 
 def _is_expected(expect: Expectation, verdict: Verdict) -> bool:
-    """Return whether a verdict that misses nothing in particular is what a campaign expects."""
+    """Return whether the campaign expects this verdict, if no single expectation was missed."""
     if verdict.status == INCONCLUSIVE:
         return expect.verdict == INCONCLUSIVE
     return not expect.is_empty() or verdict.status in (HELD, PERMITTED)
@@ -446,32 +449,33 @@ def _missed_at_the_end(
     expect: Expectation, verdict: Verdict, not_judged: Collection[str]
 ) -> list[MissedExpectation]:
     if verdict.status == INCONCLUSIVE and expect.verdict != INCONCLUSIVE:
-        # The run did not get far enough to tell: its reasons are reported, not the expectation.
+        # The run did not get far enough to decide. Its reasons are reported instead of the
+        # expectation.
         return []
     missed = []
-    is_told = not any(rule in not_judged and status == expect.verdict for rule, status in expect.rules)
-    if is_told and expect.verdict is not None and expect.verdict != verdict.status:
+    is_comparable = not any(rule in not_judged and status == expect.verdict for rule, status in expect.rules)
+    if is_comparable and expect.verdict is not None and expect.verdict != verdict.status:
         missed.append(f"the verdict is {verdict.status}, expected {expect.verdict}")
     for rule, status in expect.rules:
         if rule in not_judged:
             continue
         judged = verdict.rules.get(rule)
-        found = "not judged" if judged is None else judged.status
-        if found != status:
-            missed.append(f"{rule} is {found}, expected {status}")
+        outcome = "not judged" if judged is None else judged.status
+        if outcome != status:
+            missed.append(f"{rule} is {outcome}, expected {status}")
     if expect.verdict is None and not expect.is_empty():
-        foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
+        expected_rules = {rule for rule, status in expect.rules if status == VIOLATED}
         missed += [
-            f"{rule} is violated, which nothing here expects"
+            f"{rule} is violated, but the campaign does not expect that"
             for rule, result in verdict.rules.items()
-            if result.status == VIOLATED and rule not in foreseen
+            if result.status == VIOLATED and rule not in expected_rules
         ]
-    for rule, wanted in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
-        if wanted is not None:
+    for rule, expected in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
+        if expected is not None:
             actual = sorted({str(f.value) for f in verdict.rules[rule].findings if f.value is not None})
-            if actual != sorted(wanted):
+            if actual != sorted(expected):
                 name = "lost" if rule == "lost-write" else "duplicated"
                 missed.append(
-                    f"{name}: {', '.join(actual) or 'nothing'}; expected {', '.join(sorted(wanted)) or 'nothing'}"
+                    f"{name}: {', '.join(actual) or 'nothing'}; expected {', '.join(sorted(expected)) or 'nothing'}"
                 )
     return [MissedExpectation(line=0, message=message) for message in missed]

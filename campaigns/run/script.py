@@ -1,4 +1,4 @@
-"""Takes the steps of a campaign's script, in order, each when its time and condition have come."""
+"""Runs the steps of a campaign's script in order, each when its time and condition have come."""
 
 from typing import NamedTuple
 
@@ -15,23 +15,23 @@ from harrow.faults.observer import Observer
 
 
 class _Passing(NamedTuple):
-    """What a script expected in passing, and until when it is looked for."""
+    """A passing expectation that the target did not show yet, and when to stop polling for it."""
 
     action: Expect
     line: int
     until_us: int
 
 
-def _had_happened(fact: Fact, observer: Observer) -> list[str]:
+def _contradicted_for_good(fact: Fact, observer: Observer) -> list[str]:
     return fact.mismatches(observer) if isinstance(fact, HasNotHappened) else []
 
 
 class Script:
-    """Where a run is in its script, and who takes its actions (`harrow.faults.action.Operator`).
+    """The position of a run in its script, and what actions run on (`Operator`).
 
-    With *step_limit_us* a step that has waited so long for its condition is taken without. That is how a trial lets
-    the faults strike although what the script waits for does not come about any more. ``hurried`` says which steps
-    were taken so, ``waited_us`` the longest time for which a step waited.
+    With *step_limit_us*, a step runs without its condition once it has waited that long. So a trial
+    lets the faults strike even if the script waits for something that no longer happens.
+    ``hurried`` lists these steps. ``waited_us`` is the longest wait of a step.
     """
 
     def __init__(
@@ -67,11 +67,9 @@ class Script:
         return self._next
 
     def is_finished(self) -> bool:
-        """Return whether every step has been taken."""
         return self._next == len(self._steps)
 
     def advance(self) -> None:
-        """Take the steps whose time and condition have come."""
         if self._passing:
             self._look_for_passing()
         while self._next < len(self._steps) and self._is_due(self._steps[self._next]):
@@ -86,16 +84,16 @@ class Script:
             self.observer.step_taken(next_position)
 
     def _position_after(self, step: Step) -> int:
-        """Return from where on the trace counts for the next step.
+        """Return the position in the trace from which the next step counts events.
 
-        From behind the events that this step waited for: what happened in the same
-        instant, and what this step does, happens after them.
+        It is behind the events that this step waited for. Events of the same instant and events
+        that this step causes come after them.
         """
         matched = None if step.when is None else step.when.matched_position(self.observer)
         return len(self._target.trace.events) if matched is None else matched
 
     def _look_for_passing(self) -> None:
-        """Look again for what was expected in passing and was not to be seen; nothing else waits for it."""
+        """Check passing expectations again. No other step waits for them."""
         for expected in list(self._passing):
             messages = expected.action.take(self)
             if not messages or self._target.now_us >= expected.until_us:
@@ -105,11 +103,10 @@ class Script:
                 ]
 
     def is_looking(self) -> bool:
-        """Return whether something that was expected in passing is still looked for."""
         return bool(self._passing)
 
     def look_no_more(self) -> None:
-        """Give up looking for what was expected in passing."""
+        """Report each passing expectation that the target has not shown."""
         for expected in self._passing:
             self.unseen += [
                 MissedExpectation(line=expected.line, message=message)
@@ -118,14 +115,14 @@ class Script:
         self._passing.clear()
 
     def is_overdue(self) -> bool:
-        """Return whether the next step has waited longer than the target lets one wait."""
+        """Return whether the next step has waited longer than the target allows."""
         patience = self._target.patience
         if patience is None or self.is_finished():
             return False
         return self._target.now_us > self._waits_since_us() + patience.step_us
 
     def due_us(self) -> int | None:
-        """Return when the next step is due by the clock; None when it waits for a condition only."""
+        """Return the time at which the next step is due; None if it waits for a condition only."""
         if self.is_finished():
             return None
         step = self._steps[self._next]
@@ -137,18 +134,18 @@ class Script:
         return max(due) if due else None
 
     def wakes_at_us(self) -> int | None:
-        """Return when to look at the next step again whatever happens; None when it waits for a condition only."""
+        """Return when to check the next step even if nothing happens; None if never."""
         due_us = self.due_us()
         is_to_come = due_us is not None and due_us > self._target.now_us
         return due_us if is_to_come or self.is_finished() else self._given_up_us()
 
     def waits_for(self) -> str:
-        """Return in words which step has not been taken, and why."""
+        """Describe the step that did not run, and why."""
         where, missing = self._next_step()
         return f"{where} waited in vain: {missing or 'its time did not come'}"
 
     def lacks(self) -> str:
-        """Return in words which step is to be taken next, and what is missing for it now."""
+        """Describe the next step, and what it still lacks."""
         where, missing = self._next_step()
         return f"{where}: {missing or 'its time has not come'}"
 
@@ -159,7 +156,7 @@ class Script:
         return where, "; ".join(missing)
 
     def _given_up_us(self) -> int | None:
-        """Return until when the next step waits for its condition; None where nothing bounds that."""
+        """Return when the next step stops waiting for its condition; None if it never does."""
         if self._step_limit_us is None:
             return None
         return self._waits_since_us() + self._step_limit_us
@@ -168,7 +165,7 @@ class Script:
         return max(self._last_step_us, self.due_us() or 0)
 
     def _note_wait(self, step: Step, when: Condition) -> None:
-        """Note how long a step has waited that is about to be taken, and whether it did so in vain."""
+        """Record how long a step waited, and whether its condition still does not hold."""
         waited_us = self._target.now_us - self._waits_since_us()
         self.waited_us = max(self.waited_us, waited_us)
         if self._step_limit_us is not None and not when.holds(self.observer):
@@ -192,10 +189,14 @@ class Script:
         messages = action.take(self)
         patience = self._target.patience
         if messages and patience is not None and isinstance(action, Expect):
-            # What has happened already never comes not to have.
-            had = [told for fact in action.condition.facts for told in _had_happened(fact, self.observer)]
-            self.unseen += [MissedExpectation(line=line, message=message) for message in had]
-            # What is looked at now and then may not show it yet, or may have passed over it already.
+            # An event that already happened cannot come to be absent.
+            contradicted = [
+                message
+                for fact in action.condition.facts
+                for message in _contradicted_for_good(fact, self.observer)
+            ]
+            self.unseen += [MissedExpectation(line=line, message=message) for message in contradicted]
+            # A polled target may not show it yet, or may have missed the moment.
             self._passing.append(_Passing(action, line, self._target.now_us + patience.passing_us))
         else:
             self.missed += [MissedExpectation(line=line, message=message) for message in messages]

@@ -1,4 +1,4 @@
-"""The service levels of a run, and whether they are within the bounds that a campaign expects."""
+"""Checks the service levels of a run against the bounds in `expect.service`."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -23,8 +23,8 @@ Measure = Callable[[ServiceLevels], int | None]
 
 def _latencies(key: str, latency_of: Callable[[ServiceLevels], Latency | None]) -> dict[str, Measure]:
     def measure(percentile: str) -> Measure:
-        def value(found: ServiceLevels) -> int | None:
-            latency = latency_of(found)
+        def value(levels: ServiceLevels) -> int | None:
+            latency = latency_of(levels)
             return None if latency is None else int(getattr(latency, f"{percentile}_us"))
 
         return value
@@ -33,18 +33,18 @@ def _latencies(key: str, latency_of: Callable[[ServiceLevels], Latency | None]) 
 
 
 MEASURES: Final[Mapping[str, Measure]] = {
-    "outage": lambda found: found.longest_us if found.total.sent else None,
-    **_latencies("ack", lambda found: found.total.ack_latency),
-    **_latencies("end_to_end", lambda found: found.end_to_end),
-    **_latencies("transaction", lambda found: found.transactions),
-    "rebalance": lambda found: None if found.rebalances is None else found.rebalances.max_us,
-    "unread": lambda found: None if found.unread is None else found.unread.length_us,
-    "acked": lambda found: found.acked_millionths,
-    "failed": lambda found: found.total.failed if found.total.sent else None,
-    "unknown": lambda found: found.total.unknown if found.total.sent else None,
-    "lag": lambda found: max((consumer.lag_max for consumer in found.consumers.values()), default=None),
+    "outage": lambda levels: levels.longest_us if levels.total.sent else None,
+    **_latencies("ack", lambda levels: levels.total.ack_latency),
+    **_latencies("end_to_end", lambda levels: levels.end_to_end),
+    **_latencies("transaction", lambda levels: levels.transactions),
+    "rebalance": lambda levels: None if levels.rebalances is None else levels.rebalances.max_us,
+    "unread": lambda levels: None if levels.unread is None else levels.unread.length_us,
+    "acked": lambda levels: levels.acked_millionths,
+    "failed": lambda levels: levels.total.failed if levels.total.sent else None,
+    "unknown": lambda levels: levels.total.unknown if levels.total.sent else None,
+    "lag": lambda levels: max((consumer.lag_max for consumer in levels.consumers.values()), default=None),
 }
-"""What a campaign can bound, by the key of `expect.service`; None where there was nothing to measure."""
+"""The measures that `expect.service` can bound, by key. None where a run had nothing to measure."""
 
 
 def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Iterator[MissedExpectation]:

@@ -1,11 +1,11 @@
-"""A swarm: what a campaign leaves open, and how each seed decides it (swarm testing).
+"""Draws a plan from a swarm. Each seed chooses the values that a campaign leaves open.
 
-A random run with everything in it reaches few states: where every fault strikes all the
-time, nothing ever gets far. So each seed first draws which cluster there is, which settings
-it has, which faults are in play at all, how often they strike and how many together; the
-plan that comes of it is then run like any other. Groce et al., Swarm Testing (ISSTA 2012).
+A random run with everything in it reaches few states: if every fault strikes all the time, nothing
+gets far. So each seed first draws a cluster, its settings, the faults in play, their rate, and how
+many strike together. The resulting plan runs like any other. Groce et al., Swarm Testing (ISSTA
+2012).
 
-Only the standard library and the core are needed to draw, as on a machine that runs plans.
+This module needs only the standard library and the core, so it works on machines that run sweeps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,19 +26,19 @@ from harrow.faults.injection import Injection, Rate
 T = TypeVar("T")
 
 STREAM: Final = "swarm"
-"""The stream of choices that a plan is drawn from; the run's own streams are apart from it."""
+"""The stream of choices for drawing. A run's own streams are separate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What a seed makes of an open plan: a plan with nothing open, and the values in words."""
+    """The plan that a seed draws, with nothing open, and the drawn values in words."""
 
     plan: Plan
     values: tuple[tuple[str, str], ...] = ()
 
 
 def draw_for_seed(plan: Plan, seed: int) -> Draw:
-    """Return the plan that *seed* makes of an open one; a plan without a swarm is as it is."""
+    """Return the plan that *seed* draws. A plan without a swarm stays as it is."""
     return draw(plan, SeededStream(seed, STREAM)) if plan.swarm is not None else Draw(plan=plan)
 
 
@@ -49,14 +49,14 @@ def draw(plan: Plan, stream: Stream) -> Draw:
 
 
 def _aim(aims: Aims | None, stream: Stream) -> Aim | None:
-    """Draw first of all whether a seed aims at a rare state, and at which."""
+    """Draw whether the seed aims at a rare state, and at which. It is the first choice of all."""
     if aims is None or happens(stream, 1 - aims.share):
         return None
     return pick(stream, aims.kinds)
 
 
 class _Drawing:
-    """One draw. Every choice is made in a fixed order, whatever the others came to."""
+    """One draw. It makes every choice in a fixed order, whatever the other choices were."""
 
     def __init__(self, plan: Plan, swarm: Swarm, stream: Stream, aim: Aim | None) -> None:
         self._plan = plan
@@ -81,7 +81,7 @@ class _Drawing:
         applications = self._applications(plan.applications)
         faults = self._faults(duration_us)
         actions = self._actions(kafka, duration_us)
-        # Drawn last, so that a seed draws everything else as it does without.
+        # Drawn last, so that a seed draws everything else as it would without a core.
         core = self._core(plan.core, cluster)
         return Draw(
             plan=replace(
@@ -114,7 +114,7 @@ class _Drawing:
     # Fields that are declared as open
 
     def _opened(self, spec: T) -> T:
-        """Return a part of a plan with each field drawn that the swarm leaves open in it."""
+        """Return a part of a plan with its open fields drawn."""
         changes = self._drawn_fields(type(spec), spec)
         return with_fields(spec, changes)
 
@@ -162,7 +162,7 @@ class _Drawing:
         return replace(self._opened(cluster), brokers=brokers, topics=topics)
 
     def _settings(self, kafka: str, cluster: ClusterSpec) -> dict[str, dict[str, Value]]:
-        """Return the drawn settings by scope: each goes where Kafka has it, as in a campaign's `settings`."""
+        """Return the drawn settings by scope, distributed as a campaign's `settings` are."""
         chosen = {name: pick(self._stream, values) for name, values in self._swarm.settings}
         fixed = {
             name: value
@@ -193,7 +193,7 @@ class _Drawing:
         draws_rate = "rate" in self._left_open
         producers = self._opened_in_each(producers)
         if draws_rate:
-            # A rate is drawn to reach everything.
+            # A drawn rate is meant to reach every partition.
             producers = tuple(replace(p, partitions=()) for p in producers)
         producers = tuple(replace(p, stop_us=duration_us) if p.interval_us else p for p in producers)
         if swarm.consumers is not None:
@@ -202,20 +202,20 @@ class _Drawing:
             consumers = tuple(replace(reader, name=f"consumer-{number}") for number in range(count))
         return producers, self._opened_in_each(consumers)
 
-    def _applications(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the clients of other kinds: of one that is left open as many as are drawn, like the first."""
+    def _applications(self, declared: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the applications, with a drawn number of copies where their kind is open."""
         bounds = dict(self._swarm.applications)
-        found: tuple[Any, ...] = ()
+        applications: tuple[Any, ...] = ()
         for key, kind in application_kinds():
-            clients = tuple(client for client in given if type(client) is kind.spec)
+            clients = tuple(client for client in declared if type(client) is kind.spec)
             if key in bounds:
                 count = self._between(key, bounds[key], 0)
                 clients = tuple(replace(clients[0], name=f"{kind.name}-{number}") for number in range(count))
-            found += self._opened_in_each(clients)
-        return found
+            applications += self._opened_in_each(clients)
+        return applications
 
     def _faults(self, duration_us: int) -> tuple[Injection, ...]:
-        """Draw which faults are in play, how often they strike, and how many together."""
+        """Draw the faults in play, how often they strike, and how many strike together."""
         open_faults = self._swarm.faults
         if open_faults is None:
             return ()
@@ -232,24 +232,28 @@ class _Drawing:
         return (Injection(timing=timing, faults=tuple(in_play), together=together),)
 
     def _actions(self, kafka: str, duration_us: int) -> tuple[Step, ...]:
-        """Draw what is done beside faults, and when; in a release that cannot be asked for any of it nothing is."""
+        """Draw actions and their times, if the release has any of them."""
         actions = self._swarm.actions
-        known = () if actions is None else [kind for kind in actions.kinds if kind.exists_in(kafka)]
-        if actions is None or not known:
+        available = () if actions is None else [kind for kind in actions.kinds if kind.exists_in(kafka)]
+        if actions is None or not available:
             return ()
         count = between(self._stream, *actions.count)
         times = sorted(self._stream.below(duration_us) if duration_us else 0 for _ in range(count))
-        taken = [pick(self._stream, known) for _ in times]
-        self._note("actions", ", ".join(sorted({action.name for action in taken})) or "none")
-        return tuple(Step(at_us=at_us, actions=(action,)) for at_us, action in zip(times, taken, strict=True))
+        chosen = [pick(self._stream, available) for _ in times]
+        self._note("actions", ", ".join(sorted({action.name for action in chosen})) or "none")
+        return tuple(
+            Step(at_us=at_us, actions=(action,)) for at_us, action in zip(times, chosen, strict=True)
+        )
 
     def _core(self, core: Core | None, cluster: ClusterSpec) -> Core | None:
-        """Draw in which order brokers are healed until they suffice."""
+        """Draw the order in which brokers are healed until they suffice."""
         if not self._swarm.core:
-            known = {broker.id for broker in cluster.brokers}
-            return core and replace(core, order=tuple(broker for broker in core.order if broker in known))
-        left = [broker.id for broker in cluster.brokers]
-        order = tuple(left.pop(self._stream.below(len(left))) for _ in cluster.brokers)
+            broker_ids = {broker.id for broker in cluster.brokers}
+            return core and replace(
+                core, order=tuple(broker for broker in core.order if broker in broker_ids)
+            )
+        remaining = [broker.id for broker in cluster.brokers]
+        order = tuple(remaining.pop(self._stream.below(len(remaining))) for _ in cluster.brokers)
         self._note("core", " ".join(map(str, order)))
         return replace(core or Core(), order=order)
 
@@ -269,7 +273,7 @@ def _with_settings(cluster: ClusterSpec, settings: Mapping[str, Mapping[str, Val
 
 
 def _with_client_settings(client: T, settings: Mapping[str, Mapping[str, Value]]) -> T:
-    """Return an application whose consumer and producer have what was drawn; another kind of client is as it is."""
+    """Return an application with the drawn client settings; other clients stay as they are."""
     if not isinstance(client, ApplicationSpec):
         return client
     consumer, producer = (
@@ -280,14 +284,14 @@ def _with_client_settings(client: T, settings: Mapping[str, Mapping[str, Value]]
 
 
 def _sample(stream: Stream, options: Sequence[Fault], count: int) -> list[Fault]:
-    """Return so many different options, in the order of the list."""
-    left = list(range(len(options)))
-    taken = [left.pop(stream.below(len(left))) for _ in range(min(count, len(options)))]
-    return [options[place] for place in sorted(taken)]
+    """Return *count* different options, in the order of the list."""
+    remaining = list(range(len(options)))
+    places = [remaining.pop(stream.below(len(remaining))) for _ in range(min(count, len(options)))]
+    return [options[place] for place in sorted(places)]
 
 
 def _rounded(value: int, bounds: tuple[int, int]) -> int:
-    """Return a value to two digits, if that is within its bounds: a number that can be read."""
+    """Round a value to two digits so that people can read it, if that stays within its bounds."""
     low, high = bounds
     step = 10 ** max(0, len(str(value)) - 2)
     rounded = round(value / step) * step

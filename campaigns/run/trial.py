@@ -1,15 +1,16 @@
-"""A run again with a remedy, and whether it proves that the remedy holds.
+"""Repeats a run with a remedy, and decides whether the repetition proves that the remedy holds.
 
-A remedy often takes away what the script of a campaign waits for, such as an ack. The script would stop there, the fault that
-did the damage would never strike, and nothing would break. So in a trial no step waits longer than `limits.step` for its
-condition, and the script then goes on without it. A trial in which the findings are gone proves something only if
+A remedy often prevents what the script of a campaign waits for, such as an ack. The script would
+stop there, the fault that did the damage would never strike, and nothing would break. So in a trial
+no step waits longer than `limits.step` for its condition, and the script then goes on without it. A
+trial without the findings proves something only if
 
 - every fault that had struck by the time of the damage strikes again,
-- the faults that lasted at that time still last, where a step was taken without its condition, and
-- the trial is not inconclusive, and had as much to judge as the run: an ack that never came cannot be broken, and a partition
-  that was not read back cannot lack a record.
+- the faults that were in force then are in force again, where a step ran without its condition, and
+- the trial is conclusive and had as much to judge as the run: an ack that never came cannot be
+  broken, and a partition that was not read back cannot lack a record.
 
-A remedy holds if the findings are gone and no rule finds anything new in their place.
+A remedy holds if the findings are gone and no rule reports new ones in their place.
 """
 
 from collections import Counter
@@ -34,57 +35,59 @@ from harrow.faults.fault import Fault
 
 _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 100_000
-"""A run that takes so many more events has fallen into a loop of its own, and shows nothing."""
+"""A trial that takes this many times the events of its run is caught in a loop and shows nothing."""
 
 _PATIENCE_US: Final = (30 * US_PER_SECOND, US_PER_SECOND)
-"""How much longer than in the run a step may wait: first longer than a session or a lagging replica takes by default, and
-where faults were over by then hardly at all."""
+"""How much longer than in the run a step may wait. The first is longer than a session timeout or
+replica lag by default. The second is short, for trials in which the faults were over by then."""
 
 Cause = tuple[str | None, frozenset[Hashable]]
-"""What permits findings, and the kinds of their causes: they are tried together."""
+"""The permission of findings and the kinds of their causes. Findings that share them are tried
+together."""
 
-_Why = tuple[str | None, Hashable]
-"""What permits a finding, and the kind of one of its causes, None where it has none."""
+_Explanation = tuple[str | None, Hashable]
+"""The permission of a finding and the kind of one of its causes, None if it has none."""
 
 _Judged = tuple[str | None, int | None]
-"""A replica in sync at the end, a partition that was read back, or, without both, that anything was acknowledged."""
+"""A replica in sync at the end, a partition that was read back, or (with neither) any ack."""
 
 _StrikeKey = tuple[Fault | None, int]
-"""A fault as the campaign has it, and how many of the same had struck before."""
+"""A fault as the campaign writes it, and how often the same one had struck before."""
 
 
 @dataclass(frozen=True)
 class _Struck:
-    """The faults that struck in a run."""
-
     result: RunResult
 
     @cached_property
     def faults(self) -> Mapping[_StrikeKey, InjectedFault]:
         """The faults in the order in which they struck."""
         counted: Counter[Fault | None] = Counter()
-        found: dict[_StrikeKey, InjectedFault] = {}
+        faults: dict[_StrikeKey, InjectedFault] = {}
         for fault in self.result.faults:
-            found[fault.given, counted[fault.given]] = fault
+            faults[fault.given, counted[fault.given]] = fault
             counted[fault.given] += 1
-        return found
+        return faults
 
     @cached_property
     def lasting(self) -> Mapping[_StrikeKey, frozenset[_StrikeKey]]:
-        """For each fault those that had struck before it and were not over; for one that mends another none."""
+        """For each fault, the earlier ones still in force when it struck.
+
+        A fault that ends another has none.
+        """
         keys = list(self.faults)
         in_force: set[_StrikeKey] = set()
-        found: dict[_StrikeKey, frozenset[_StrikeKey]] = {}
+        lasting: dict[_StrikeKey, frozenset[_StrikeKey]] = {}
         for event in select(self.result.evidence.trace, FaultStruck, FaultEnded):
             key = keys[event.strike - 1]
             if isinstance(event, FaultStruck):
                 mended = {other for other in in_force if self._mends(key, other)}
-                found[key] = frozenset() if mended else frozenset(in_force)
+                lasting[key] = frozenset() if mended else frozenset(in_force)
                 in_force -= mended
                 in_force.add(key)
             else:
                 in_force.discard(key)
-        return found
+        return lasting
 
     def _mends(self, key: _StrikeKey, other: _StrikeKey) -> bool:
         fault, struck = self.faults[key].concrete, self.faults[other].concrete
@@ -93,7 +96,7 @@ class _Struck:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A run with a remedy. ``options`` are what to type to see it."""
+    """A run with a remedy, and the options that reproduce it."""
 
     result: RunResult
     struck: _Struck
@@ -101,7 +104,7 @@ class _Attempt:
 
 
 class Trials:
-    """Runs a plan again with remedies, each of them once; *runs_max* bounds all of them together."""
+    """Repeats a run with remedies, once for each, at most *runs_max* times in total."""
 
     def __init__(self, first: RunResult, run: Callable[[Plan, int], RunResult], runs_max: int) -> None:
         self._first = first
@@ -117,20 +120,20 @@ class Trials:
         self._limits_us = (0,) if is_bounded else tuple(waited_us + more_us for more_us in _PATIENCE_US)
 
     def is_possible(self, remedy: Remedy) -> bool:
-        """Return whether Kafka and the model take a remedy, and it changes anything."""
+        """Return whether Kafka and the model accept a remedy, and it changes anything."""
         return self._plan(remedy) is not None
 
     def trial(self, remedy: Remedy, rule: str, findings: Sequence[Finding]) -> Trial | None:
-        """Return what a remedy does to a rule's *findings* of one cause; None where nothing more may be run."""
-        found: Trial | None = None
+        """Try a remedy for a rule's *findings* of one cause; None if no run is left."""
+        trial: Trial | None = None
         for limit_us in self._limits_us:
             attempt = self._attempt(remedy, limit_us)
             if attempt is None:
-                return found
-            found = self._shown(attempt, rule, findings)
-            if found.outcome != NOT_TRIED or not attempt.result.hurried:
-                return found
-        return found
+                return trial
+            trial = self._outcome(attempt, rule, findings)
+            if trial.outcome != NOT_TRIED or not attempt.result.hurried:
+                return trial
+        return trial
 
     def _plan(self, remedy: Remedy) -> Plan | None:
         if remedy not in self._plans:
@@ -154,14 +157,14 @@ class Trials:
             self._attempts[key] = _Attempt(result, _Struck(result), (*options_of(remedy), *patience))
         return self._attempts.get(key)
 
-    def _shown(self, attempt: _Attempt, rule: str, findings: Sequence[Finding]) -> Trial:
+    def _outcome(self, attempt: _Attempt, rule: str, findings: Sequence[Finding]) -> Trial:
         again = attempt.result
         damage_us = _damage_us(findings)
         needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
         struck = attempt.struck.faults
         missing = [fault.fault for key, fault in needed.items() if key not in struck]
         refuted_by = _again(rule, again, findings)
-        reason = "" if refuted_by else self._lacks(attempt, rule, needed, missing)
+        reason = "" if refuted_by else self._no_proof(attempt, rule, needed, missing)
         if not (reason or refuted_by):
             refuted_by = _instead(again, self._first, rule)
         return Trial(
@@ -177,10 +180,10 @@ class Trials:
             digest=again.trace_digest,
         )
 
-    def _lacks(
+    def _no_proof(
         self, attempt: _Attempt, rule: str, needed: Collection[_StrikeKey], missing: Sequence[str]
     ) -> str:
-        """Return why a trial in which the findings are gone proves nothing, empty if it does prove something."""
+        """Return why a trial without the findings proves nothing; empty if it proves something."""
         again = attempt.result
         judged = again.verdict.rules.get(rule)
         if again.given_up is not None:
@@ -189,7 +192,7 @@ class Trials:
         if missing:
             return f"{missing[0]} did not strike{waits and f'; {waits}'}"
         if waits and any(self._struck.lasting[key] - attempt.struck.lasting[key] for key in needed):
-            # What the faults did together in the run, they did one after the other.
+            # Faults that were in force together in the run came one after the other in the trial.
             return waits
         if again.verdict.status == INCONCLUSIVE or judged is None or judged.status == INCONCLUSIVE:
             return "; ".join(again.verdict.reasons) or "the trial is inconclusive"
@@ -200,7 +203,7 @@ class Trials:
 
 
 def _waits_for(result: RunResult) -> str:
-    """Return what the script waited for in vain, empty where it did not."""
+    """Describe what the script waited for in vain; empty if it did not."""
     return next(
         (f"the run waits in vain in step {step.number}: {step.missing}" for step in result.hurried), ""
     )
@@ -214,9 +217,9 @@ def _place(finding: Finding) -> Hashable:
     return finding.partition, finding.offset if finding.value is None else str(finding.value)
 
 
-def _again(rule: str, again: RunResult, findings: Sequence[Finding]) -> Refutation | None:
-    """Return what a rule finds in a trial that it had found in the run: the same is permitted, or struck."""
-    judged = again.verdict.rules.get(rule)
+def _again(rule: str, trial: RunResult, findings: Sequence[Finding]) -> Refutation | None:
+    """Return a finding that is still there: at the same place, or with the same permission."""
+    judged = trial.verdict.rules.get(rule)
     permitted_by, places = findings[0].permitted_by, set(map(_place, findings))
     return next(
         (
@@ -229,16 +232,25 @@ def _again(rule: str, again: RunResult, findings: Sequence[Finding]) -> Refutati
 
 
 def _instead(again: RunResult, first: RunResult, rule: str) -> Refutation | None:
-    """Return a finding of a trial that the run had not: one loss for another is no remedy.
+    """Return a finding of the trial that is new: replacing one loss by another is no remedy.
 
-    It is of a rule that had found nothing, or of a cause that no rule had found, or not the one that is judged.
+    It comes from a rule that had no findings, or it has a cause that no rule, or not the rule in
+    question, had found in the run.
     """
-    before = {name: _whys(judged.findings) for name, judged in first.verdict.rules.items() if judged.findings}
-    known: frozenset[_Why] = frozenset().union(*before.values())
+    before = {
+        name: _explanations(judged.findings)
+        for name, judged in first.verdict.rules.items()
+        if judged.findings
+    }
+    all_explanations: frozenset[_Explanation] = frozenset().union(*before.values())
     for name, judged in again.verdict.rules.items():
         for finding in judged.findings:
-            whys = _whys([finding])
-            if not (name in before and whys <= known and (name != rule or whys <= before[name])):
+            explanations = _explanations([finding])
+            if not (
+                name in before
+                and explanations <= all_explanations
+                and (name != rule or explanations <= before[name])
+            ):
                 return _refutation(name, finding, is_new=True)
     return None
 
@@ -255,15 +267,14 @@ def _refutation(rule: str, finding: Finding, *, is_new: bool = False) -> Refutat
     )
 
 
-def _whys(findings: Iterable[Finding]) -> frozenset[_Why]:
-    """Return why findings came about."""
+def _explanations(findings: Iterable[Finding]) -> frozenset[_Explanation]:
     return frozenset(
         (finding.permitted_by, kind) for finding in findings for kind in cause_of(finding)[1] or (None,)
     )
 
 
 def _damage_us(findings: Sequence[Finding]) -> int:
-    """Return when the last event of the chains was: all faults count until then, and all there are without one."""
+    """Return the time of the last event in the chains. Without chains, all faults count."""
     times = [link.at_us for finding in findings for link in finding.chain if link.at_us is not None]
     return max(times, default=_NEVER_US)
 
@@ -272,7 +283,7 @@ _NEVER_US: Final = 2**63
 
 
 def _judged_on(result: RunResult) -> frozenset[_Judged]:
-    """Return what a run got back to judge: acks, partitions that were read to their end, replicas in sync."""
+    """Return what a run had to judge: acks, partitions read to their end, replicas in sync."""
     evidence = result.evidence
     in_sync = {
         (partition, broker)
@@ -286,7 +297,7 @@ def _judged_on(result: RunResult) -> frozenset[_Judged]:
 
 
 def _lacking_text(lacking: _Judged) -> str:
-    """Return in words what a run had to judge and its trial had not."""
+    """Describe something that a run had to judge and its trial had not."""
     partition, broker = lacking
     if partition is None:
         return "nothing was acknowledged"

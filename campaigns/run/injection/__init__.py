@@ -1,1 +1,1 @@
-"""Faults as they strike: when, which brokers, and how many at once."""
+"""Strikes faults: picks their time and brokers, and limits how many act at once."""

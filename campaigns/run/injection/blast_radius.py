@@ -1,7 +1,7 @@
-"""How much of a cluster faults may take out of service at once.
+"""Limits how much of a cluster faults may take out of service at once.
 
-Each effect of a fault declares whom it takes out of service, so a limit is checked before any effect
-is performed. It holds for every fault, including faults from outside.
+Each effect of a fault declares whom it disables, so a limit is checked before any effect is
+performed. The limit holds for every fault, including faults from plugins.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,21 +13,23 @@ from harrow.faults.links.link_ends import ZOOKEEPER
 from harrow.faults.outlook import Outlook
 
 Outage = tuple[frozenset[int], frozenset[int]]
-"""The brokers, and the servers of ZooKeeper or controllers of KRaft, that are out of service."""
+"""The brokers, and the ZooKeeper servers or KRaft controllers, that are out of service."""
 
 
 class _Rehearsal(Outlook):
-    """An outlook that knows who is out of service."""
+    """An outlook that can tell which brokers and servers are out of service."""
 
     def __init__(self, environment: Environment, quorum: Sequence[int]) -> None:
         super().__init__(environment)
         self._quorum = quorum
 
     def out_of_service(self) -> Outage:
-        """Return the brokers that are down, stop, are paused, have lost their session, or are cut off, and the servers of the control plane.
+        """Return the brokers and servers of the control plane that are out of service.
 
-        Cut off is who does not reach ZooKeeper, or the quorum, or most of those who are in service, the worst first. Of two that do not reach
-        each other neither is, where both reach a third.
+        A broker is out of service if it is down, stopping, paused or without its session, or if it
+        is cut off: it reaches neither ZooKeeper, or the quorum, nor most brokers in service. The
+        brokers with the most cut links are taken first. Where two brokers cannot reach each other
+        but both reach a third, neither is cut off.
         """
         servers = self._connected([node for node in self._quorum if self._is_up(node)])
         serving = self._connected(
@@ -42,7 +44,7 @@ class _Rehearsal(Outlook):
         return frozenset(self.broker_ids()).difference(serving), frozenset(self._quorum).difference(servers)
 
     def _connected(self, serving: list[int]) -> list[int]:
-        """Return who is left without those that most of the others do not reach."""
+        """Return the nodes, less those that most of the others cannot reach."""
         while serving:
             cuts = {one: sum(self._is_cut(one, other) for other in serving) for one in serving}
             worst = max(serving, key=lambda node: (cuts[node], node))
@@ -55,7 +57,7 @@ class _Rehearsal(Outlook):
         return self.is_running(node) and not self.is_stopping(node) and not self.is_paused(node)
 
     def _reaches(self, broker: int, servers: Sequence[int]) -> bool:
-        """Return whether a broker reaches the control plane: most of its servers that serve, as far as there are any."""
+        """Return whether a broker reaches most of the control plane's servers in service."""
         cuts = sum(server != broker and self._is_cut(broker, server) for server in servers)
         return not self._is_cut(broker, ZOOKEEPER) and 2 * cuts <= len(servers)
 
@@ -64,10 +66,11 @@ class _Rehearsal(Outlook):
 
 
 def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool) -> bool:
-    """Return whether a fault leaves as much of a cluster in service as the limits ask for, all the while that it is done.
+    """Return whether the cluster stays within its limits for the whole time that a fault acts.
 
-    One that takes no broker out of service is allowed whatever is out already: it may be what ends an outage. One that does is
-    not while another takes out one broker after the other, as a rolling restart does, and this one is not *alone*.
+    A fault that takes no broker out of service is always allowed: it may end an outage. A fault
+    that does is refused while another one takes brokers out one after the other, as a rolling
+    restart does. Then this one is not *alone*.
     """
     rehearsal = _Rehearsal(target.environment, target.observer.quorum())
     out_before, servers_before = rehearsal.out_of_service()
@@ -82,10 +85,11 @@ def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool)
 
 
 def spares_copies(fault: Fault, target: Target) -> bool:
-    """Return whether a fault leaves a copy of each committed record in service from which a leader comes (``survivable``).
+    """Return whether a fault leaves enough copies of each committed record (``survivable``).
 
-    One that takes copies leaves as many as are enough. While a broker could be elected that has lost committed records, no fault takes
-    the last one out of service that has them: an election would find nobody else.
+    A fault that destroys copies must leave as many as are enough. While a broker that has lost
+    committed records could be elected, no fault may take the last broker that still has them out of
+    service: an election would have no other candidate.
     """
     copies = target.committed_copies()
     if not copies:
@@ -94,17 +98,17 @@ def spares_copies(fault: Fault, target: Target) -> bool:
     out_before, _ = rehearsal.out_of_service()
     out = frozenset[int]().union(*(outage for outage, _ in _outages(fault, rehearsal)))
     for partition in copies.values():
-        left = partition.whole - rehearsal.forecast.emptied - out
+        remaining = partition.whole - rehearsal.forecast.emptied - out
         if partition.whole & rehearsal.forecast.emptied:
-            if len(left) < partition.enough:
+            if len(remaining) < partition.enough:
                 return False
-        elif partition.hollow and not left and partition.whole - out_before:
+        elif partition.hollow and not remaining and partition.whole - out_before:
             return False
     return True
 
 
 def _outages(fault: Fault, rehearsal: _Rehearsal) -> Iterator[Outage]:
-    """Yield who is out of service at each moment of a fault."""
+    """Yield the outage at each moment of a fault."""
     is_gradual = isinstance(fault, GradualFault)
     if is_gradual:
         yield rehearsal.out_of_service()
@@ -125,7 +129,7 @@ def _is_within(limits: BlastRadius, out: frozenset[int], struck: frozenset[int],
         return True
     for partition in target.partition_settings():
         electable = frozenset(target.observer.electable(partition))
-        # Where none of them is struck, the partition is as it was.
+        # If none of them is struck, nothing changes for the partition.
         if struck & electable and len(electable - out) < limits.keep_in_sync:
             return False
     return True

@@ -1,4 +1,4 @@
-"""Which brokers a fault means at the moment when it strikes."""
+"""Resolves references to brokers at the moment when a fault strikes."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -10,7 +10,7 @@ from harrow.faults.links.link_ends import ZOOKEEPER
 
 
 class BrokerReferences:
-    """Looks up references such as ``leader of t-0``, ``rack a`` and ``random 2`` in a cluster that runs."""
+    """Resolves references such as ``leader of t-0``, ``rack a`` and ``random 2``."""
 
     def __init__(self, target: Target, cluster: ClusterSpec, draw: Stream) -> None:
         self._target = target
@@ -18,26 +18,26 @@ class BrokerReferences:
         self._draw = draw
 
     def brokers(self, reference: object) -> tuple[int, ...]:
-        """Return the brokers that a reference, or a list of them, means now: each of them once."""
+        """Return the brokers that a reference, or a list of them, refers to now, each once."""
         references = reference if isinstance(reference, tuple) else (reference,)
-        return tuple(dict.fromkeys(broker for each in references for broker in self._meant(each)))
+        return tuple(dict.fromkeys(broker for item in references for broker in self._resolve(item)))
 
-    def _meant(self, reference: object) -> Iterator[int]:
+    def _resolve(self, reference: object) -> Iterator[int]:
         if isinstance(reference, int):
             quorum = self._target.observer.quorum()
             if reference < FIRST_ZOOKEEPER_ID or reference in quorum:
                 yield reference
             elif (counterpart := quorum_counterpart(reference, quorum)) is not None:
-                # A plan for ZooKeeper may be run without it.
+                # A plan for ZooKeeper may run on KRaft.
                 yield counterpart
             return
         word, _, rest = str(reference).partition(" ")
         if word == "any":
-            yield from self._drawn(1)
+            yield from self._random(1)
         elif word == "random":
-            yield from self._drawn(int(rest))
+            yield from self._random(int(rest))
         elif word.endswith("%"):
-            yield from self._drawn(ceil(len(self._brokers) * int(word[:-1]) / 100))
+            yield from self._random(ceil(len(self._brokers) * int(word[:-1]) / 100))
         elif word == "all":
             yield from self._brokers
         elif word == "controller":
@@ -52,15 +52,15 @@ class BrokerReferences:
     def _brokers(self) -> tuple[int, ...]:
         return self._target.environment.broker_ids()
 
-    def _drawn(self, count: int) -> Iterator[int]:
-        left = list(self._brokers)
-        for _ in range(min(count, len(left))):
-            broker = pick(self._draw, left)
-            left.remove(broker)
+    def _random(self, count: int) -> Iterator[int]:
+        remaining = list(self._brokers)
+        for _ in range(min(count, len(remaining))):
+            broker = pick(self._draw, remaining)
+            remaining.remove(broker)
             yield broker
 
     def _with_role(self, role: str, name: str) -> Iterator[int]:
-        """Yield the leader, all followers, or one that is drawn; of a topic the leaders of its partitions."""
+        """Yield the leader, all followers or a random one; of a topic, all leaders."""
         observer = self._target.observer
         if name == ZOOKEEPER and role != "leaders":
             leader = observer.quorum_leader()

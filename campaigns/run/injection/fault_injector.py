@@ -1,4 +1,4 @@
-"""Injects a plan's faults into a target, when their time or their condition has come."""
+"""Injects a plan's faults into a target, each at its time or when its condition holds."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Fault)
 
 
 class FaultInjector:
-    """The schedule of faults, and what is decided about each of them when it strikes."""
+    """Schedules faults, and decides what they leave open when they strike."""
 
     def __init__(
         self,
@@ -53,23 +53,23 @@ class FaultInjector:
         self._references = BrokerReferences(target, cluster, draw)
         self._blast_radius = blast_radius
         self._faults_limit = faults_limit
-        # Those count too that found nothing to strike: they take as long.
+        # Counts faults with nothing to strike too, because they take as much time.
         self._tried = 0
         self._armed: list[_Triggered] = []
-        # When faults that have struck are over, by their numbers; of those that are done in steps that is unknown.
+        # When each fault that struck ends, by its number. Gradual faults are in `_in_steps`
+        # instead.
         self._over_us: dict[int, int] = {}
         self._in_steps: set[int] = set()
-        # Entries that strike no more, by their identity: two that say the same are two.
+        # Entries that no longer strike, by identity: two equal entries are two entries.
         self._stopped: list[Injection] = []
         self._scheduled: list[Injection] = []
-        # Faults that did not strike when they were last due, by their identity, each with the reason.
+        # Faults that did not strike when last due, by identity, each with the reason.
         self._misses: list[tuple[Fault, str]] = []
         self.injected: list[InjectedFault] = []
 
     # The schedule
 
     def schedule(self, injection: Injection) -> None:
-        """Put one entry of a campaign's ``faults:`` on the schedule."""
         self._scheduled.append(injection)
         timing = injection.timing
         if isinstance(timing, At):
@@ -82,22 +82,22 @@ class FaultInjector:
             self._next(injection, timing.start_us + self._gap_us(timing), timing.stop_us)
 
     def has_triggers(self) -> bool:
-        """Return whether conditions have to be looked at after every event."""
+        """Return whether conditions have to be checked after every event."""
         return bool(self._armed)
 
     def check_triggers(self) -> None:
-        """Inject what waits for a condition that has come to hold."""
+        """Inject each fault whose condition has just come to hold."""
         for triggered in list(self._armed):
             holds = triggered.timing.condition.holds(self._target.observer)
-            if holds and not triggered.held:
+            if holds and not triggered.was_true:
                 triggered.times += 1
                 self._strike(triggered.injection)
                 if triggered.times >= triggered.timing.times:
                     self._armed.remove(triggered)
-            triggered.held = holds
+            triggered.was_true = holds
 
     def stop(self) -> None:
-        """No more triggered faults; `Target.heal` ends the scheduled ones."""
+        """Strike no more triggered faults. `Target.heal` ends the scheduled ones."""
         for triggered in () if self.injected else self._armed:
             if not triggered.times:
                 lacking = "; ".join(triggered.timing.condition.mismatches(self._target.observer))
@@ -105,7 +105,7 @@ class FaultInjector:
         self._armed.clear()
 
     def misses(self) -> tuple[str, ...]:
-        """Return why no fault of the schedule has struck, a line for each; nothing where one of them has."""
+        """Return why each scheduled fault did not strike; empty if any fault struck."""
         if self.injected:
             return ()
         lines: dict[str, None] = {}
@@ -118,7 +118,7 @@ class FaultInjector:
         return tuple(lines)
 
     def _miss(self, faults: Iterable[Fault], reason: str) -> None:
-        # Reasons are told only of a run in which no fault strikes.
+        # Reasons are reported only if no fault strikes.
         for fault in () if self.injected else faults:
             self._misses = [missed for missed in self._misses if missed[0] is not fault]
             self._misses.append((fault, reason))
@@ -127,7 +127,7 @@ class FaultInjector:
         return next((reason for missed, reason in self._misses if missed is fault), None)
 
     def _gap_us(self, timing: Rate) -> int:
-        """Return the time to the next random fault, evenly drawn around the mean."""
+        """Return the time to the next random fault, uniformly distributed around the mean."""
         return 1 + self._draw.below(2 * timing.mean_us)
 
     def _next(self, injection: Injection, at_us: int, stop_us: int) -> None:
@@ -154,7 +154,7 @@ class FaultInjector:
             self.inject(pick(self._draw, injection.faults))
 
     def _is_stopped(self, injection: Injection) -> bool:
-        """Return whether an entry strikes no more: its condition holds now, or has held when it would have struck."""
+        """Return whether `stop_when` holds, or held when the entry was due."""
         if injection.stop_when is None:
             return False
         if any(stopped is injection for stopped in self._stopped):
@@ -166,7 +166,7 @@ class FaultInjector:
         return holds
 
     def _sequence(self, injection: Injection) -> Iterator[int]:
-        """Strike one after the other; yield how long to wait before it goes on."""
+        """Strike one fault after the other. Yield how long to wait before going on."""
         one_round: tuple[Fault | None, ...] = injection.faults if injection.serial else (None,)
         rounds = chain.from_iterable(repeat(one_round, injection.repeat))
         for number, fault in enumerate(rounds):
@@ -184,9 +184,9 @@ class FaultInjector:
                 yield wait_us
 
     def _time_left_us(self, strikes: Iterable[int]) -> int:
-        """Return how long to wait before it is looked again whether faults are over, 0 where they are.
+        """Return how long to wait before checking again whether faults are over, 0 if they are.
 
-        One that lasts until the cluster is healed keeps nothing waiting.
+        A fault that lasts until the cluster is healed blocks nothing.
         """
         if any(strike in self._in_steps for strike in strikes):
             return LOOK_US
@@ -199,44 +199,46 @@ class FaultInjector:
             self._target.at(self._target.now_us + wait_us, self._go_on, sequence)
 
     def inject(self, fault: Fault) -> bool:
-        """Inject a fault now, into each of the brokers that it means.
+        """Inject a fault now, into each broker that it refers to.
 
-        Return False when there was nothing to do it to, and nothing but a broker was drawn. A run that has more faults
-        than it may is given up: many can strike in one event of the simulator, whose limit counts events.
+        Return False if there was nothing to act on. Then the only choices drawn were brokers. A run
+        with more faults than its limit is stopped: many faults can strike in one event of the
+        simulator, and the simulator's own limit counts events only.
         """
-        # All are decided before the first is struck: the leaders of a topic are those of one moment.
-        found = list(self._with_brokers(fault))
-        self._tried += max(1, len(found))
+        # All are resolved before the first one strikes, so that the leaders of a topic are those of
+        # one moment.
+        resolved = list(self._with_brokers(fault))
+        self._tried += max(1, len(resolved))
         if self._tried > self._faults_limit:
             raise StepLimitExceeded(f"more than {self._faults_limit} faults")
-        if not found:
+        if not resolved:
             self._miss([fault], "there was nothing of what it names")
-        return any([self._inject(each, fault) for each in found])  # noqa: C419 - none may be left out
+        return any([self._inject(one, fault) for one in resolved])  # noqa: C419 - none may be left out
 
-    def _inject(self, found: Fault, fault: Fault) -> bool:
-        if not found.applies(self._target.environment):
+    def _inject(self, resolved: Fault, fault: Fault) -> bool:
+        if not resolved.applies(self._target.environment):
             if not self.injected:
-                self._miss([fault], self._nothing_to_act_on(found))
+                self._miss([fault], self._nothing_to_act_on(resolved))
             return False
         if self._blast_radius is not None and not allows(
-            self._blast_radius, found, self._target, is_alone=not self._in_steps
+            self._blast_radius, resolved, self._target, is_alone=not self._in_steps
         ):
             self._miss([fault], "`blast_radius` did not allow it")
             return False
-        if not spares_copies(found, self._target):
+        if not spares_copies(resolved, self._target):
             self._miss([fault], "it would have taken the last copies of committed records (`survivable`)")
             return False
         environment = self._target.environment
-        is_gradual = isinstance(found, GradualFault)
-        effects = Outlook(environment).foreseen(found) if is_gradual else found.effects(environment)
-        if lacks := [lack for each in effects if (lack := environment.lack(each))]:
+        is_gradual = isinstance(resolved, GradualFault)
+        effects = Outlook(environment).foreseen(resolved) if is_gradual else resolved.effects(environment)
+        if lacks := [lack for effect in effects if (lack := environment.lack(effect))]:
             self._miss([fault], lacks[0])
             return False
-        concrete = self._with_durations(found)
+        concrete = self._with_durations(resolved)
         details = _details(concrete, fault)
         strike = len(self.injected) + 1
         now_us = self._target.now_us
-        # Before what it does, so that a reader meets the cause first.
+        # Emitted before the effects, so that the trace has the cause first.
         self._target.trace.emit(FaultStruck, fault.name, "inject", details, strike)
         self.injected.append(
             InjectedFault(
@@ -258,12 +260,12 @@ class FaultInjector:
             self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
         return True
 
-    def _nothing_to_act_on(self, found: Fault) -> str:
-        """Return why a fault does not apply, as far as the state of its brokers and clients tells."""
+    def _nothing_to_act_on(self, resolved: Fault) -> str:
+        """Return why a fault does not apply, with the states of its brokers and clients."""
         environment = self._target.environment
         states = []
-        for item in all_fields_of(type(found)):
-            value = item.of(found)
+        for item in all_fields_of(type(resolved)):
+            value = item.of(resolved)
             if item.kind is markers.BrokerMarker and isinstance(value, int):
                 name = f"broker {value}" if value < FIRST_ZOOKEEPER_ID else process_name(value)
                 states.append(f"{name} was {_state_of_broker(environment, value)}")
@@ -278,7 +280,10 @@ class FaultInjector:
             environment.perform(effect)
 
     def _proceed(self, under_way: "tuple[_Strike, Iterator[FaultEffect | int]]") -> None:
-        """Take the next steps of a fault, up to one that waits; with the last one it is over."""
+        """Perform the next steps of a gradual fault, up to one that waits.
+
+        The last step ends the fault.
+        """
         (fault, details, strike), steps = under_way
         for step in steps:
             if isinstance(step, FaultEffect):
@@ -296,40 +301,47 @@ class FaultInjector:
             self._target.trace.emit(FaultEnded, fault.name, details, strike)
             self._perform(fault.end(environment), strike)
 
-    # What is decided
+    # Decisions
 
     def _with_brokers(self, fault: F) -> Iterator[F]:
-        """Yield the fault with ids of brokers and ends of links, once for each; not at all where a reference means none now."""
-        decided: dict[str, tuple[int, ...]] = {}
+        """Yield the fault with each combination of the brokers and links that it refers to."""
+        brokers_by_field: dict[str, tuple[int, ...]] = {}
         for item in all_fields_of(type(fault)):
             reference = item.of(fault)
             if item.kind is markers.BrokerMarker and _is_looked_up(reference):
-                decided[item.attribute] = self._references.brokers(reference)
-        for brokers in product(*decided.values()):
-            struck = with_fields(fault, dict(zip(decided, brokers, strict=True)))
+                brokers_by_field[item.attribute] = self._references.brokers(reference)
+        for brokers in product(*brokers_by_field.values()):
+            struck = with_fields(fault, dict(zip(brokers_by_field, brokers, strict=True)))
             environment = self._target.environment
             ends = with_link_ends(
                 *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
                 self._target.observer.quorum(),
             )
-            yield from (each.decided(self._draw) for each in self._with_clients(ends))
+            yield from (resolved.decided(self._draw) for resolved in self._with_clients(ends))
 
     def _with_clients(self, fault: F) -> Iterator[F]:
-        """Yield the fault with the name of a client for ``any``, of those that it can act on, or with each for ``all``."""
+        """Yield the fault with a client chosen for ``any``, or with each client for ``all``."""
         for item in all_fields_of(type(fault)):
             reference = item.of(fault)
             if item.kind is markers.StruckClientMarker and reference in (ANY, ALL):
-                each = [
+                candidates = [
                     with_fields(fault, {item.attribute: name})
                     for name in self._target.environment.client_names()
                 ]
-                found = [one for one in each if one.applies(self._target.environment)]
-                yield from found if reference == ALL or not found else (pick(self._draw, found),)
+                applicable = [
+                    candidate for candidate in candidates if candidate.applies(self._target.environment)
+                ]
+                yield from (
+                    applicable if reference == ALL or not applicable else (pick(self._draw, applicable),)
+                )
                 return
         yield fault
 
     def _with_durations(self, fault: F) -> F:
-        """Return the fault with one duration of each range; that of a fault that doesn't last is not drawn."""
+        """Return the fault with a duration drawn from each range.
+
+        Nothing is drawn for how long a fault lasts if it does not last.
+        """
         decided: dict[str, tuple[int, int]] = {}
         for item in all_fields_of(type(fault)):
             bounds = item.of(fault)
@@ -355,14 +367,14 @@ def _state_of_client(client: ClientApplication) -> str:
 
 
 def _is_looked_up(reference: object) -> bool:
-    """Return whether a reference is more than the id of a broker, which is always there."""
+    """Return whether a reference has to be resolved, unlike the id of a broker."""
     return isinstance(reference, (str, tuple)) or (
         isinstance(reference, int) and reference >= FIRST_ZOOKEEPER_ID
     )
 
 
 class _Strike(NamedTuple):
-    """A fault that has struck: with nothing left to decide, what the trace says of it, and its number."""
+    """A fault that struck, with everything decided, its details for the trace, and its number."""
 
     fault: LastingFault
     details: tuple[tuple[str, Any], ...]
@@ -370,15 +382,16 @@ class _Strike(NamedTuple):
 
 
 def _as_written(fault: Fault) -> Fault:
-    """Return a fault without what no campaign says of it."""
+    """Return a fault without the fields that no campaign can set."""
     unwritten = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
     return with_fields(fault, unwritten)
 
 
 def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:
-    """Return what is particular about a fault, brokers first; times and bandwidths as a campaign writes them.
+    """Return the fields that differ from their defaults, brokers first, written as in a campaign.
 
-    That is what is not as by default, in the fault or in what was *given*: what was drawn may be the default.
+    A field also counts if it differs in the fault as *given*, because a drawn value may be the
+    default.
     """
     items = [
         item
@@ -386,10 +399,10 @@ def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:
         if item.kind is not object and (item.of(fault) != item.default or item.of(given) != item.default)
     ]
     items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
-    return tuple((item.key or item.attribute, _told(item, item.of(fault))) for item in items)
+    return tuple((item.key or item.attribute, _written(item, item.of(fault))) for item in items)
 
 
-def _told(item: DeclaredField, value: Any) -> Any:
+def _written(item: DeclaredField, value: Any) -> Any:
     if issubclass(item.kind, (markers.BrokerMarker, markers.EndpointMarker)):
         return tuple(map(server_text, value)) if isinstance(value, tuple) else server_text(value)
     has_unit = issubclass(
@@ -400,9 +413,9 @@ def _told(item: DeclaredField, value: Any) -> Any:
 
 @dataclass(slots=True, eq=False)
 class _Triggered:
-    """A fault that waits for a condition; it strikes each time the condition comes to hold."""
+    """A fault that strikes each time its condition comes to hold."""
 
     injection: Injection
     timing: When
     times: int = 0
-    held: bool = False
+    was_true: bool = False

@@ -1,4 +1,4 @@
-"""What faults see of the model, and how it performs their effects."""
+"""What faults see of the model, and how the model performs their effects."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -26,10 +26,11 @@ _LOOK_US: Final = 250 * US_PER_MS
 
 
 class ModelEnvironment(TargetEnvironment):
-    """The processes, links and sessions of a simulated cluster (`TargetEnvironment`).
+    """The processes, links and sessions of a simulated cluster.
 
-    Where a run is ``survivable``, power losses leave enough copies of every committed record, and a leader comes from these: a broker
-    that has lost committed records stays down until it is out of the ISR, where an election would find it with an empty log (KIP-966).
+    If a run is ``survivable``, power losses leave enough copies of every committed record, and a
+    leader is elected from these. A broker that lost committed records stays down until it is out of
+    the ISR. Otherwise an election could pick it with its empty log (KIP-966).
     """
 
     def __init__(
@@ -68,7 +69,10 @@ class ModelEnvironment(TargetEnvironment):
         self._high_watermarks[partition, broker] = hw
 
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down; one that would be elected without what it has lost, once it is out of the ISR."""
+        """Start a broker that is down.
+
+        One that could be elected without the records it lost starts once it is out of the ISR.
+        """
         self._start_by((broker, self.cluster.simulator.now_us + HELD_BACK_MAX_US))
 
     def _start_by(self, held: tuple[int, int]) -> None:
@@ -80,14 +84,14 @@ class ModelEnvironment(TargetEnvironment):
             cluster.start_broker(broker)
 
     def is_held_back(self, broker: int) -> bool:
-        """Return whether a broker that is down could lead some partition without a committed record that others have."""
+        """Return whether a dead broker could be elected without committed records of a partition."""
         return not self.is_running(broker) and self.could_lead_hollow(broker)
 
     def has_logs(self, broker: int) -> bool:
         return broker in self.cluster.disks
 
     def may_lose_disk(self, broker: int) -> bool:
-        """Return whether enough copies stay of records and, of the metadata, with a majority of the quorum."""
+        """Return whether enough copies of records remain, and metadata on a majority of the quorum."""
         plane = self.cluster.control_plane
         if not self.has_logs(broker) and not plane.has_metadata_log(broker):
             return False
@@ -100,7 +104,7 @@ class ModelEnvironment(TargetEnvironment):
         return self.stored_offset(broker, partition, offset) is not None
 
     def stored_offset(self, broker: int, partition: str, offset: int | None) -> int | None:
-        """Return the offset of a record that a broker's disk has: the given one, or the last."""
+        """Return the given offset, or the last one, if a broker's disk has a record there."""
         if broker not in self.cluster.replicas_of(partition):
             return None
         file = self.cluster.disks[broker].log_file(partition)
@@ -117,7 +121,7 @@ class ModelEnvironment(TargetEnvironment):
         plane = self.cluster.control_plane
         if end == ZOOKEEPER:
             return plane.process_names
-        # A ZooKeeper server that is alone is called by no number.
+        # A single ZooKeeper server has no number in its name.
         names = {process_name(node): server.name for node, server in plane.servers.items()}
         return (names.get(process_name(end), process_name(end)),)
 
@@ -126,7 +130,7 @@ def _slow_broker(model: ModelEnvironment, effect: effects.SlowBroker) -> None:
     if model.has_logs(effect.broker):
         model.cluster.slow_broker(effect.broker, effect.request_us)
         return
-    # Controllers and ZooKeeper servers have no threads that requests wait for.
+    # Controllers and ZooKeeper servers have no request threads that could be slow.
     for link in model.slow_links_to(effect):
         model.perform(link)
 
@@ -153,7 +157,8 @@ def _damage_batch(model: ModelEnvironment, effect: effects.DamageBatch) -> None:
 
 
 MODEL: Final[Handlers[ModelEnvironment]] = Handlers(CLIENT_EFFECTS, LINK_EFFECTS)
-"""The effects that the model has. Without one here a fault that yields it strikes no simulated cluster."""
+"""The effects that the model can perform. A fault with any other effect cannot strike a simulated
+cluster."""
 MODEL.on(effects.Start, lambda model, it: model.start_broker(it.broker))
 MODEL.on(effects.Stop, lambda model, it: model.cluster.stop_broker(it.broker))
 MODEL.on(effects.Kill, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=False))

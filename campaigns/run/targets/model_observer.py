@@ -10,7 +10,7 @@ from harrow.cluster_model.history import OK
 
 
 class ModelReplica:
-    """A replica as its broker has it (`harrow.faults.observer.ReplicaView`), looked up when asked for."""
+    """A broker's view of its replica, read on each access."""
 
     __slots__ = ("_replica",)
 
@@ -27,7 +27,7 @@ class ModelReplica:
 
     @property
     def log_start(self) -> int:
-        """Where its log begins."""
+        """The log start offset."""
         return self._replica.log.log_start_offset
 
     @property
@@ -72,7 +72,7 @@ class ModelReplica:
 
 
 class ClusterObserver:
-    """Looks at brokers, the control plane, the history and the trace of a run."""
+    """Observes brokers, the control plane, the history and the trace of a run."""
 
     def __init__(self, cluster: Cluster, clients: Clients) -> None:
         self._cluster = cluster
@@ -93,16 +93,20 @@ class ClusterObserver:
 
     def replica(self, partition: str, broker: int) -> ModelReplica | None:
         life = self._cluster.brokers.get(broker)
-        found = None if life is None else life.replicas.partitions.get(partition)
-        return None if found is None or found.is_offline else ModelReplica(found)
+        partition_replica = None if life is None else life.replicas.partitions.get(partition)
+        return (
+            None
+            if partition_replica is None or partition_replica.is_offline
+            else ModelReplica(partition_replica)
+        )
 
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
         state = self._cluster.partition_state(partition)
         return None if state is None else (state.leader, state.leader_epoch, state.isr)
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        found = self._cluster.assignment(partition)
-        return None if found is None else (found.replicas, found.adding, found.removing)
+        assigned = self._cluster.assignment(partition)
+        return None if assigned is None else (assigned.replicas, assigned.adding, assigned.removing)
 
     def broker_state(self, broker: int) -> str:
         process = self._cluster.nodes[broker]
@@ -120,10 +124,11 @@ class ClusterObserver:
         )
 
     def _is_cut_off(self, name: str) -> bool:
-        """Return whether a broker reaches no other process of the control plane, so that its session ends.
+        """Return whether a broker reaches no other process of the control plane.
 
-        One that it reaches is enough: a ZooKeeper client tries the servers in turn, and any voter of KRaft may be the
-        active controller or become it. A controller in the broker's own process needs the others to stay in office.
+        Then its session ends. One process is enough to keep it: a ZooKeeper client tries the
+        servers in turn, and any voter of KRaft may be or become the active controller. A controller
+        in the broker's own process needs the others to stay active.
         """
         others = [other for other in self._cluster.control_plane.process_names if other != name]
         return bool(others) and all(self._cluster.network.is_cut(name, other) for other in others)

@@ -15,7 +15,7 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
 
 class ModelTarget:
-    """A simulated cluster with its clients (`harrow.campaigns.run.targets.target.Target`)."""
+    """A simulated cluster with its clients."""
 
     kind = MODEL
     patience: Patience | None = None
@@ -87,7 +87,7 @@ class ModelTarget:
         partitions = cluster.partition_names()
         applications = self.clients.application_settings()
         in_transactions = any(application.delivery == EXACTLY_ONCE for application in applications)
-        of_offsets = [
+        offset_partitions = [
             name for name in cluster.internal_partitions() if name.rpartition("-")[0] == CONSUMER_OFFSETS
         ]
         return Evidence(
@@ -101,7 +101,7 @@ class ModelTarget:
             applications=applications,
             partitions=self._settings_of((*partitions, *cluster.internal_partitions())),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
-            offset_replicas={name: self._replica_logs(name) for name in of_offsets if in_transactions},
+            offset_replicas={name: self._replica_logs(name) for name in offset_partitions if in_transactions},
             read_back=frozenset(),
         )
 
@@ -116,14 +116,14 @@ class ModelTarget:
         )
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
-        """Return the replicas' logs: as their brokers have them, else as their disks do."""
-        found = {}
+        """Return the logs of the replicas; for brokers that are down, from their disks."""
+        logs = {}
         state = self.cluster.partition_state(partition)
         for broker in self.cluster.replicas_of(partition):
             live = self.observer.replica(partition, broker)
             file = self.cluster.disks[broker].log_file(partition)
             begin = file.segments[0].base_offset if live is None else live.log_start
-            found[broker] = FinalLog(
+            logs[broker] = FinalLog(
                 leo=file.log_end_offset,
                 hw=0 if live is None else live.hw,
                 flushed=file.flushed_offset,
@@ -133,4 +133,4 @@ class ModelTarget:
                 begins_at=begin,
                 in_sync=state is not None and broker in state.isr,
             )
-        return found
+        return logs

@@ -1,4 +1,4 @@
-"""What the settings of a cluster promise of its partitions."""
+"""The settings of partitions that promises depend on."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,27 +16,27 @@ def partition_settings(
     *,
     elects_uncleanly: bool = True,
 ) -> dict[str, PartitionSettings]:
-    """Return what is promised of each of these partitions, from what each broker makes of its topic's settings.
+    """Return the settings of each partition, from the topic's settings on each broker.
 
-    Where controllers never *elect uncleanly*, no setting has them do so.
+    Unless controllers *elect uncleanly*, the setting that allows it has no effect.
     """
-    of_topics = {
+    by_topic = {
         topic.name: {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}
         for topic in spec.topics
     }
     if not elects_uncleanly:
-        of_topics = {
+        by_topic = {
             name: {broker: replace(own, unclean_leader_election=False) for broker, own in on_broker.items()}
-            for name, on_broker in of_topics.items()
+            for name, on_broker in by_topic.items()
         }
-    found = {}
+    settings = {}
     for partition in names:
-        on_broker, replicas = of_topics[partition.rpartition("-")[0]], replicas_of(partition)
-        found[partition] = PartitionSettings(
+        on_broker, replicas = by_topic[partition.rpartition("-")[0]], replicas_of(partition)
+        settings[partition] = PartitionSettings(
             replicas=replicas,
             min_insync_replicas=min(on_broker[broker].min_insync_replicas for broker in replicas),
             unclean_leader_election=any(own.unclean_leader_election for own in on_broker.values()),
             flush_messages=max(on_broker[broker].flush_messages for broker in replicas),
             on_broker=on_broker,
         )
-    return found
+    return settings

@@ -1,4 +1,4 @@
-"""What the model and real brokers have in common as what faults see and act on."""
+"""The part of an environment that the model and real brokers share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,8 @@ from harrow.faults.effects import End, FaultEffect
 from harrow.faults.handlers import Handlers
 
 HELD_BACK_MAX_US: Final = 60 * US_PER_SECOND
-"""How long a broker that has lost records stays down at most until it is out of the ISR: there may be nobody to take it out."""
+"""Longest time that a broker without its records stays down to leave the ISR. Perhaps no leader is
+up to remove it."""
 
 
 def copies_of(
@@ -25,11 +26,12 @@ def copies_of(
     high_watermark_before: Callable[[int], int | None],
     enough: int,
 ) -> CommittedCopies:
-    """Return what the brokers have that can be elected for a partition.
+    """Return which electable brokers have every committed record of a partition.
 
-    Committed is what any replica took for committed, whether its broker still runs or not: a leader that has died may have been the only
-    one to know. *end_of_log* tells up to where a replica's log is intact, *high_watermark_before* the last high watermark of a process
-    that has ended, None where nothing tells. As long as no high watermark is known, no copy counts as whole.
+    A record is committed if any replica counted it as committed, even one whose broker is down: a
+    dead leader may have been the only one to know. *end_of_log* returns the end of a replica's
+    intact log. *high_watermark_before* returns the last high watermark of a process that has ended,
+    None if unknown. As long as no high watermark is known, no copy is whole.
     """
     replicas = observer.replicas_of(partition)
     views = {replica: observer.replica(partition, replica) for replica in replicas}
@@ -43,26 +45,25 @@ def copies_of(
 
 
 class Wires(Protocol):
-    """What carries messages between processes, which it knows by what the target calls them."""
+    """The links between processes, each named as the target names it."""
 
     def cut(self, sender: Any, receiver: Any, /) -> None:
-        """Let nothing pass from one process to another."""
+        """Drop everything from one process to another."""
 
     def restore(self, sender: Any, receiver: Any, /) -> None:
         """Undo one `cut`."""
 
-    def is_cut_one_way(self, sender: Any, receiver: Any, /) -> bool:
-        """Return whether nothing passes from one process to another."""
+    def is_cut_one_way(self, sender: Any, receiver: Any, /) -> bool: ...
 
     def has_rule(self, name: str, /) -> bool:
-        """Return whether a rule of that name for single messages is in force."""
+        """Return whether a message rule of that name is in force."""
 
 
 class MalleableWires(Wires, Protocol):
-    """Wires on which more can be done to messages than to stop them all."""
+    """Wires that can also delay, reset and filter."""
 
     def degrade(self, sender: Any, receiver: Any, quality: LinkQuality, /) -> None:
-        """Have what passes take longer."""
+        """Slow the link down."""
 
     def recover(self, sender: Any, receiver: Any, quality: LinkQuality, /) -> None:
         """Undo one `degrade`."""
@@ -74,13 +75,13 @@ class MalleableWires(Wires, Protocol):
         """Put a rule for single messages in force."""
 
     def remove_rules(self, is_meant: Callable[[MessageRule], bool], /) -> None:
-        """Take rules out of force; what they hold goes on its way."""
+        """End message rules. Messages that they hold are delivered."""
 
 
 class TargetEnvironment(ABC):
-    """A `harrow.campaigns.run.targets.target.StruckEnvironment` whose effects have *handlers*.
+    """A `StruckEnvironment` that looks up *handlers* for effects.
 
-    What handlers do to *wires* has to be what these can do.
+    *wires* must support what the handlers do to them.
     """
 
     strike: int = 0
@@ -102,15 +103,18 @@ class TargetEnvironment(ABC):
 
     @abstractmethod
     def partition_names(self) -> Sequence[str]:
-        """Return the partitions that clients have."""
+        """Return the partitions that clients use."""
 
     @abstractmethod
     def committed_copies(self) -> Mapping[str, CommittedCopies]:
-        """Return who can lead each partition with all that is committed; nothing where the run need not be survivable."""
+        """Return the brokers that can lead each partition; empty unless the run is survivable."""
 
     @abstractmethod
     def processes_at(self, end: End) -> tuple[Any, ...]:
-        """Return what the processes at an end of a link are called; the control plane may be several."""
+        """Return the names of the processes at an end of a link.
+
+        The control plane may have several.
+        """
 
     def perform(self, effect: FaultEffect) -> None:
         self._handlers.perform(self, effect)
@@ -124,7 +128,7 @@ class TargetEnvironment(ABC):
         )
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether enough copies of every committed record stay that can lead when a broker loses its power."""
+        """Return whether every committed record has enough electable copies without this broker"""
         return all(
             copies.can_spare(broker)
             for partition, copies in self.committed_copies().items()
@@ -132,7 +136,7 @@ class TargetEnvironment(ABC):
         )
 
     def could_lead_hollow(self, broker: int) -> bool:
-        """Return whether a broker could be elected for some partition without a committed record that others have."""
+        """Return whether a broker without a committed record could be elected while others have it."""
         return any(broker in copies.hollow and copies.whole for copies in self.committed_copies().values())
 
     def links(self, sender: End, receiver: End) -> Iterator[tuple[Any, Any]]:
@@ -150,7 +154,10 @@ class TargetEnvironment(ABC):
         return self.wires.has_rule(name)
 
     def slow_links_to(self, effect: effects.SlowBroker) -> list[effects.SlowLink]:
-        """Return the links that make a process slow whose threads are out of reach: it gets one request after the other."""
+        """Return slow links that stand in for slow request threads.
+
+        They deliver one request at a time.
+        """
         senders: tuple[End, ...] = (*self.broker_ids(), *self.client_names())
         quality = LinkQuality(request_us=effect.request_us)
         return [effects.SlowLink(sender, effect.broker, quality) for sender in senders]

@@ -1,8 +1,7 @@
-"""What a plan is run on: a model of a cluster, or real brokers.
+"""What a plan runs on: a model of a cluster, or real brokers.
 
-A run knows nothing of a cluster but what stands here. What acts on it goes through `Target.environment`
-(faults) and `Target.clients`; what looks at it goes through `Target.observer`; and what it leaves is
-`Target.evidence`.
+A run sees the cluster only through this interface. `Target.environment` (for faults) and
+`Target.clients` act on it. `Target.observer` looks at it. `Target.evidence` is what remains of it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,27 +18,27 @@ from harrow.faults.observer import Observer
 
 
 class StruckEnvironment(Environment, Protocol):
-    """What faults see of a target, and act on. ``strike`` is the number of the fault that acts now, as the trace numbers them."""
+    """What faults see and act on. ``strike`` is the trace's number of the fault that acts now."""
 
     strike: int
 
     def lack(self, effect: FaultEffect) -> str | None:
-        """Return why an effect is impossible here, None where it is possible (`harrow.faults.handlers`)."""
+        """Return why an effect is impossible here, None if it is possible."""
 
     def perform(self, effect: FaultEffect) -> None:
-        """Have an effect that is possible."""
+        """Perform an effect, which must be possible."""
 
 
 class CannotDoError(Exception):
-    """A target cannot do or see what a campaign asks for; the message says what."""
+    """A target cannot do or see something that a campaign needs. The message says what."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long things may take on a target that is looked at now and then, in microseconds.
+    """How long to wait on a target that can only be polled, in microseconds.
 
-    What a script expects in passing may be seen ``passing_us`` later, and some instants are never seen. A step waits for its
-    condition for ``step_us`` at the most.
+    A passing expectation of a script may be seen up to ``passing_us`` late, and some moments are
+    never seen. A step waits for its condition for ``step_us`` at most.
     """
 
     passing_us: int
@@ -47,41 +46,46 @@ class Patience:
 
 
 class RunObserver(Observer, Protocol):
-    """What conditions see, and what a run looks at itself."""
+    """What conditions see of a target, and what the run itself looks at."""
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
 
     def quorum(self) -> tuple[int, ...]:
-        """Return the node ids of the ZooKeeper servers, or of the controllers of KRaft, as far as they can be struck."""
+        """Return the node ids of the ZooKeeper servers or KRaft controllers that faults can strike."""
 
     def quorum_leader(self) -> int | None:
-        """Return which of them leads a majority of them; None while there is none."""
+        """Return the one that leads a majority of the quorum, None if none does."""
 
     def electable(self, partition: str) -> tuple[int, ...]:
-        """Return who can lead a partition cleanly, alive or not: its ISR; where that is empty its ELR, or who led last (KIP-966)."""
+        """Return the brokers that can lead a partition cleanly, alive or not.
+
+        They are the ISR. If it is empty they are the ELR, or the last leader (KIP-966).
+        """
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return sets of brokers of which one each has to be alive, so that a partition gets a leader.
+        """Return sets of brokers. A partition gets a leader if one broker of each set is alive.
 
-        That is the ISR. With ELRs (KIP-966) it hangs on who has stopped uncleanly.
+        The only set is the ISR. With ELRs (KIP-966) it depends on which brokers stopped uncleanly.
         """
 
     def is_impaired(self, broker: int) -> bool:
-        """Return whether a broker runs and can keep its session while some fault stands against it."""
+        """Return whether a fault impairs a broker that runs and can keep its session."""
 
     def is_stuck(self, partition: str, broker: int) -> bool:
-        """Return whether a follower can never have all that its leader has: a damaged batch stands in between."""
+        """Return whether a follower can never catch up, because the leader has a damaged batch."""
 
     def step_taken(self, position: int) -> None:
-        """From *position* of the trace on counts what the next step waits for."""
+        """Count events for the next step from *position* of the trace on."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedCopies:
-    """The brokers that can be elected for a partition: the ``whole`` ones have every committed record, the ``hollow`` ones do not.
+    """The brokers that can be elected for a partition.
 
-    Only members of the ISR are elected, or of the ELR where it is empty. ``enough`` copies are ``min.insync.replicas``.
+    ``whole`` brokers have every committed record, ``hollow`` ones lack some. Only members of the
+    ISR are electable, or of the ELR if the ISR is empty. ``enough`` is the number of copies in
+    ``min.insync.replicas``.
     """
 
     whole: frozenset[int]
@@ -89,15 +93,16 @@ class CommittedCopies:
     enough: int
 
     def can_spare(self, broker: int) -> bool:
-        """Return whether enough whole copies stay without a broker's."""
+        """Return whether enough whole copies remain without a broker's."""
         return len(self.whole - {broker}) >= self.enough
 
 
 class Target(Protocol):
-    """A cluster that a plan is run on. Times are microseconds since it was ready.
+    """A cluster that a plan runs on. Times are microseconds since it was ready.
 
-    Into ``trace`` goes what is done to the cluster, and what the target can tell of its inside, if anything.
-    A target that shows every instant needs no ``patience``. ``invariants`` are those that it watches.
+    ``trace`` records what happens to the cluster, and inside it if the target can see that. A
+    target that shows every moment needs no ``patience``. ``invariants`` are those that the target
+    watches.
     """
 
     trace: Trace
@@ -106,57 +111,52 @@ class Target(Protocol):
 
     @property
     def kind(self) -> str:
-        """Return what kind of target it is, by which clients are made."""
+        """Return the kind of target, which decides the kind of clients."""
 
     @property
-    def now_us(self) -> int:
-        """Return the time."""
+    def now_us(self) -> int: ...
 
     @property
-    def events_handled(self) -> int:
-        """Return how many steps it has taken."""
+    def events_handled(self) -> int: ...
 
     @property
-    def environment(self) -> StruckEnvironment:
-        """Return what faults act on."""
+    def environment(self) -> StruckEnvironment: ...
 
     @property
-    def observer(self) -> RunObserver:
-        """Return what conditions look through."""
+    def observer(self) -> RunObserver: ...
 
     @property
-    def clients(self) -> Clients:
-        """Return the workload's clients."""
+    def clients(self) -> Clients: ...
 
     def start(self) -> None:
         """Start the brokers and create the topics."""
 
     def advance(self, until_us: int) -> None:
-        """Let the time pass up to *until_us*."""
+        """Let time pass until *until_us*."""
 
     def step(self, until_us: int) -> bool:
-        """Let one thing happen; return False if nothing does up to *until_us*."""
+        """Handle one event. Return False if there is none up to *until_us*."""
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back at a time, unless the cluster has been healed by then."""
+        """Call back at a time, unless the cluster is healed before."""
 
     def watch_messages(self) -> None:
-        """Put every message into the trace from now on."""
+        """Record every message in the trace from now on."""
 
     def watch_fetches(self) -> None:
-        """Put every fetch that waits, or has waited in vain, into the trace; called before the start."""
+        """Record every fetch that waits or expires in the trace. Called before the start."""
 
     def elect_preferred_leaders(self) -> None:
-        """Ask for preferred leader election, as an administrator does."""
+        """Request preferred leader elections, as an administrator does."""
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
+        """Reassign the replicas of a partition; None cancels its reassignment."""
 
     def add_broker(self, broker: int) -> None:
-        """Start a broker for the first time; nothing happens where it has joined already."""
+        """Start a broker for the first time; do nothing if it has joined already."""
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Have each broker replicate what is throttled at another rate, in bytes a second; None for without limit."""
+        """Set the replication throttle of each broker in bytes a second; None removes it."""
 
     def delete_records(self, partition: str, offset: int) -> None:
         """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
@@ -164,27 +164,25 @@ class Target(Protocol):
     def create_partitions(self, topic: str, total: int) -> None:
         """Ask that a topic have so many partitions."""
 
-    def partition_names(self) -> Sequence[str]:
-        """Return the partitions that there are now."""
+    def partition_names(self) -> Sequence[str]: ...
 
     def committed_copies(self) -> Mapping[str, CommittedCopies]:
-        """Return who can lead each partition with all that is committed; nothing where the run need not be survivable."""
+        """Return the brokers that can lead each partition; empty unless the run is survivable."""
 
     def heal(self) -> None:
-        """End every fault, start what is down, and call back no more."""
+        """End every fault, start everything that is down, and drop callbacks."""
 
     def heal_core(self, brokers: Collection[int]) -> None:
-        """Do so for these brokers alone; the others stay as the faults have left them."""
+        """Heal only these brokers. The others stay as the faults left them."""
 
-    def broker_config(self, broker: int) -> BrokerConfig:
-        """Return the settings that a broker has."""
+    def broker_config(self, broker: int) -> BrokerConfig: ...
 
     @property
     def registration_time_max_us(self) -> int:
-        """Return the longest until a broker that is gone is noticed, or one that is back is registered."""
+        """Return the longest time until a lost broker is noticed or a restarted one registers."""
 
     def partition_settings(self) -> Mapping[str, PartitionSettings]:
-        """Return what the cluster's settings promise of each partition."""
+        """Return the settings of each partition that promises follow from."""
 
     def evidence(self) -> Evidence:
-        """Return what rules judge, as far as the cluster and its clients tell it."""
+        """Return the evidence for the rules, as complete as the cluster and its clients allow."""

@@ -1,4 +1,4 @@
-"""Looks through a trace for events that a script waits for: each event once for each pattern."""
+"""Searches a trace for events that a script waits for, each event once for each pattern."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from harrow.faults.conditions.event_pattern import EventPattern
 
 
 class TraceScan:
-    """Finds events in a trace that grows, behind where a step began to count."""
+    """Finds events in a growing trace, from the position where the current step began to count."""
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
         self._events = events
@@ -17,59 +17,62 @@ class TraceScan:
         self._scanned: dict[EventPattern, tuple[int, bool]] = {}
 
     def step_taken(self, position: int) -> None:
-        """From *position* on counts what the next step waits for."""
+        """Count events for the next step from *position* on."""
         self._step_position = position
         self._scanned.clear()
 
     def first_match(self, pattern: EventPattern) -> int | None:
-        """Return the position behind the first event that matches, None while there is none."""
+        """Return the position behind the first event that matches, None if there is none yet."""
         position, is_match = self._scanned.get(pattern, (self._step_position, False))
         if is_match:
             return position
         for event in self._events[position:]:
             position += 1
-            if self._is_meant(pattern, event, position):
+            if self._matches(pattern, event, position):
                 is_match = True
                 break
         self._scanned[pattern] = (position, is_match)
         return position if is_match else None
 
-    def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
+    def _matches(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
         return pattern.matches(event)
 
 
 class LateTraceScan(TraceScan):
-    """Finds events in a trace of what real brokers showed: some of them later than others that they came before.
+    """Finds events in the trace of real brokers, which shows some events later than they happened.
 
-    So what was noticed while the step before waited counts for the next one too, except the events that a step has had.
-    A field that real brokers have left empty (`FieldTrait.MAY_BE_EMPTY`) matches whatever a campaign expects there.
+    So events that were noticed while the previous step waited count for the next step too, except
+    the ones that matched a step already. A field that real brokers leave empty
+    (`FieldTrait.MAY_BE_EMPTY`) matches any expected value.
     """
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
         super().__init__(events)
         self._began = 0
-        self._had: set[int] = set()
+        self._matched: set[int] = set()
 
     def step_taken(self, position: int) -> None:
-        if position == 0:  # All of the trace is meant.
+        if position == 0:  # The whole trace counts.
             self._began = 0
-            self._had.clear()
+            self._matched.clear()
             super().step_taken(0)
             return
-        self._had.update(found for found, is_match in self._scanned.values() if is_match)
+        self._matched.update(
+            position_behind for position_behind, is_match in self._scanned.values() if is_match
+        )
         before, self._began = self._began, len(self._events)
         super().step_taken(before)
 
-    def _is_meant(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
-        if position in self._had or event[1] != pattern.event:
+    def _matches(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:
+        if position in self._matched or event[1] != pattern.event:
             return False
-        unsure = fields_with(pattern.event, FieldTrait.MAY_BE_EMPTY)
-        if not unsure:
+        maybe_empty = fields_with(pattern.event, FieldTrait.MAY_BE_EMPTY)
+        if not maybe_empty:
             return pattern.matches(event)
         names = list(event_fields(pattern.event))
-        wanted = tuple(
+        fields = tuple(
             (name, value)
             for name, value in pattern.fields
-            if name not in unsure or event[2 + names.index(name)] != ""
+            if name not in maybe_empty or event[2 + names.index(name)] != ""
         )
-        return replace(pattern, fields=wanted).matches(event)
+        return replace(pattern, fields=fields).matches(event)

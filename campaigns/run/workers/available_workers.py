@@ -1,9 +1,9 @@
-"""How many processes are worth starting; asked also where none is started in the end."""
+"""Counts the processors that workers can use. A file of its own, so that asking imports little."""
 
 import os
 
 
 def available_workers() -> int:
-    """Return how many processes this one may keep busy."""
+    """Return how many processes can run at once."""
     allowed = getattr(os, "sched_getaffinity", None)
     return (os.cpu_count() or 1) if allowed is None else len(allowed(0))

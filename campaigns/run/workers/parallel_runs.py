@@ -1,6 +1,6 @@
-"""Many runs, on all cores of this machine, in the order in which they were asked for.
+"""Executes many runs on all cores of this machine, and returns their results in order.
 
-Processes take a second to start and to import what they need, so runs that are over by then are made here.
+Worker processes take a second to start and import. Runs that finish sooner run in this process.
 """
 
 import gc
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 _ALONE_S: Final = 1.0
 _AHEAD: Final = 4
-"""How many runs a worker has been given: what is finished out of order is kept in memory."""
+"""Runs queued for each worker. Results that finish out of order stay in memory."""
 
 
 def run_all(
     runs: Iterable[tuple[Plan, int]], workers: int, end_s: float = float("inf")
 ) -> Generator[RunResult]:
-    """Yield the result of each plan and seed, with the proofs of its findings (`timed_run`)."""
+    """Yield the result of each plan and seed, with its remedies tried (`timed_run`)."""
     return each_by(timed_run, runs, workers, end_s)
 
 
@@ -40,12 +40,12 @@ def each_by(
     workers: int,
     end_s: float = float("inf"),
 ) -> Generator[T]:
-    """Yield what *run_one* returns for each plan and seed. Closing the iterator ends the processes at once.
+    """Yield the value of *run_one* for each plan and seed. Closing the iterator kills the workers.
 
     A run that is not over at *end_s*, by the clock of `time.monotonic`, ends there.
 
-    A result is the same wherever it was made. Where a process of the pool dies, for want of memory perhaps, what is left
-    is run here.
+    A result does not depend on the process that made it. If a worker dies, perhaps for lack of
+    memory, the remaining runs happen in this process.
     """
     waiting = iter(runs)
     started_s = time.monotonic()
@@ -54,7 +54,7 @@ def each_by(
         if run is None:
             return
         yield run_one(*run, end_s)
-    # Most commands end before this: they need none of what makes processes.
+    # Most commands end before this and never need the modules that make processes.
     from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - see above
         WorkerLostError,
         kill,
@@ -62,34 +62,34 @@ def each_by(
         worker_pool,
     )
 
-    given: deque[tuple[Plan, int]] = deque()
+    queued: deque[tuple[Plan, int]] = deque()
     futures: deque[Future[T]] = deque()
     pool = worker_pool(__name__, workers, gc.freeze)
 
     def give(count: int) -> None:
         for run in islice(waiting, count):
-            given.append(run)
+            queued.append(run)
             with losses_noticed():
                 futures.append(pool.submit(run_one, *run, end_s))
 
     try:
         give(workers * _AHEAD)
-        while given:
+        while queued:
             with losses_noticed():
                 result = futures.popleft().result()
             yield result
-            given.popleft()
+            queued.popleft()
             give(1)
     except WorkerLostError:
         pass
     finally:
         kill(pool)
-    for run in chain(given, waiting):
+    for run in chain(queued, waiting):
         yield run_one(*run, end_s)
 
 
 def tried_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult | str:
-    """Run a plan, and return what went wrong where harrow itself fails: other runs go on."""
+    """Run a plan. If harrow itself fails, return the error as text, so that other runs go on."""
     try:
         return run_plan(plan, seed, check=_until(end_s))
     except Exception as error:  # noqa: BLE001 - returned as text, so that other runs go on
@@ -97,7 +97,7 @@ def tried_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult |
 
 
 def timed_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult:
-    """Run a plan, up to the given end, try what would have prevented its findings, and say how long the run took."""
+    """Run a plan until *end_s* at most, try remedies for its findings, and measure the run's time."""
     check = _until(end_s)
     begun_s = time.monotonic()
     result = run_plan(plan, seed, check=check)

@@ -1,4 +1,4 @@
-"""Runs in a process of their own, beside something that waits most of the time."""
+"""Executes runs in a background process while this one mostly waits."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NICENESS: Final = 10
-"""What they are beside is in a hurry, and they are not."""
+"""The foreground work is urgent, the background runs are not."""
 
 
 def _give_way() -> None:
@@ -20,9 +20,9 @@ def _give_way() -> None:
 
 
 class RunsMeanwhile(Generic[T]):
-    """What *run_one* returns for each plan and seed, in this order. The process ends with this context.
+    """Iterates over the values of *run_one* for each plan and seed, in order.
 
-    Runs that have not been begun when they are asked for are made here.
+    The process ends with this context. Runs that it has not begun when they are needed run here.
     """
 
     def __init__(self, run_one: Callable[[Plan, int], T], runs: Sequence[tuple[Plan, int]]) -> None:
@@ -43,7 +43,7 @@ class RunsMeanwhile(Generic[T]):
             kill(self._pool)
 
     def begin(self) -> None:
-        """Begin to run, unless it has begun."""
+        """Start the process, unless it has started."""
         if self._pool is None:
             from harrow.campaigns.run.workers.worker_pool import worker_pool  # noqa: PLC0415 - see above
 
@@ -59,6 +59,6 @@ class RunsMeanwhile(Generic[T]):
                 yield future.result()
                 made += 1
         except BrokenProcessPool:
-            pass  # It was killed, for want of memory perhaps.
+            pass  # The process was killed, perhaps for lack of memory.
         for run in self._runs[made:]:
             yield self._run_one(*run)

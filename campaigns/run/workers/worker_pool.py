@@ -1,6 +1,6 @@
-"""Processes of this machine that run what they are given.
+"""Worker processes on this machine.
 
-Interrupts are for their parent alone, and none of them outlives it.
+Interrupts reach only their parent, and no worker outlives it.
 """
 
 import multiprocessing
@@ -15,11 +15,10 @@ from typing import Any, Final
 _START: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 _LOST: Final = (RuntimeError, CancelledError, EOFError, OSError)
-"""What giving work to a pool, or waiting for it, raises when one of its processes is gone.
+"""Errors of a pool when one of its processes is gone.
 
-`BrokenProcessPool`, a `RuntimeError`, where a worker died. Where the process that workers are forked from died as it started one,
-Python passes on that it could not read or write (`EOFError`, `OSError`). What waited in a pool that was shut down is cancelled.
-"""
+`BrokenProcessPool`, a `RuntimeError`: a worker died. `EOFError` or `OSError`: the fork server died
+as it started a worker. `CancelledError`: the pool was shut down with work in its queue."""
 
 _WATCH_S: Final = 1.0
 
@@ -30,10 +29,10 @@ class WorkerLostError(Exception):
 
 @contextmanager
 def losses_noticed() -> Iterator[None]:
-    """Give work to a pool, or wait for it, in this context.
+    """Submit work to a pool, or wait for it, in this context.
 
     Raises:
-        WorkerLostError: a process of the pool is gone, or the work itself failed in one of the same ways.
+        WorkerLostError: A process of the pool is gone, or the work itself raised one of the same errors.
 
     """
     try:
@@ -45,7 +44,7 @@ def losses_noticed() -> Iterator[None]:
 def worker_pool(
     module: str, workers: int, initializer: Callable[..., None], *arguments: Any
 ) -> ProcessPoolExecutor:
-    """Return a pool of *workers* processes that have imported *module*, and call ``initializer(*arguments)``."""
+    """Return a pool whose processes import *module* and then call ``initializer(*arguments)``."""
     context = multiprocessing.get_context(_START)
     if _START == "forkserver":
         context.set_forkserver_preload([module])
@@ -54,10 +53,10 @@ def worker_pool(
 
 
 def _start_forkserver() -> None:
-    """Start the process that workers are forked from, if there is none, deaf to interrupts from the first moment.
+    """Start the fork server, if there is none, with interrupts blocked from the first moment.
 
-    It imports what the workers need before it ignores interrupts, and would die of one with a traceback. What
-    is blocked stays blocked in a process that is started, and in its children.
+    It imports what the workers need before it ignores interrupts, and an interrupt would end it
+    with a traceback. Blocked signals stay blocked in a new process and in its children.
     """
     from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - not everywhere there are any
 
@@ -70,12 +69,14 @@ def _start_forkserver() -> None:
 
 
 def kill(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool at once, and wait for the thread that looks after them.
+    """Kill the processes of a pool, and wait for the thread that manages them.
 
-    Python wakes that thread when it exits, and takes no lock for it (`_python_exit` of `concurrent.futures.process`): where the
-    thread closes what it is woken by at the same moment, an `OSError` (Bad file descriptor) is printed.
+    Python wakes that thread at exit without a lock (`_python_exit` of
+    `concurrent.futures.process`). If the thread closes its wake-up pipe at that moment, Python
+    prints an `OSError` (Bad file descriptor).
     """
-    # Else a thread that has read half of a result waits for the other half, of a process that is dead.
+    # Without this, a thread that has read half a result would wait for the rest from a dead
+    # process.
     results = getattr(pool, "_result_queue", None)
     if results is not None:
         results._writer.close()  # noqa: SLF001 - nothing public closes one end
@@ -91,9 +92,9 @@ def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None
 
 
 def _end_with_parent() -> None:
-    """End this process when harrow has ended, or the process that it was forked from.
+    """End this process when harrow, or the process that it was forked from, has ended.
 
-    Python takes a worker for dead whose fork server died, and does not kill it.
+    Python does not kill a worker whose fork server died: it takes the worker for dead.
     """
     parent, forked_from = multiprocessing.parent_process(), os.getppid()
     assert parent is not None
