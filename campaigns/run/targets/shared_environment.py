@@ -128,7 +128,7 @@ class TargetEnvironment(ABC):
         )
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether every committed record has enough electable copies without this broker"""
+        """Return whether every committed record keeps enough electable copies without it."""
         return all(
             copies.can_spare(broker)
             for partition, copies in self.committed_copies().items()
