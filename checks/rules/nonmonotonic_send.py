@@ -16,9 +16,11 @@ from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION
 from harrow.checks.rule import REORDERED, Rule
-from harrow.cluster_model.events import Offset
+from harrow.cluster_model.events import LogCleaned, LogStartedAnew, LogStartRaised, Offset
 
 _BY_POLICY: Final = (RETENTION, COMPACTION)
+_REMOVALS: Final = (LogStartRaised, LogStartedAnew, LogCleaned)
+"""The events that remove records by these policies."""
 
 
 @cause("stored-out-of-order", free_because=FROM_LOGS)
@@ -71,9 +73,10 @@ def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
     # The last entry of a value wins, so from the end.
     positions = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
     found: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
-    if len(found) == len(values):
+    # Retention or compaction may have removed the first copy of a batch that was appended twice, or part of it.
+    # To find out, the whole log has to be replayed, which costs as much as the run.
+    if not any(event.broker == leader for _, event in index.events(*_REMOVALS, partition=partition)):
         return found
-    # Of a batch that was appended twice the first copy may be gone, or the beginning of it, for it has been deleted or compacted.
     copies = index.partition(partition).by_value
     for value, offset in found.items():
         gone = (

@@ -20,6 +20,8 @@ from harrow.cluster_model.trace import TraceEvent
 PARTITION = "t-0"
 
 MARKERS = {"<commit>": COMMIT, "<abort>": ABORT}
+REMOVED = "<removed>"
+"""Stands in a log where compaction has removed a record."""
 """What stands for a control record in a log that is made by hand."""
 
 
@@ -251,6 +253,20 @@ class RunBuilder:
         known = self.high_watermarks.get((partition, broker), 0)
         self.high_watermarks[partition, broker] = min(known, to)
 
+    def compact(self, broker: int, offset: int, partition: str = PARTITION) -> None:
+        """The replica on *broker* removes one record by compaction; nothing is left in its place."""
+        log = self._log(broker, partition)
+        self.event(
+            "log_cleaned",
+            broker=broker,
+            partition=partition,
+            from_offset=0,
+            to_offset=len(log),
+            removed=(offset,),
+            bytes_left=0,
+        )
+        log[offset] = (REMOVED, log[offset][1])
+
     def stop(self, broker: int, cause: str = "process") -> None:
         self.event("broker_stopped", broker=broker, cause=cause)
 
@@ -320,7 +336,7 @@ def final_log(
                 leader_epoch=epoch,
                 producer_id=-1,
                 base_sequence=-1,
-                values=() if value in MARKERS else (value,),
+                values=() if value in MARKERS or value == REMOVED else (value,),
                 control_type=MARKERS.get(value),
                 is_transactional=value in in_transactions,
             )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from harrow.campaigns.record.phrases import because, preventions
+from harrow.checks.index import Index
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -74,6 +75,19 @@ def test_a_deposed_leader_that_leads_again_may_append_late_without_any_retry() -
 
 def test_the_first_copy_of_a_duplicate_counts() -> None:
     run = swapped(idempotence=True, final=("m0", "m1", "m0"))
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_the_first_copy_of_a_duplicate_counts_even_if_compaction_has_removed_it() -> None:
+    run = swapped(idempotence=True, final=("m0", "m1", "m0"))
+    run.compact(0, 0)
+    assert run.judge("nonmonotonic-send").status == "held"
+
+
+def test_a_log_that_no_policy_has_cut_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction's markers leave offsets without a record, and a replay costs as much as the run."""
+    monkeypatch.setattr(Index, "partition", lambda *_: pytest.fail("the log was replayed"))
+    run = swapped(final=("m0", "<commit>", "m1"))
     assert run.judge("nonmonotonic-send").status == "held"
 
 
