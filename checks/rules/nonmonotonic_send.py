@@ -1,6 +1,6 @@
 """nonmonotonic-send: records of one producer stand in another order than it sent them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -17,10 +17,9 @@ from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SE
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION
 from harrow.checks.rule import REORDERED, Rule
 from harrow.cluster_model.events import LogCleaned, LogStartedAnew, LogStartRaised, Offset
+from harrow.cluster_model.trace import TraceLine
 
 _BY_POLICY: Final = (RETENTION, COMPACTION)
-_REMOVALS: Final = (LogStartRaised, LogStartedAnew, LogCleaned)
-"""The events that remove records by these policies."""
 
 
 @cause("stored-out-of-order", free_because=FROM_LOGS)
@@ -75,7 +74,9 @@ def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
     found: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
     # Retention or compaction may have removed the first copy of a batch that was appended twice, or part of it.
     # To find out, the whole log has to be replayed, which costs as much as the run.
-    if not any(event.broker == leader for _, event in index.events(*_REMOVALS, partition=partition)):
+    removals: Sequence[TraceLine[LogStartRaised | LogStartedAnew | LogCleaned]]
+    removals = index.events(LogStartRaised, LogStartedAnew, LogCleaned, partition=partition)
+    if all(removal.broker != leader for _, removal in removals):
         return found
     copies = index.partition(partition).by_value
     for value, offset in found.items():
