@@ -1,7 +1,7 @@
-"""Folders for what is needed for a while only. They go with the block that they are made for, or with a later one.
+"""Temporary folders that a later process removes if their own was killed.
 
-A process that is killed cannot remove its folder. So a folder has a lock, which the system gives back when its holder ends however
-that happens, and each new folder first removes those whose lock is free.
+Each folder has a lock, which the system releases however its holder ends. Before a process makes a folder, it
+removes those whose lock is free.
 """
 
 import shutil
@@ -19,10 +19,10 @@ _LOCK: Final = ".lock"
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a folder in the system's folder for temporary files, and remove it with all that it has when the block ends.
+    """Yield a folder among the system's temporary files, and remove it with its contents when the block ends.
 
     Raises:
-        OSError: there is no place for it.
+        OSError: the folder cannot be made.
 
     """
     _remove_left_over(Path(tempfile.gettempdir()))
@@ -42,12 +42,12 @@ def _locked() -> tuple[Path, BaseFileLock]:
             lock.acquire(blocking=False)
             if (folder / _LOCK).exists():
                 return folder, lock
-        # Between the two steps another process has taken it for left over.
+        # Another process saw the folder before it was locked, and removed it.
         lock.release()
 
 
 def _remove_left_over(place: Path) -> None:
-    """Remove the folders of processes that have ended; those of other users, and those that are none of ours, stay."""
+    """Remove the folders of processes that have ended, except those of other users and other programs."""
     for file in place.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(Timeout, OSError), FileLock(file).acquire(blocking=False):
             shutil.rmtree(file.parent, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""What a client is, the kinds of clients, and those of the model."""
+"""The interface of clients, the kinds of clients, and the clients of the model."""

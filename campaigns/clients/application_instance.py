@@ -1,4 +1,4 @@
-"""What instances of applications have in common, whatever target they are on."""
+"""What application instances share on every target."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -18,10 +18,10 @@ from harrow.cluster_model.topology import ApplicationSpec
 
 
 class ApplicationSession(Protocol):
-    """A process of an instance."""
+    """A process of an application instance."""
 
     processes: tuple[int, int]
-    """Its consumer and its producer in the history; they are the same for one that writes no records."""
+    """The history processes of its consumer and its producer; the same number twice if it writes no records."""
 
     @property
     def is_running(self) -> bool:
@@ -33,29 +33,29 @@ class ApplicationSession(Protocol):
 
     @property
     def held_at(self) -> str | None:
-        """The step at which it is held, None where it is not."""
+        """The step at which it is held, or None."""
 
     @property
     def reached(self) -> Mapping[str, int]:
-        """Up to where it has read each of its partitions."""
+        """Its position in each of its partitions."""
 
     def unfinished(self) -> int:
-        """Return how many records have no outcome yet, and 1 more while it does anything but wait for records."""
+        """Count the records without an outcome, plus 1 unless it is only waiting for records."""
 
     def hold_at(self, step: str, passes: int) -> None:
-        """Do not let it go on at a step, once it has passed there so many times more."""
+        """Hold it at *step* after it has passed that step *passes* more times."""
 
     def let_go(self) -> None:
-        """Let it go on where it is paused or held."""
+        """Resume it if it is paused, and release it if it is held."""
 
 
 _Session = TypeVar("_Session", bound=ApplicationSession)
 
 
 class ApplicationInstance(GroupReader, Generic[_Session]):
-    """An instance of an application: one process after the other, and those left behind beside them.
+    """An application instance: its processes in sequence, and zombies that run beside them.
 
-    What supervises it starts it again when it has ended by itself.
+    When a process ends by itself, a supervisor starts the next one.
     """
 
     def __init__(self, spec: ApplicationSpec, release: str, behaviours: Behaviours) -> None:
@@ -68,14 +68,14 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
 
     @abstractmethod
     def _partition_names(self) -> Iterable[str]:
-        """Return all partitions that there are."""
+        """Return the names of all partitions."""
 
     def next_number(self) -> int:
-        """Return the number of what is written next: whichever process writes it, no value comes twice."""
+        """Return a number for the next record written. It is unique across the processes of the instance."""
         self._written += 1
         return self._written - 1
 
-    # What faults do to it
+    # Faults
 
     def is_running(self) -> bool:
         return bool(self._sessions) and self._sessions[-1].is_running
@@ -109,7 +109,7 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
     def is_member(self) -> bool:
         return True
 
-    # What a run looks at
+    # Queries of the run
 
     def unfinished(self) -> int:
         return sum(session.unfinished() for session in self._sessions)
@@ -124,22 +124,22 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
         return tuple(name for name in self._partition_names() if name.rpartition("-")[0] == topic)
 
     def reached(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        positions: dict[str, int] = {}
         for session in self._sessions:
             if session.is_running:
-                found |= session.reached
-        return found
+                positions |= session.reached
+        return positions
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
         if self.spec.target is None:
             return {}
         config = producer_config(self._release, self.spec.producer_settings(), self._behaviours)
-        known = promised_to_producer(self.spec.name, config)
-        return {session.processes[1]: known for session in self._sessions}
+        settings = promised_to_producer(self.spec.name, config)
+        return {session.processes[1]: settings for session in self._sessions}
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        known = promised_to_consumer_of(self.spec, self._release)
-        return {session.processes[0]: known for session in self._sessions}
+        settings = promised_to_consumer_of(self.spec, self._release)
+        return {session.processes[0]: settings for session in self._sessions}
 
     def application_settings(self) -> ApplicationSettings:
         return promised_to_application(self.spec, [session.processes for session in self._sessions])

@@ -1,4 +1,4 @@
-"""What a client of a run is, whatever it does and on whatever target."""
+"""The interface of a run's clients, of every kind and on every target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,20 +12,19 @@ class Client(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Begin, at the time that the campaign says."""
+        """Start, at the time that the campaign sets."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End for good."""
+        """Stop for good."""
 
-    # What faults do to its process (`harrow.faults.fault.ClientApplication`). Unless its kind says otherwise, nothing can be.
+    # Faults on its process (`harrow.faults.fault.ClientApplication`). A kind overrides those that it supports.
 
     def is_running(self) -> bool:
-        """Return whether there is a process of it that faults can act on."""
+        """Return whether it has a process that faults can act on."""
         return False
 
     def is_paused(self) -> bool:
-        """Return whether its process is paused."""
         return False
 
     def crash(self) -> None:
@@ -33,79 +32,77 @@ class Client(ABC):
         raise NotImplementedError(type(self).__name__)
 
     def start_again(self) -> None:
-        """Start a new process of it."""
+        """Start a new process."""
         raise NotImplementedError(type(self).__name__)
 
     def pause(self) -> None:
-        """Stop its process."""
         raise NotImplementedError(type(self).__name__)
 
-    def resume(self) -> None:  # noqa: B027 - of most nothing stands still
-        """Let its process go on, and all that were left behind."""
+    def resume(self) -> None:  # noqa: B027 - most kinds are never paused
+        """Resume its process, and all zombies."""
 
-    def step_clock(self, by_us: int) -> None:  # noqa: B027 - most look at no clock
-        """Have the clock of its machine jump."""
+    def step_clock(self, by_us: int) -> None:  # noqa: B027 - most kinds read no clock
+        """Make the clock of its machine jump."""
 
     def set_clock(self) -> None:  # noqa: B027 - as above
-        """Have that clock show the true time again."""
+        """Set that clock to the true time again."""
 
     def can_be_left_behind(self) -> bool:
-        """Return whether a second process of it can run beside the first."""
+        """Return whether a second process can run beside the first."""
         return False
 
     def leave_behind(self) -> None:
-        """Stop its process, and start a new one while that one still exists."""
+        """Pause its process, which becomes a zombie, and start a new one."""
         raise NotImplementedError(type(self).__name__)
 
-    # What faults do to an application with a loop of its own. Others have no steps.
+    # Faults on an application's loop. Other clients have no steps.
 
     def steps(self) -> tuple[str, ...]:
-        """Return the steps between its calls, in the order in which it takes them; none where it has no loop that could be held."""
+        """Return the steps between its calls, in order; empty if it has no loop that can be held."""
         return ()
 
     def hold_at(self, step: str, passes: int) -> None:
-        """Do not let it go on at a step, once it has passed there so many times more."""
+        """Hold it at *step* after it has passed that step *passes* more times."""
         raise NotImplementedError(type(self).__name__)
 
     def held_at(self) -> str | None:
-        """Return the step at which it is held, None where it is not."""
+        """Return the step at which it is held, or None."""
         return None
 
     def can_be_slowed(self) -> bool:
-        """Return whether it polls in a loop, so that there is something to slow down."""
+        """Return whether it polls in a loop."""
         return False
 
     def slow_down(self, by_us: int) -> None:
-        """Have it take so much longer from now on for what each poll returns; less than nothing undoes it."""
+        """Make it spend *by_us* more on each poll's records; a negative time takes that back."""
         raise NotImplementedError(type(self).__name__)
 
     def is_member(self) -> bool:
-        """Return whether it is a member of a group, and can be closed and started again."""
+        """Return whether it is a member of a group, which can be closed and started again."""
         return False
 
     def close(self) -> None:
-        """Have it close its clients, and so leave its group, and end."""
+        """Close its clients, so that it leaves its group, and end its process."""
         raise NotImplementedError(type(self).__name__)
 
     def unfinished(self) -> int:
-        """Return how many records it has been handed and not reported on."""
+        """Count the records that it has accepted and not reported on."""
         return 0
 
     def has_consumed(self, value: str) -> bool:
-        """Return whether it got a record."""
         return False
 
     def producer_settings(self) -> Mapping[int, ProducerSettings]:
-        """Return what was promised to each session in which it sent records, by history process."""
+        """Return the promises to each session in which it sent records, by history process."""
         return {}
 
     def consumer_settings(self) -> Mapping[int, ConsumerSettings]:
-        """Return what was promised to each session in which it read, by history process."""
+        """Return the promises to each session in which it read, by history process."""
         return {}
 
 
 class Sender(Client, RecordSender):
-    """A client that can be handed records, and restarted; unless its kind says otherwise it has no transactions."""
+    """A client that sends the records of a script. Its kind overrides the transactional calls if it supports them."""
 
     def begin_transaction(self) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -122,26 +119,25 @@ class Reader(Client):
 
     @abstractmethod
     def position(self, partition: str) -> int | None:
-        """Return the offset that it reads next; None before it has begun."""
+        """Return the offset that it reads next; None before it has started."""
 
     def is_held_up(self, partition: str) -> bool:
-        """Return whether nothing but a transaction that does not end keeps it from reading on."""
+        """Return whether only an open transaction keeps it from reading on."""
         return False
 
     def skip_corrupt(self) -> None:
-        """Go on behind batches with a bad CRC; called before it begins."""
+        """Skip batches with a bad CRC. Called before it starts."""
 
     @abstractmethod
     def has_read_to_end(self) -> bool:
-        """Return whether there was nothing more to read, of any partition, when it last looked."""
+        """Return whether its last polls found nothing more in any partition."""
 
 
 class GroupReader(Client):
-    """An instance of an application: a member of a group that a run waits for until it has processed all of its input."""
+    """An application instance: a group member that a run waits for until it has processed all of its input."""
 
     @abstractmethod
-    def group(self) -> str:
-        """Return the group that it is a member of."""
+    def group(self) -> str: ...
 
     @abstractmethod
     def sources(self) -> tuple[str, ...]:
@@ -149,8 +145,8 @@ class GroupReader(Client):
 
     @abstractmethod
     def reached(self) -> Mapping[str, int]:
-        """Return up to where it has read those that are its own."""
+        """Return its position in each of its own partitions."""
 
     @abstractmethod
     def application_settings(self) -> ApplicationSettings:
-        """Return what was promised to it."""
+        """Return the promises to it."""

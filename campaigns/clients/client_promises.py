@@ -1,4 +1,4 @@
-"""What clients of a run are promised by their settings, whatever target they are on."""
+"""What the settings of a client promise it, on every target."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,6 @@ from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec
 
 
 def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
-    """Return what a producer is promised."""
     return ProducerSettings(
         name=name,
         acks="all" if config.acks == -1 else str(config.acks),
@@ -20,13 +19,13 @@ def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
 
 
 def promised_to_consumer(spec: ConsumerSpec, config: ConsumerConfig) -> ConsumerSettings:
-    """Return what a consumer is promised. One that is assigned its partitions is no member of its group."""
+    """Return the promises to a consumer. If it assigns itself partitions, it is not a member of its group."""
     group = "" if spec.partitions else spec.group
     return _promised_to_reader(spec.name, group, config, spec.topics, spec.partitions)
 
 
 def promised_to_consumer_of(spec: ApplicationSpec, release: str) -> ConsumerSettings:
-    """Return what the consumer of an application is promised."""
+    """Return the promises to the consumer of an application."""
     config = consumer_config(release, spec.consumer_settings())
     return _promised_to_reader(spec.name, spec.group, config, (spec.source,))
 
@@ -47,13 +46,13 @@ def _promised_to_reader(
 
 
 def _patience_us(config: ConsumerConfig) -> int:
-    """Return how long a group may take to read on: the sum of all that can follow one another.
+    """Return how long a group may take to read on: the sum of the delays that can follow one another.
 
-    - ``metadata.max.age.ms``: a leader of the group sees new partitions, and a member that they have other leaders.
-    - ``session.timeout.ms`` and ``heartbeat.interval.ms``: the coordinator drops a member that is gone, and the others
-      hear of it.
-    - ``request.timeout.ms``, three times: to find the coordinator, to ask for offsets, to fetch.
-    - ``auto.commit.interval.ms``: members commit before they give partitions up.
+    - ``metadata.max.age.ms``: the group's leader learns of new partitions, and a member learns of new leaders.
+    - ``session.timeout.ms`` and ``heartbeat.interval.ms``: the coordinator removes a dead member, and the others
+      notice.
+    - ``request.timeout.ms``, three times: to find the coordinator, to fetch offsets, to fetch records.
+    - ``auto.commit.interval.ms``: members commit before they give up partitions.
     """
     return (
         config.metadata_max_age_us
@@ -67,7 +66,7 @@ def _patience_us(config: ConsumerConfig) -> int:
 def promised_to_application(
     spec: ApplicationSpec, processes: Sequence[tuple[int, int]]
 ) -> ApplicationSettings:
-    """Return what an application is promised, whose consumers and producers were these *processes* of the history."""
+    """Return the promises to an application; *processes* are its consumers and producers in the history."""
     return ApplicationSettings(
         name=spec.name,
         group=spec.group,

@@ -21,12 +21,12 @@ from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, Produce
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientKind:
-    """A kind of client: what a campaign says of one, and how one is made on each kind of target.
+    """A kind of client: its section of a campaign, and its factory on each kind of target.
 
-    ``name`` is what one is called, with a number, where the campaign gives it no name of its own. What makes one
-    gets the ``spec``, a frozen dataclass with a name, and what the target lets clients run on: of the model the `Cluster`.
-    Each target puts into ``made_on`` how it makes clients. Strategies draw none that ``is_drawn`` is false of, for
-    it takes topics of its own, and brokers enough for those of its coordinators.
+    A client without a name of its own is called ``name`` and a number. ``spec`` is a frozen dataclass with a name.
+    Each target adds its factory to ``made_on``; it takes the spec and the host that the target's clients run on, which
+    is the `Cluster` for the model. Strategies draw only kinds that are ``is_drawn``: the others need topics of their
+    own, and enough brokers for the topics of their coordinators.
     """
 
     name: str
@@ -72,34 +72,34 @@ CLIENTS: Final[Registry[str, ClientKind]] = Registry(
         ),
     }
 )
-"""Kinds of clients, by the key of `workload` that lists them."""
+"""The kinds of clients, by their key under `workload`."""
 
 
 def application_kinds() -> Iterator[tuple[str, ClientKind]]:
-    """Yield the kinds beside producers and consumers, with their keys."""
+    """Yield every kind except producers and consumers, with its key."""
     for key, kind in CLIENTS.items():
         if key not in (PRODUCERS, CONSUMERS):
             yield key, kind
 
 
-def make_client(spec: Any, target: str, host: Any, **given: Any) -> Client:
-    """Return a client on a kind of target; *host* is what that lets clients run on, *given* what else its kind takes."""
+def make_client(spec: Any, target: str, host: Any, **options: Any) -> Client:
+    """Return a client on a kind of target; *host* is what the target's clients run on."""
     kind = next(kind for kind in CLIENTS.values() if kind.spec is type(spec))
-    return kind.made_on[target](spec, host, **given)
+    return kind.made_on[target](spec, host, **options)
 
 
 READER = "reader"
 """The consumer that reads everything back at the end."""
 CORE_READER = "core-reader"
-"""The consumer that reads while only a core of the brokers has been healed."""
+"""The consumer that reads while only a core of the brokers is healed."""
 READER_TIMEOUT_US: Final = 30 * US_PER_SECOND
-"""Its ``request.timeout.ms``, which before 2.0 would be five minutes by default (KIP-266)."""
+"""The core reader's ``request.timeout.ms``, whose default before 2.0 is five minutes (KIP-266)."""
 
 
 class Clients:
-    """All clients of a run, by name, and those that read for the run itself.
+    """All clients of a run, by name, and the readers of the run itself.
 
-    *target* says on what kind of target they are made, and *host* is what that lets clients run on.
+    *target* is the kind of target, and *host* is what its clients run on.
     """
 
     def __init__(self, specs: Iterable[Any], target: str, host: Any) -> None:
@@ -121,7 +121,6 @@ class Clients:
         return tuple(self._clients)
 
     def sender(self, name: str) -> Sender:
-        """Return a client that can be handed records."""
         client = self._clients[name]
         assert isinstance(client, Sender)
         return client
@@ -130,12 +129,10 @@ class Clients:
         return self._clients[name]
 
     def resume(self) -> None:
-        """Let every client go on that stands still."""
         for client in self._clients.values():
             client.resume()
 
     def set_clocks(self) -> None:
-        """Have every client's clock show the true time."""
         for client in self._clients.values():
             client.set_clock()
 
@@ -143,18 +140,21 @@ class Clients:
         return sum(client.unfinished() for client in self._clients.values())
 
     def group_readers(self) -> dict[str, list[GroupReader]]:
-        """Return the instances of applications, by their groups."""
-        found: dict[str, list[GroupReader]] = {}
+        """Return the application instances by group."""
+        readers: dict[str, list[GroupReader]] = {}
         for client in self._clients.values():
             if isinstance(client, GroupReader):
-                found.setdefault(client.group(), []).append(client)
-        return found
+                readers.setdefault(client.group(), []).append(client)
+        return readers
 
     def is_consumed(self, value: str) -> bool:
         return any(client.has_consumed(value) for client in self._clients.values())
 
     def start_reader(self) -> Reader:
-        """Stop the workload's readers, and start one that reads everything from the beginning, and goes on behind damaged batches."""
+        """Stop the workload's readers, and start one that reads everything from the beginning.
+
+        It skips damaged batches.
+        """
         for client in self._clients.values():
             if isinstance(client, Reader):
                 client.stop()
@@ -164,52 +164,48 @@ class Clients:
 
     @property
     def transactions_us(self) -> int:
-        """How long transactions may stay open that are never ended, 0 where no client has any."""
+        """How long an abandoned transaction may stay open; 0 if no client has transactions."""
         default = SETTINGS[PRODUCER, TRANSACTION_TIMEOUT].defaults[-1][1]
-        given = [
+        producers = [
             spec.settings if isinstance(spec, ProducerSpec) else spec.producer
             for spec in self._specs
             if isinstance(spec, (ProducerSpec, ApplicationSpec)) and spec.transactional_id
         ]
-        return max((int(each.get(TRANSACTION_TIMEOUT, default)) for each in given), default=0) * US_PER_MS
+        timeouts_ms = (int(settings.get(TRANSACTION_TIMEOUT, default)) for settings in producers)
+        return max(timeouts_ms, default=0) * US_PER_MS
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
-        """Start a consumer that reads everything from the beginning, and knows these brokers at first.
+        """Start a consumer that reads everything from the beginning, with *bootstrap* as its bootstrap brokers.
 
-        It reads uncommitted: what a leader has to serve is what is below its high watermark, whether or not a transaction is open there, or has
-        aborted one. What it reads says of no transaction that it is committed.
+        It reads uncommitted: a leader must serve everything below its high watermark, even records of transactions that
+        are open or aborted. So a record that it reads is no evidence that a transaction was committed.
         """
         return self._reader(
             CORE_READER, {"request.timeout.ms": READER_TIMEOUT_US // US_PER_MS}, bootstrap=bootstrap
         )
 
-    def _reader(self, name: str, settings: Mapping[str, Value] | None = None, **given: Any) -> Reader:
+    def _reader(self, name: str, settings: Mapping[str, Value] | None = None, **options: Any) -> Reader:
         settings = {"auto.offset.reset": "earliest", "max.poll.records": 100_000, **(settings or {})}
         spec = ConsumerSpec(name=name, poll_interval_us=0, settings=settings)
-        reader = cast("Reader", make_client(spec, self._target, self._host, **given))
+        reader = cast("Reader", make_client(spec, self._target, self._host, **options))
         reader.start()
         self._readers.append(reader)
         return reader
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        """Return the settings of the workload's consumers, and of those that read for the run itself and were promised something."""
-        of_workload = [each.consumer_settings() for each in self._clients.values()]
-        own = [each.consumer_settings() for each in self._readers]
+        """Return the settings of the workload's consumers, and of the run's readers that are read_committed."""
         return {
-            **{number: settings for each in of_workload for number, settings in each.items()},
-            **{
-                number: settings
-                for each in own
-                for number, settings in each.items()
-                if settings.read_committed
-            },
+            process: settings
+            for client in (*self._clients.values(), *self._readers)
+            for process, settings in client.consumer_settings().items()
+            if settings.read_committed or client not in self._readers
         }
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
         return {
-            number: settings
+            process: settings
             for client in self._clients.values()
-            for number, settings in client.producer_settings().items()
+            for process, settings in client.producer_settings().items()
         }
 
     def application_settings(self) -> tuple[ApplicationSettings, ...]:

@@ -1,4 +1,4 @@
-"""Applications on the model: the processes of each instance, one after the other, and those that were left behind beside them."""
+"""Applications on the model: the processes of each instance in sequence, and zombies beside them."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from harrow.cluster_model.topology import ApplicationSpec
 
 
 class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
-    """An instance of an application on the model."""
+    """An application instance on the model."""
 
     def __init__(self, spec: ApplicationSpec, cluster: Cluster) -> None:
         super().__init__(spec, cluster.release, cluster.behaviours)
@@ -37,7 +37,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
             self._sessions[-1].close()
 
     def session_ended(self, session: "_ApplicationSession", *, failed: bool) -> None:
-        """A process has ended by itself; one that has a successor already gets none."""
+        """Restart the instance after its process failed, unless a successor is running already."""
         self._cluster.trace.emit(ClientStopped, self.spec.name)
         session.kill()
         if failed and session is self._sessions[-1]:
@@ -50,7 +50,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
         if ended is self._sessions[-1]:
             self.start_again()
 
-    # What faults do to it
+    # Faults
 
     def stop(self) -> None:
         for session in self._sessions:
@@ -63,7 +63,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
     def start_again(self) -> None:
         session = _ApplicationSession(self, self._cluster, self._skew_us)
         if self._sessions:
-            # What waits for a step waits for it in the next life, too.
+            # A fault that waits for a step also waits for it in the next process.
             session.application.hold_point.hold = self._sessions[-1].application.hold_point.hold
         self._sessions.append(session)
         session.application.slow_us = self._slow_us
@@ -92,7 +92,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
         if self.is_running():
             self._sessions[-1].close()
 
-    # What a run looks at
+    # Queries of the run
 
     def partitions(self) -> dict[str, tuple[str, ...]]:
         """Return the partitions of its topics."""
@@ -104,7 +104,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
 
 
 class _ApplicationSession:
-    """A process of an instance."""
+    """A process of an application instance."""
 
     def __init__(self, client: ApplicationClient, cluster: Cluster, skew_us: int) -> None:
         spec = client.spec
@@ -150,7 +150,7 @@ class _ApplicationSession:
         return self.application.unfinished() if self.process.running else 0
 
     def close(self) -> None:
-        """Have it close its clients; one that stands still does so when it goes on."""
+        """Close its clients; a paused process does so when it resumes."""
         simulator = self._cluster.simulator
         simulator.schedule(simulator.now_us, self.process, lambda _: self.application.close(), None)
 

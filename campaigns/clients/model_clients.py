@@ -1,4 +1,4 @@
-"""Clients on the model: their processes, their sessions, and the records that they generate."""
+"""Producers and consumers on the model: their processes, sessions and generated records."""
 
 from collections import deque
 from collections.abc import Callable
@@ -26,13 +26,12 @@ from harrow.cluster_model.sim.choices import between
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
-NOT_TRANSACTIONAL: Final = "a producer without a transactional.id"
 _LATER: Final = object()
-"""The answer of a step that the driver has to wait for."""
+"""The answer of a step while the driver still waits for it."""
 
 
 class ProducerClient(Sender):
-    """A producer application: one session after the other, and those that were left behind beside them."""
+    """A producer application: its sessions in sequence, and zombies that run beside them."""
 
     def __init__(self, spec: ProducerSpec, cluster: Cluster) -> None:
         self.spec = spec
@@ -56,29 +55,34 @@ class ProducerClient(Sender):
         return session
 
     def next_value(self) -> str:
-        """Return what a session generates next: whichever it is, no value comes twice."""
+        """Return the next value to send. It is unique across the sessions of the client."""
         self._generated += 1
         return f"{self.spec.name}:{self._generated - 1}"
 
     def is_nth(self, every: int) -> bool:
-        """Return whether the record that was generated last is one of every so many."""
+        """Return whether the last value is the *every*-th, counting from the first."""
         return self._generated % every == 0
 
     def send(
         self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        # An application that is down takes no records.
+        # An application that is down accepts no records.
         if self._sessions[-1].process.running:
             self._sessions[-1].send(value, partition, key, tombstone=tombstone)
 
     def begin_transaction(self) -> None:
-        self._sessions[-1].begin_transaction()
+        self._transactional_session().begin_transaction()
 
     def commit_transaction(self) -> None:
-        self._sessions[-1].commit_transaction()
+        self._transactional_session().commit_transaction()
 
     def abort_transaction(self) -> None:
-        self._sessions[-1].abort_transaction()
+        self._transactional_session().abort_transaction()
+
+    def _transactional_session(self) -> "TransactionalSession":
+        session = self._sessions[-1]
+        assert isinstance(session, TransactionalSession), f"{self.spec.name} has no transactional.id"
+        return session
 
     def restart(self) -> None:
         self.stop()
@@ -168,20 +172,10 @@ class _Session:
         self._advance(None)
 
     def unfinished(self) -> int:
-        """Return how many records it has not reported on."""
         return self.producer.unfinished
 
     def send(self, value: str, partition: str | None, key: str | None, *, tombstone: bool) -> None:
         self.producer.send(value, partition, key, tombstone=tombstone)
-
-    def begin_transaction(self) -> None:
-        raise NotImplementedError(NOT_TRANSACTIONAL)
-
-    def commit_transaction(self) -> None:
-        raise NotImplementedError(NOT_TRANSACTIONAL)
-
-    def abort_transaction(self) -> None:
-        raise NotImplementedError(NOT_TRANSACTIONAL)
 
     def stop(self) -> None:
         if self.process.running:
@@ -197,7 +191,7 @@ class _Session:
             self._cluster.simulator.resume(self.process)
 
     def schedule(self, at_us: int) -> None:
-        """Have a record due at a time, unless the workload is over by then."""
+        """Schedule the next record, unless the workload has ended by then."""
         stop_us = self._client.spec.stop_us
         if stop_us is None or at_us < stop_us:
             self._cluster.simulator.schedule(at_us, self.process, self._due, None)
@@ -208,7 +202,7 @@ class _Session:
         self._answer_due(is_due=True)
         interval_us = self._client.spec.interval_us
         assert interval_us is not None
-        # Gaps between half and one and a half times the mean.
+        # Gaps range from half to one and a half times the mean.
         gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
         self.schedule(self._cluster.simulator.now_us + gap_us)
 
@@ -223,7 +217,7 @@ class _Session:
             self._advance(is_due)
 
     def _advance(self, answer: Any) -> None:
-        """Run on with the answer of a step, until the program waits for a record or for a call, or ends."""
+        """Resume the program with the answer of its step, until it waits for a record or a call, or ends."""
         while True:
             try:
                 step = self._program.send(answer)
@@ -254,8 +248,8 @@ class _Session:
 class TransactionalSession(_Session):
     """A process of an application with transactions.
 
-    It calls its producer from one thread: what comes while it waits for a call is done when that has returned, except for
-    records that are due, which it leaves out.
+    It calls its producer from one thread. Calls of a script that come while it waits are made after the current call
+    returns; generated records that are due meanwhile are skipped.
     """
 
     _PRODUCER = TransactionalProducer
@@ -271,7 +265,7 @@ class TransactionalSession(_Session):
         return self.producer
 
     def unfinished(self) -> int:
-        """Return how many records are under way, and calls that have not returned: an open transaction may stay so."""
+        """Count the records in flight and the calls that have not returned. An open transaction does not count."""
         return super().unfinished() + (self._is_waiting + len(self._calls) if self.process.running else 0)
 
     # Scripts
@@ -298,10 +292,10 @@ class TransactionalSession(_Session):
         self._transactional.begin_transaction()
 
     def _ignore(self, _: str) -> None:
-        """A script looks at no error."""
+        """Ignore the error of a script's call."""
 
     def _wait_for(self, call: Callable[[OnDone], None], on_done: OnDone) -> None:
-        """Make a call, then do what has come meanwhile."""
+        """Make a call, and then those that were queued meanwhile."""
 
         def returned(error: str) -> None:
             self._is_waiting = False
@@ -374,7 +368,7 @@ class ConsumerClient(Reader):
             self._cluster.at(max(self.spec.stop_us, now_us), self._close)
 
     def _close(self, _: None) -> None:
-        """Have the application close its consumer, and end when that is done; one that stands still does so when it goes on."""
+        """Close the consumer and end the process; a paused process does so when it resumes."""
         if isinstance(self._consumer, GroupConsumer) and self._process.running:
             simulator = self._cluster.simulator
             leaving = self._consumer, self._process
@@ -497,12 +491,12 @@ class ConsumerClient(Reader):
             self.step_clock(-self._process.skew_us)
 
     def has_consumed(self, value: str) -> bool:
-        # Few ask, so nothing is kept of millions of records until somebody does.
+        # Few runs call this, so values are collected only on the first call; there may be millions.
         operations = self._cluster.history.operations
         if self._consumer is not None and len(operations) > self._operations_seen:
             for operation in operations[self._operations_seen :]:
                 if operation.process == self._history_process:
-                    self._consumed.update([read for _, _, read in operation.polls()])
+                    self._consumed.update([consumed for _, _, consumed in operation.polls()])
             self._operations_seen = len(operations)
         return value in self._consumed
 

@@ -1,12 +1,13 @@
-"""What a probe is, and how one is declared.
+"""Probes, and how to declare one.
 
-A probe is a rare state that a run counts when it reaches it. A campaign that never reached what it is meant to test has
-shown nothing, and can say what it has to reach.
+A probe is a rare state; a run counts how often it reaches it. A campaign that never reaches the state it is meant to
+test shows nothing, so a campaign can require probes.
 
-A probe is a function. Its name, with hyphens, is that of the probe; its docstring says what the state is and, after an empty
-line, what it means. Below `probe` the annotation of ``event`` says at which kinds of events it is asked, and it returns how
-often the state was reached. Below `at_each` it has no body: the fields of the event decide. Where runs can reach it follows
-from the declaration of the events and of the requests; what does not follow is an argument of the decorator.
+A probe is a function. Its name, with hyphens, is the name of the probe. Its docstring describes the state and, after an
+empty line, explains what it means. A function decorated with `probe` returns how often an event reached the state; the
+annotation of ``event`` selects the kinds of events. One decorated with `at_each` has no body: the fields of the event
+decide. Which runs can reach a probe follows from the declarations of its events and requests; further conditions are
+arguments of the decorator.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,7 @@ from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
 
 Condition = Callable[[Any, Any], int]
-"""Asked with what the run has done so far (`harrow.campaigns.probes.probe_memory.ProbeMemory`), and an event."""
+"""Takes the run so far (`harrow.campaigns.probes.probe_memory.ProbeMemory`) and an event."""
 F = TypeVar("F", bound=Callable[..., int | None])
 
 _MISSING: Final[Mapping[str, str]] = {
@@ -33,11 +34,12 @@ _MISSING: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A rare state, as it was declared.
+    """A rare state, as declared.
 
-    It is asked ``at`` events of these kinds: by its ``condition``, or where fields of the event have one of the values in
-    ``where``. ``at_end`` counts what lasted until the end of the run. ``of`` names the control plane and the internal topics that
-    it needs beside those of the events, ``switch`` a behaviour that has to be on, ``protocol`` the ``group.protocol`` of a client.
+    At each event of a kind in ``at``, either ``condition`` decides, or ``where`` does: it lists the values that fields of
+    the event must have. ``at_end`` counts states that last until the end of the run. ``of`` names the control plane and the
+    internal topics that it needs beyond those of its events. ``switch`` is a behaviour that has to be on, and
+    ``protocol`` the ``group.protocol`` that a client has to have.
     """
 
     doc: str
@@ -50,12 +52,12 @@ class Probe:
     protocol: str | None = None
 
     def control_planes(self) -> frozenset[str]:
-        """Return the control planes with which it can be reached."""
+        """Return the control planes under which it can be reached."""
         planes = [parts & CONTROL_PLANES.keys() for parts in self._parts()]
         return frozenset(CONTROL_PLANES).intersection(*filter(None, planes))
 
     def topics(self) -> frozenset[str]:
-        """Return the internal topics without which it is never reached."""
+        """Return the internal topics that it needs."""
         return frozenset().union(*self._parts()) & _MISSING.keys()
 
     def _parts(self) -> tuple[frozenset[str], ...]:
@@ -63,7 +65,7 @@ class Probe:
         return frozenset(self.of), _bound(kind.of for kind in self.at), _bound(apis)
 
     def obstacle(self, reach: ProbeReach) -> str | None:
-        """Return why runs can never reach it; None if they can."""
+        """Explain why runs can never reach it; None if they can."""
         planes, missing = self.control_planes(), self.topics() - reach.topics
         if not planes & reach.control_planes:
             return f"it needs {' or '.join(CONTROL_PLANES[plane] for plane in CONTROL_PLANES if plane in planes)}"
@@ -71,8 +73,8 @@ class Probe:
             return f"it needs {self.switch}, which Kafka has since {_first_release(self.switch)}"
         why = next((_MISSING[topic] for topic in _MISSING if topic in missing), None)
         if why is None and self.protocol is not None and reach.group_protocols is not None:
-            is_there = self.protocol in reach.group_protocols
-            why = None if is_there else f"no client has group.protocol={self.protocol}"
+            is_possible = self.protocol in reach.group_protocols
+            why = None if is_possible else f"no client has group.protocol={self.protocol}"
         return why
 
 
@@ -81,13 +83,13 @@ def _first_release(switch: str) -> str:
 
 
 def _bound(parts: Iterable[str | None]) -> frozenset[str]:
-    """Return the only parts of Kafka that several alternatives belong to; none if one of them belongs to no part."""
-    found = frozenset(parts)
-    return frozenset() if None in found else frozenset(part for part in found if part is not None)
+    """Return the parts of Kafka that several alternatives are bound to; empty if one of them is bound to none."""
+    alternatives = frozenset(parts)
+    return frozenset() if None in alternatives else frozenset(filter(None, alternatives))
 
 
 PROBES: Final[Registry[str, Probe]] = Registry()
-"""Every rare state, in the order in which they are listed."""
+"""Every rare state, in the order of lists and documents."""
 
 
 def probe(
@@ -97,12 +99,12 @@ def probe(
     protocol: str | None = None,
     at_end: Condition | None = None,
 ) -> Callable[[F], F]:
-    """Declare a probe whose condition the function decides.
+    """Declare a probe whose condition is the decorated function.
 
-    *at_end* is called with the memory and the time of the last event: it counts what has lasted until then.
+    *at_end* is called with the memory and the time of the last event, and counts states that lasted until then.
 
     Raises:
-        TypeError: only subscribers see one of its events, and those are counted without a memory.
+        TypeError: traces do not have one of its events. Only subscribers see it, and they have no memory.
 
     """
 
@@ -110,8 +112,10 @@ def probe(
         kind = function.__annotations__["event"]
         kind = get_type_hints(function)["event"] if isinstance(kind, str) else kind
         at = get_args(kind) or (kind,)
-        if not all(each.name in EVENTS for each in at):
-            raise TypeError(f"{function.__name__}: no trace has {kind}; declare it below `at_each`")
+        if not all(event.name in EVENTS for event in at):
+            raise TypeError(
+                f"{function.__name__}: traces do not have {kind}; declare the probe with `at_each`"
+            )
         _declare(
             function, at, condition=function, at_end=at_end, of=of, switch=switch, protocol=protocol, where={}
         )
@@ -128,10 +132,12 @@ def at_each(
     protocol: str | None = None,
     **where: Any,
 ) -> Callable[[F], F]:
-    """Declare a probe that is reached at each event of a kind, or at those whose fields have a value, or one of several.
+    """Declare a probe that each event of a kind reaches, or each whose fields have the values in *where*.
+
+    A tuple lists several values of a field.
 
     Raises:
-        TypeError: such events have no field of that name.
+        TypeError: events of this kind have no such field.
 
     """
 
@@ -158,7 +164,7 @@ def _fields_of(kind: type[Event]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which probes an event reaches by the values of some fields; ``places`` are those of the fields behind the event's name."""
+    """The probes that an event reaches, by the values of some of its fields; ``places`` are the fields' positions."""
 
     places: tuple[int, ...]
     probes: Mapping[tuple[Any, ...], tuple[str, ...]]
@@ -166,28 +172,28 @@ class Lookup:
 
 @derived
 def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
-    """Return how events of each kind are looked up, one for each choice of fields that probes go by."""
-    found: dict[type[Event], dict[tuple[str, ...], dict[tuple[Any, ...], tuple[str, ...]]]] = {}
-    for name, each in PROBES.items():
-        for kind in each.at if each.condition is None else ():
-            by_values = found.setdefault(kind, {}).setdefault(tuple(each.where), {})
-            for values in product(*each.where.values()):
+    """Return the lookups of each kind of event: one for each set of fields that some probe compares."""
+    by_kind: dict[type[Event], dict[tuple[str, ...], dict[tuple[Any, ...], tuple[str, ...]]]] = {}
+    for name, declared in PROBES.items():
+        for kind in declared.at if declared.condition is None else ():
+            by_values = by_kind.setdefault(kind, {}).setdefault(tuple(declared.where), {})
+            for values in product(*declared.where.values()):
                 by_values[values] = (*by_values.get(values, ()), name)
     return {
         kind: tuple(
             Lookup(tuple(_fields_of(kind).index(name) for name in where), by_values)
             for where, by_values in by_fields.items()
         )
-        for kind, by_fields in found.items()
+        for kind, by_fields in by_kind.items()
     }
 
 
 @derived
 def conditions() -> Mapping[str, tuple[tuple[str, Condition], ...]]:
-    """Return the probes with a condition, by the name of the events at which they are asked."""
-    found: dict[str, tuple[tuple[str, Condition], ...]] = {}
-    for name, each in PROBES.items():
-        for kind in each.at if each.condition is not None else ():
-            assert each.condition is not None
-            found[kind.name] = (*found.get(kind.name, ()), (name, each.condition))
-    return found
+    """Return the probes with a condition, by the names of the events that may reach them."""
+    by_event: dict[str, tuple[tuple[str, Condition], ...]] = {}
+    for name, declared in PROBES.items():
+        if (condition := declared.condition) is not None:
+            for kind in declared.at:
+                by_event[kind.name] = (*by_event.get(kind.name, ()), (name, condition))
+    return by_event

@@ -1,7 +1,7 @@
 """Counts how often a run reached each rare state (`harrow.campaigns.probes.probes`).
 
-Most are counted from the trace when the run is over. What a controller or a coordinator refuses, or what becomes of the
-quorum, is worth no line in a trace: a `NoticeCounter` subscribes to it.
+Most are counted from the trace after the run. Traces leave out what a controller or a coordinator refuses, and what
+happens in the quorum; a `NoticeCounter` subscribes to these events instead.
 """
 
 from collections import Counter
@@ -19,15 +19,15 @@ from harrow.cluster_model.trace import Trace, TraceEvent, decode
 
 
 def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return how often each probe was reached, with what a `NoticeCounter` has counted; others are left out."""
+    """Return how often each probe was reached, without those never reached; *noticed* are a `NoticeCounter`'s counts."""
     counter = _Counter(noticed or {})
-    wanted = counter.wanted
+    relevant = counter.relevant
     by_name: Counter[str] = Counter()
     end_us = 0
     for rows in blocks_of(trace):
         names = list(map(itemgetter(1), rows))
         by_name.update(names)
-        for row in compress(rows, map(wanted.__contains__, names)):
+        for row in compress(rows, map(relevant.__contains__, names)):
             counter.take(row)
         end_us = rows[-1][0]
     counter.end(by_name, end_us)
@@ -35,7 +35,7 @@ def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None 
 
 
 class _Counter:
-    """The counts so far, and the memory by which conditions decide."""
+    """The counts so far, and the memory that conditions read."""
 
     def __init__(self, noticed: Mapping[str, int]) -> None:
         self.counts: dict[str, int] = dict(noticed)
@@ -44,18 +44,18 @@ class _Counter:
         self._by_values = {
             kind.name: [lookup for lookup in of_kind if lookup.places] for kind, of_kind in lookups().items()
         }
-        by_values = [name for name, found in self._by_values.items() if found]
-        self.wanted = frozenset((*REMEMBERED, *self._conditions, *by_values))
+        by_values = [name for name, lookups_by_value in self._by_values.items() if lookups_by_value]
+        self.relevant = frozenset((*REMEMBERED, *self._conditions, *by_values))
 
     def take(self, row: TraceEvent) -> None:
-        """Ask the probes about an event, and remember it."""
+        """Count the probes that an event reaches, and then remember the event."""
         name = row[1]
         for lookup in self._by_values.get(name, ()):
             _count(lookup, row[2:], self.counts)
-        asked, remember = self._conditions.get(name), FREQUENT.get(name)
-        if remember is None or asked is not None:
+        conditional, remember = self._conditions.get(name), FREQUENT.get(name)
+        if remember is None or conditional is not None:
             event = decode(row)
-            for probe, condition in asked or ():
+            for probe, condition in conditional or ():
                 hits = condition(self._memory, event)
                 if hits:
                     self._hit(probe, hits)
@@ -65,7 +65,7 @@ class _Counter:
             remember(self._memory, *row[2:])
 
     def end(self, by_name: Mapping[str, int], at_us: int) -> None:
-        """Count what every event of a kind reaches, and what lasted until the end of the run."""
+        """Count the probes that every event of a kind reaches, and the states that lasted until the end."""
         for kind, of_kind in lookups().items():
             for lookup in of_kind:
                 for probe in () if lookup.places else lookup.probes[()]:
@@ -85,7 +85,7 @@ def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> Non
 
 
 class NoticeCounter:
-    """Counts what subscribers alone are told, from virtual time 0 on: before that the cluster starts."""
+    """Counts the events that only subscribers see, from virtual time 0 on, after the cluster has started."""
 
     def __init__(self, trace: Trace) -> None:
         self.counts: dict[str, int] = {}

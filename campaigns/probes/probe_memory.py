@@ -1,4 +1,4 @@
-"""What probes remember of a run: the state of the cluster, and the little that no state has."""
+"""The memory that probes read: the state of the cluster so far, and a few facts that the state does not have."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -19,72 +19,75 @@ _Replica = tuple[int, str]
 
 
 class ProbeMemory:
-    """A run so far, up to the event before the one that probes are asked about."""
+    """The run so far, before the event that probes look at.
+
+    A method takes the kind of event into account with which its parameter ``event`` is annotated.
+    """
 
     def __init__(self) -> None:
         self.state = ClusterState({})
         # How often each broker has started.
         self.lives: dict[int, int] = {}
-        # When a leader last took a member out of the ISR.
-        self.taken_out_us: dict[_Replica, int] = {}
-        # In which epoch a partition's leader was last elected: reducing an ISR raises it, too.
+        # When a leader last removed a member from the ISR.
+        self.removed_us: dict[_Replica, int] = {}
+        # The epoch of each partition's last election. Reducing an ISR raises the leader epoch as well.
         self.elected_epoch: dict[str, int] = {}
-        # How far each partition was ever committed, and read.
+        # The highest offset ever committed, and ever read, in each partition.
         self.committed: dict[str, int] = {}
         self.read_end: dict[str, int] = {}
-        # Who led a partition last, and from where; in which epoch and life a replica last led.
+        # The last leader of a partition and its start offset; the epoch and life in which a replica last led.
         self.last_leader: dict[str, tuple[int, int]] = {}
         self.led: dict[_Replica, tuple[int, int]] = {}
-        # The replicas that have cut their logs and not followed or led since.
+        # Replicas that have truncated their logs, and have neither followed nor led since.
         self.truncated: set[_Replica] = set()
-        # Batches, by their records: in one mapping, for an event that is unpacked has records of its own.
+        # Flags of batches, by their records. One mapping, because each unpacked event has its own copy of the records.
         self._batches: dict[Any, int] = {}
-        # Which members a leader has asked to have in the ISR, by partition, while it waits for the answer.
+        # Members that a leader has asked to add to the ISR, by partition, while it waits for the answer.
         self.joining: dict[str, tuple[int, ...]] = {}
-        # Which leader a batch was last sent to in vain.
+        # The leader to which sending a batch last failed.
         self.failed_leader: dict[Any, int] = {}
         self.controller = events.NO_CONTROLLER
-        # Which broker reported each group last, and in which state; what its members were last given.
+        # The last broker that reported a group, with the state; the last assignment of the group.
         self.groups: dict[str, tuple[int, str]] = {}
         self.assignments: dict[str, object] = {}
-        # What coordinators last wrote of each transactional id, by that and by producer id.
+        # The last state that coordinators wrote, by transactional id and by producer id.
         self.transactions: dict[str, events.TransactionStateChanged] = {}
         self.producers: dict[int, events.TransactionStateChanged] = {}
         # When a replica of __transaction_state last became leader.
         self.coordinators_elected_us = 0
-        # When and at which offset the transaction of each producer that is open in a partition began there.
+        # Start time and first offset of open transactions, by partition and producer id.
         self.opened: dict[tuple[str, int], tuple[int, int]] = {}
 
     def take(self, event: Event) -> None:
-        """Take an event into account, and then let it change the state."""
+        """Take an event into account, and then apply it to the state."""
         handler = _HANDLERS.get(event.name)
         if handler is not None:
             handler(self, event)
         if event.name in _STRUCTURE:
             self.state.take(event)
 
-    # What probes ask
+    # Queries
 
     def partitions(self) -> Sequence[PartitionState]:
         return list(self.state.partitions.values())
 
     def controllers(self) -> list[int]:
-        """Return the brokers that take themselves for the controller."""
-        return [known.broker for known in self.state.brokers.values() if known.is_active_controller]
+        """Return the brokers that believe they are the controller."""
+        return [state.broker for state in self.state.brokers.values() if state.is_active_controller]
 
     def brokers_down(self) -> list[int]:
-        return [known.broker for known in self.state.brokers.values() if not known.is_live]
+        return [state.broker for state in self.state.brokers.values() if not state.is_live]
 
     def replicas_on(self, broker: int) -> list[tuple[str, ReplicaState]]:
-        """Return the replicas that a broker has, with the names of their partitions."""
+        """Return the replicas of a broker, with the names of their partitions."""
         return [
-            (known.name, known.replicas[broker])
-            for known in self.state.partitions.values()
-            if broker in known.replicas
+            (partition.name, partition.replicas[broker])
+            for partition in self.state.partitions.values()
+            if broker in partition.replicas
         ]
 
     def leads(self, broker: int, partition: str) -> bool:
-        """Return whether a broker takes itself for a partition's leader."""
+        """Return whether a broker believes it leads a partition."""
         return self.state.partition(partition).replica(broker).role == LEADER
 
     def follows(self, broker: int, partition: str) -> bool:
@@ -92,7 +95,7 @@ class ProbeMemory:
         return replica is not None and replica.role == FOLLOWER
 
     def is_zombie(self, broker: int, partition: str) -> bool:
-        """Return whether another broker, or none, has been elected to lead a partition."""
+        """Return whether the last election of a partition's leader chose another broker, or none."""
         state = self.state.partitions.get(partition)
         return state is not None and bool(state.elections) and state.leader != broker
 
@@ -110,13 +113,13 @@ class ProbeMemory:
             if name.startswith(_TRANSACTIONS_PREFIX)
         )
 
-    def prepared(self, event: events.TransactionStateChanged) -> events.TransactionStateChanged | None:
-        """Return where the end was decided of a transaction that an event completes; None for any other event."""
-        before = self.transactions.get(event.transactional_id)
-        is_completed = before is not None and before.state in PREPARED and event.state in COMPLETE
+    def prepared(self, change: events.TransactionStateChanged) -> events.TransactionStateChanged | None:
+        """Return the event that decided the end of a transaction, if *change* completes one; else None."""
+        before = self.transactions.get(change.transactional_id)
+        is_completed = before is not None and before.state in PREPARED and change.state in COMPLETE
         return before if is_completed else None
 
-    # What it remembers
+    # Events
 
     def broker_started(self, event: events.BrokerStarted) -> None:
         self.lives[event.broker] = self.lives.get(event.broker, 0) + 1
@@ -132,19 +135,19 @@ class ProbeMemory:
     def became_leader(self, event: events.BecameLeader) -> None:
         replica = (event.broker, event.partition)
         self.truncated.discard(replica)
-        self._forget_transactions_lost(event)
+        self._forget_transactions_lost(event.partition, event.start_offset)
         if event.partition.startswith(_TRANSACTIONS_PREFIX):
             self.coordinators_elected_us = event.at_us
         self.led[replica] = (event.leader_epoch, self.lives.get(event.broker, 0))
         if not self.leads(event.broker, event.partition):
             self.last_leader[event.partition] = (event.broker, event.start_offset)
 
-    def _forget_transactions_lost(self, event: events.BecameLeader) -> None:
-        """Forget the transactions of a partition that its new leader does not have."""
+    def _forget_transactions_lost(self, partition: str, end_offset: int) -> None:
+        """Forget the open transactions that a partition's new leader does not have."""
         lost = [
             key
             for key, (_, first_offset) in self.opened.items()
-            if key[0] == event.partition and first_offset >= event.start_offset
+            if key[0] == partition and first_offset >= end_offset
         ]
         for key in lost:
             del self.opened[key]
@@ -153,8 +156,8 @@ class ProbeMemory:
         self.truncated.discard((event.broker, event.partition))
 
     def isr_pending(self, event: events.IsrPending) -> None:
-        known = self.state.partition(event.partition).replica(event.broker).isr
-        self.joining[event.partition] = tuple(member for member in event.isr if member not in known)
+        isr = self.state.partition(event.partition).replica(event.broker).isr
+        self.joining[event.partition] = tuple(member for member in event.isr if member not in isr)
 
     def isr_refused(self, event: events.IsrRefused) -> None:
         self.joining.pop(event.partition, None)
@@ -164,10 +167,10 @@ class ProbeMemory:
         if event.change == "shrink":
             for member in self.state.partition(event.partition).replica(event.broker).isr:
                 if member not in event.isr:
-                    self.taken_out_us[member, event.partition] = event.at_us
+                    self.removed_us[member, event.partition] = event.at_us
         else:
             for member in event.isr:
-                self.taken_out_us.pop((member, event.partition), None)
+                self.removed_us.pop((member, event.partition), None)
 
     def log_truncated(self, event: events.LogTruncated) -> None:
         self.truncated.add((event.broker, event.partition))
@@ -176,7 +179,7 @@ class ProbeMemory:
         self.failed_leader[event.values] = event.leader
 
     def group_state_changed(self, event: events.GroupStateChanged) -> None:
-        # A broker reports a group as dead, too, that another one coordinates by now.
+        # A former coordinator reports the group as dead when another broker takes over.
         if event.state != DEAD:
             self.groups[event.group] = (event.broker, event.state)
 
@@ -198,7 +201,7 @@ class ProbeMemory:
         if self.leads(event.broker, event.partition):
             self.opened.pop((event.partition, event.producer_id), None)
 
-    # What there is so much of that an object for each event would cost too much
+    # Frequent events: their fields are passed one by one, because an object for each would cost too much time
 
     def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
         if hw > self.committed.get(partition, 0):
@@ -223,32 +226,19 @@ class ProbeMemory:
         self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
 
 
-_HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
-    events.BrokerStarted.name: ProbeMemory.broker_started,
-    events.ControllerElected.name: ProbeMemory.controller_elected,
-    events.LeaderElected.name: ProbeMemory.leader_elected,
-    events.BecameLeader.name: ProbeMemory.became_leader,
-    events.BecameFollower.name: ProbeMemory.became_follower,
-    events.IsrChanged.name: ProbeMemory.isr_changed,
-    events.IsrPending.name: ProbeMemory.isr_pending,
-    events.IsrRefused.name: ProbeMemory.isr_refused,
-    events.LogTruncated.name: ProbeMemory.log_truncated,
-    events.SendFailed.name: ProbeMemory.send_failed,
-    events.GroupStateChanged.name: ProbeMemory.group_state_changed,
-    events.GroupAssigned.name: ProbeMemory.group_assigned,
-    events.TargetAssigned.name: ProbeMemory.target_assigned,
-    events.TransactionStateChanged.name: ProbeMemory.transaction_state_changed,
-    events.TransactionBegun.name: ProbeMemory.transaction_begun,
-    events.TransactionMarkerWritten.name: ProbeMemory.transaction_marker_written,
-}
-"""What is called with an event of each kind."""
 FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
     events.HighWatermarkSet.name: ProbeMemory.high_watermark_set,
     events.BatchAppended.name: ProbeMemory.batch_appended,
     events.RecordsServed.name: ProbeMemory.records_served,
     events.BatchAcknowledged.name: ProbeMemory.batch_acknowledged,
 }
-"""What is called with the fields of an event."""
+"""The handlers that take the fields of an event."""
+_HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
+    kind.name: handler
+    for handler in vars(ProbeMemory).values()
+    if callable(handler) and (kind := handler.__annotations__.get("event")) not in (None, Event)
+}
+"""The handlers that take an event."""
 _OF_PARTITIONS: Final[set[type[Event]]] = {
     events.LeaderElected,
     events.IsrReduced,
@@ -265,6 +255,6 @@ _OF_PARTITIONS: Final[set[type[Event]]] = {
 _STRUCTURE: Final = frozenset(
     kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
 )
-"""What changes brokers, leaders, ISRs and watermarks. Records are left out: no probe asks where they stand."""
+"""The events that change brokers, leaders, ISRs and high watermarks. No probe needs the positions of records."""
 REMEMBERED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *FREQUENT))
-"""The events that change what a memory has."""
+"""The events that change a memory."""

@@ -1,9 +1,11 @@
-"""The rare states that runs count: a function for each, in the order in which they are listed.
+"""The rare states that runs count: a function for each, in the order of lists and documents.
 
-Each is asked before the memory of the run takes its event into account (`harrow.campaigns.probes.probe_memory`).
+A function is called before the memory of the run takes the event into account
+(`harrow.campaigns.probes.probe_memory`).
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from harrow.campaigns.probes.probe import PROBES, at_each, probe
@@ -34,7 +36,10 @@ _MARKERS_DELAYED_US: Final = US_PER_SECOND
 _HELD_BACK_US: Final = 5 * US_PER_SECOND
 _PREFERRED: Final = "preferred leader"
 _NOT_CLEAN: Final = (_PREFERRED, "topic creation", METADATA_LOSS)
-"""Why a leader is elected that replaces none which was lost."""
+"""Reasons for elections that do not replace a lost leader."""
+_alter_partition_refused: Final = partial(
+    at_each, events.ControllerRequestRefused, api="AlterPartition", switch="isr_altered_by_controller"
+)
 _UNFINISHED: Final = (ONGOING, *PREPARED)
 _OFFSETS_PREFIX: Final = f"{CONSUMER_OFFSETS}-"
 
@@ -44,7 +49,7 @@ def _is_clean(event: events.LeaderElected) -> bool:
 
 
 def _held_back_at_end(run: ProbeMemory, at_us: int) -> int:
-    """Count the transactions that no marker has ended."""
+    """Count the transactions that are still open at the end, and began long enough before it."""
     return sum(at_us - opened_us >= _HELD_BACK_US for opened_us, _ in run.opened.values())
 
 
@@ -55,29 +60,28 @@ def _held_back_at_end(run: ProbeMemory, at_us: int) -> int:
 def controller_changed(_: ProbeMemory, event: events.ControllerElected) -> bool:
     """A broker, or a voter of the quorum, became the active controller after virtual time 0.
 
-    With ZooKeeper it reads everything anew and tells all brokers, and takes up what its
-    predecessor left undone. In KRaft it has the metadata log, and gives every broker a whole
-    session.
+    With ZooKeeper the new controller reads all metadata again, sends it to every broker and
+    finishes its predecessor's work. In KRaft it already has the metadata log, and starts a new
+    session for every broker.
     """
     return event.at_us > 0
 
 
 @probe()
 def controller_reelected(run: ProbeMemory, event: events.ControllerElected) -> bool:
-    """The controller that had resigned or died became controller again, and no other one in between.
+    """A controller that had resigned or died was elected again, with no other one in between.
 
-    What it decided in its first term and did not get written, or committed, it does not know
-    any more.
+    It no longer knows what it decided in its first term but did not write or commit.
     """
     return event.at_us > 0 and run.controller == event.broker
 
 
 @probe()
 def controller_died(run: ProbeMemory, event: events.BrokerStopped) -> bool:
-    """The broker of the controller died.
+    """The broker of the active controller died.
 
-    Until its session ends, or another voter has been elected leader of the quorum, leaders that
-    die are not replaced.
+    Leaders that die are not replaced until its session expires, or until the quorum elects another
+    leader.
     """
     return event.broker in run.controllers()
 
@@ -86,37 +90,39 @@ def controller_died(run: ProbeMemory, event: events.BrokerStopped) -> bool:
 def controller_died_during_election(run: ProbeMemory, event: events.BrokerStopped) -> bool:
     """The controller died while a partition waited for a leader.
 
-    Its successor has to find that out by itself and finish what was begun.
+    Its successor has to detect that and finish the election.
     """
     leaderless = {*run.brokers_down(), NO_LEADER}
-    return event.broker in run.controllers() and any(each.leader in leaderless for each in run.partitions())
+    return event.broker in run.controllers() and any(
+        partition.leader in leaderless for partition in run.partitions()
+    )
 
 
 @probe()
 def leader_died_without_controller(run: ProbeMemory, event: events.BrokerStopped) -> bool:
     """A leader died while there was no controller.
 
-    No controller hears of it. With ZooKeeper the next one finds out only by comparing what is
-    registered; in KRaft the leader's session has to end with it first.
+    No controller is notified. With ZooKeeper the next one finds out only by comparing
+    registrations; in KRaft the leader's session with the next controller has to expire first.
     """
-    return not run.controllers() and any(each.leader == event.broker for each in run.partitions())
+    return not run.controllers() and any(partition.leader == event.broker for partition in run.partitions())
 
 
 @probe()
 def controllers_overlapped(run: ProbeMemory, event: events.ControllerElected) -> bool:
-    """A broker or voter became controller while another one, alive, still took itself for it.
+    """A broker or voter became controller while another live one believed it still was.
 
-    The former controller was paused or cut off. With ZooKeeper what it still sends has an older
-    controller epoch; in KRaft nothing that it appends is committed any more.
+    The former controller was paused or cut off. With ZooKeeper its requests carry an older
+    controller epoch; in KRaft none of its records can be committed.
     """
     return any(other != event.broker for other in run.controllers())
 
 
 @probe()
 def paused_controller_woke_deposed(run: ProbeMemory, event: events.BrokerResumed) -> bool:
-    """A paused controller went on when another had been elected.
+    """A paused controller resumed after another one had been elected.
 
-    It goes on where it stopped, perhaps in the middle of an election, before it hears of its
+    It continues where it stopped, perhaps in the middle of an election, before it learns of its
     successor.
     """
     controllers = run.controllers()
@@ -125,27 +131,26 @@ def paused_controller_woke_deposed(run: ProbeMemory, event: events.BrokerResumed
 
 @probe(of=(ZOOKEEPER,))
 def controller_lost_its_session(run: ProbeMemory, event: events.SessionExpired) -> bool:
-    """ZooKeeper ended the session of a controller that was alive.
+    """ZooKeeper expired the session of a controller that was alive.
 
-    It resigns once it hears of that, and not before.
+    The controller resigns only once it learns of that.
     """
     return zk.CONTROLLER in event.ephemerals and run.state.broker(event.broker).is_active_controller
 
 
 @at_each(events.RequestRejected, api=_CONTROL, error=errors.STALE_CONTROLLER_EPOCH)
 def stale_controller_refused() -> None:
-    """A broker refused a control request of a former controller.
+    """A broker refused a control request from a former controller.
 
-    The controller epoch did what it is there for (STALE_CONTROLLER_EPOCH).
+    This is what the controller epoch is for (STALE_CONTROLLER_EPOCH).
     """
 
 
 @at_each(events.RequestRejected, api=_CONTROL, error=errors.STALE_BROKER_EPOCH)
 def stale_broker_epoch_refused() -> None:
-    """A broker refused a control request meant for its earlier life.
+    """A broker refused a control request meant for its previous life.
 
-    Obeyed, a delayed LeaderAndIsr or StopReplica would undo what the broker has learned since
-    (KIP-380).
+    If it obeyed, a delayed LeaderAndIsr or StopReplica would undo later changes (KIP-380).
     """
 
 
@@ -154,28 +159,28 @@ def stale_broker_epoch_refused() -> None:
 
 @at_each(events.QuorumElectionUndecided)
 def quorum_election_undecided() -> None:
-    """A voter asked for votes, and the quorum neither elected nor rejected it in time.
+    """A candidate for leader of the quorum was neither elected nor rejected in time.
 
-    It is cut off from the majority, or too many voters are down. Without pre-votes (KIP-996) it
-    raises the epoch each time that it tries.
+    It is cut off from the majority, or too many voters are down. Without pre-votes (KIP-996) each
+    attempt raises the epoch.
     """
 
 
 @at_each(events.QuorumMajorityLost, switch="check_quorum")
 def quorum_majority_lost() -> None:
-    """The leader of the quorum resigned, for no majority had fetched from it for too long.
+    """The leader of the quorum resigned because no majority had fetched from it for too long.
 
-    It was cut off from them while brokers may still have reached it. Before 3.7 (KAFKA-15489)
-    it went on as controller, and nothing that it wrote was committed.
+    It was cut off from the voters, while brokers may still have reached it. Before 3.7
+    (KAFKA-15489) it stayed controller, though nothing it wrote was committed.
     """
 
 
 @at_each(events.MetadataLogTruncated)
 def uncommitted_metadata_truncated() -> None:
-    """A node cut off metadata records that its leader does not have.
+    """A node truncated metadata records that its leader does not have.
 
-    A former controller had appended them, and they were not committed: what it decided there
-    never took effect.
+    A former controller had appended them without committing them, so its decisions never took
+    effect.
     """
 
 
@@ -183,16 +188,16 @@ def uncommitted_metadata_truncated() -> None:
 def metadata_snapshot_fetched() -> None:
     """A controller or a broker fetched a snapshot of the metadata.
 
-    It was away for longer than the leader keeps the log, and goes on behind the snapshot
+    It was away for longer than the leader keeps the log, and continues after the snapshot
     (KIP-630).
     """
 
 
 @at_each(events.MetadataLogStarted)
 def metadata_log_start_raised() -> None:
-    """A node deleted what its metadata log had below its oldest snapshot.
+    """A node deleted the records of its metadata log below its oldest snapshot.
 
-    A node that has not read that far needs a snapshot from now on.
+    A node that has not read that far now needs a snapshot.
     """
 
 
@@ -200,16 +205,16 @@ def metadata_log_start_raised() -> None:
 def metadata_log_lost() -> None:
     """A voter lost its disk, with its metadata log and its vote.
 
-    It may vote twice in an epoch, and counts again for a majority without what it had
+    It may vote twice in an epoch, and it counts towards a majority again without the records it had
     acknowledged.
     """
 
 
 @at_each(events.MetadataLogLost, is_kept=False)
 def metadata_majority_lost() -> None:
-    """A voter lost its metadata log, and no majority was left that has all committed metadata.
+    """A voter lost its metadata log, and no majority with all committed metadata remained.
 
-    A controller may be elected that does not know what was decided.
+    A controller without some of the committed decisions may be elected.
     """
 
 
@@ -217,18 +222,18 @@ def metadata_majority_lost() -> None:
     events.ControllerRequestRefused, api="BrokerRegistration", error=errors.DUPLICATE_BROKER_REGISTRATION
 )
 def registration_refused() -> None:
-    """The controller refused a broker's registration, for it took the broker's former life for alive.
+    """The controller refused a broker's registration because its previous life had a session.
 
-    The broker asks again until that session is over (DUPLICATE_BROKER_REGISTRATION).
+    The broker retries until that session expires (DUPLICATE_BROKER_REGISTRATION).
     """
 
 
 @at_each(events.ControllerRequestRefused, api="BrokerHeartbeat", error=errors.STALE_BROKER_EPOCH)
 def stale_heartbeat_refused() -> None:
-    """The controller refused a heartbeat, for the broker is registered with another epoch.
+    """The controller refused a heartbeat because the broker is registered with another epoch.
 
-    As a rule the heartbeat is late: the broker has registered again since, and what its former
-    life asks for must not unfence it (STALE_BROKER_EPOCH).
+    Usually the heartbeat is late: the broker has registered again, and its previous life must not
+    unfence it (STALE_BROKER_EPOCH).
     """
 
 
@@ -237,30 +242,30 @@ def stale_heartbeat_refused() -> None:
 
 @at_each(events.SessionExpired)
 def session_expired() -> None:
-    """A broker's session with the control plane ended: ZooKeeper expired it, or the controller of KRaft fenced the broker.
+    """A broker's session ended: ZooKeeper expired it, or the KRaft controller fenced the broker.
 
-    For the rest of the cluster the broker is gone, whether it is or not. In KRaft it has missed
-    its heartbeats for broker.session.timeout.ms.
+    The cluster treats the broker as dead, whether it is or not. In KRaft the broker sent no
+    heartbeat for broker.session.timeout.ms.
     """
 
 
 @probe()
 def session_expired_alive(run: ProbeMemory, event: events.SessionExpired) -> bool:
-    """The session of a broker ended that was running or paused.
+    """The session of a running or paused broker ended.
 
-    Until the broker hears of that, it acts as leader of partitions that others lead by now.
+    Until the broker learns of that, it acts as leader of partitions that now have other leaders.
     """
-    known = run.state.brokers.get(event.broker)
-    is_gone = events.ends_registration(event.broker, event.ephemerals)
-    return is_gone and (known is None or known.is_live)
+    state = run.state.brokers.get(event.broker)
+    is_unregistered = events.ends_registration(event.broker, event.ephemerals)
+    return is_unregistered and (state is None or state.is_live)
 
 
 @probe()
 def bounced_broker(run: ProbeMemory, event: events.BrokerStarted) -> bool:
-    """A broker was back before the control plane had noticed that it was gone.
+    """A broker restarted before the control plane noticed that it had stopped.
 
-    It has to wait for its former session. With ZooKeeper before KIP-380 a controller could miss
-    that it had gone at all; in KRaft the registration of its former life is replaced.
+    It has to wait for its former session to end. With ZooKeeper before KIP-380 a controller could
+    miss the restart; in KRaft the new registration replaces the old one.
     """
     return run.state.broker(event.broker).is_registered
 
@@ -269,7 +274,7 @@ def bounced_broker(run: ProbeMemory, event: events.BrokerStarted) -> bool:
 def two_brokers_down(run: ProbeMemory, event: events.BrokerStopped) -> bool:
     """A broker died while another one was down.
 
-    With three replicas and min.insync.replicas=2, partitions on both can no longer take
+    With three replicas and min.insync.replicas=2, partitions on both brokers no longer accept
     acks=all.
     """
     return any(other != event.broker for other in run.brokers_down())
@@ -279,32 +284,35 @@ def two_brokers_down(run: ProbeMemory, event: events.BrokerStopped) -> bool:
 def all_replicas_down(run: ProbeMemory, event: events.BrokerStopped) -> int:
     """All replicas of a partition were down at once.
 
-    Who leads next depends on who returns first and on who was in the ISR.
+    The next leader depends on which replica returns first and on which were in the ISR.
     """
     down = {*run.brokers_down(), event.broker}
-    # A replica is known from its first leadership on.
-    return sum(event.broker in each.replicas and each.replicas.keys() <= down for each in run.partitions())
+    # The memory has a replica once it has led or followed.
+    return sum(
+        event.broker in partition.replicas and partition.replicas.keys() <= down
+        for partition in run.partitions()
+    )
 
 
 @probe()
 def last_isr_member_died(run: ProbeMemory, event: events.BrokerStopped) -> int:
     """The only member of an ISR died.
 
-    Only it can lead again, unless an unclean election takes another replica. With eligible
-    leader replicas (KIP-966) those may lead, too.
+    No other replica can lead without an unclean election, except eligible leader replicas
+    (KIP-966).
     """
-    return sum(each.isr == (event.broker,) for each in run.partitions())
+    return sum(partition.isr == (event.broker,) for partition in run.partitions())
 
 
 @probe()
 def partition_offline(run: ProbeMemory, event: events.IsrReduced | events.LeaderElected) -> bool:
-    """A partition was left without a leader.
+    """A partition had no leader.
 
-    No member of its ISR was alive, and an unclean election was not allowed or not possible.
+    No member of its ISR was alive, and an unclean election was disabled or impossible.
     """
     if event.leader != NO_LEADER:
         return False
-    # In KRaft a partition without a leader has another leader epoch, as after an election.
+    # In KRaft losing the leader raises the leader epoch, as an election does.
     return isinstance(event, events.LeaderElected) or not any(
         run.state.broker(member).is_registered for member in event.isr
     )
@@ -317,8 +325,7 @@ def partition_offline(run: ProbeMemory, event: events.IsrReduced | events.Leader
 def clean_election(_: ProbeMemory, event: events.LeaderElected) -> bool:
     """A member of the ISR was elected leader of a partition that had lost its leader.
 
-    It has all that was committed; its high watermark and the other replicas may not show that
-    yet.
+    It has all committed records, but its high watermark and the other replicas may be behind.
     """
     return _is_clean(event)
 
@@ -327,38 +334,38 @@ def clean_election(_: ProbeMemory, event: events.LeaderElected) -> bool:
 def unclean_election(_: ProbeMemory, event: events.LeaderElected) -> bool:
     """A replica outside the ISR was elected leader.
 
-    What only the ISR had is lost, acknowledged or not.
+    Records that only the ISR had are lost, acknowledged or not.
     """
     return event.leader != NO_LEADER and event.unclean
 
 
 @probe(of=(KRAFT,), switch="eligible_leader_replicas")
 def elr_member_elected(run: ProbeMemory, event: events.LeaderElected) -> bool:
-    """An eligible leader replica was elected, which was in no ISR.
+    """An eligible leader replica that was in no ISR was elected.
 
-    The ISR had become smaller than min.insync.replicas, and nothing has been committed since
-    the replica left it (KIP-966).
+    The ISR had shrunk below min.insync.replicas, so nothing was committed after the replica left it
+    (KIP-966).
     """
     state = run.state.partition(event.partition)
-    # The change that completes a reassignment takes a replica into the ISR and has it lead.
+    # The change that completes a reassignment can add a replica to the ISR and make it leader.
     is_outside = event.leader not in state.isr and event.reason != REASSIGNMENT
     return _is_clean(event) and bool(state.elections) and is_outside
 
 
 @at_each(events.LastKnownLeaderElected, of=(KRAFT,), switch="eligible_leader_replicas")
 def last_known_leader_elected() -> None:
-    """The last known leader was elected uncleanly, for neither ISR nor ELR had a member.
+    """The last known leader was elected uncleanly because neither ISR nor ELR had a member.
 
-    All of them had stopped uncleanly. It is the best that is left, and may lack what was
-    acknowledged (KIP-966).
+    All members had stopped uncleanly. The last known leader is the best choice left, but it may
+    lack acknowledged records (KIP-966).
     """
 
 
 @probe()
 def preferred_leader_elected(_: ProbeMemory, event: events.LeaderElected) -> bool:
-    """The preferred replica was given the lead back.
+    """Leadership moved back to the preferred replica.
 
-    Leadership moves though nothing has failed; requests under way meet a leader that has
+    Leadership moves although nothing has failed; requests in flight reach a leader that has
     resigned.
     """
     return event.leader != NO_LEADER and not event.unclean and event.reason == _PREFERRED
@@ -368,8 +375,7 @@ def preferred_leader_elected(_: ProbeMemory, event: events.LeaderElected) -> boo
 def fast_leader_changes(run: ProbeMemory, event: events.BecameLeader) -> bool:
     """Another broker became leader before its predecessor had appended anything.
 
-    Its epoch has no records to be known by: what leader epochs got wrong before KIP-279 needs
-    this.
+    No record carries the predecessor's epoch. The flaws in leader epochs before KIP-279 need this.
     """
     before, start_offset = run.last_leader.get(event.partition, (event.broker, 0))
     return not run.leads(event.broker, event.partition) and (
@@ -379,10 +385,10 @@ def fast_leader_changes(run: ProbeMemory, event: events.BecameLeader) -> bool:
 
 @probe()
 def leader_hw_behind(run: ProbeMemory, event: events.BecameLeader) -> bool:
-    """A new leader began with a high watermark below one that its partition had reached.
+    """A new leader started with a high watermark below one that its partition had reached.
 
-    Its own is from its last fetch. Until followers have fetched, what is committed counts as
-    not committed.
+    Its own high watermark dates from its last fetch. Until followers fetch, it treats committed
+    records as uncommitted.
     """
     state = run.state.partition(event.partition).replica(event.broker)
     return state.role != LEADER and state.high_watermark < run.committed.get(event.partition, 0)
@@ -390,10 +396,10 @@ def leader_hw_behind(run: ProbeMemory, event: events.BecameLeader) -> bool:
 
 @probe()
 def leader_restarted_in_its_epoch(run: ProbeMemory, event: events.BecameLeader) -> bool:
-    """A broker that had died led again in the same leader epoch.
+    """A broker died and led again in the same leader epoch.
 
-    Its absence went unnoticed. If its log became shorter meanwhile, followers cannot tell by
-    the epoch.
+    Its absence went unnoticed. If its log became shorter meanwhile, the epoch does not show that to
+    followers.
     """
     led = run.led.get((event.broker, event.partition))
     return led is not None and led[0] == event.leader_epoch and led[1] != run.lives.get(event.broker, 0)
@@ -401,10 +407,9 @@ def leader_restarted_in_its_epoch(run: ProbeMemory, event: events.BecameLeader) 
 
 @probe()
 def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -> bool:
-    """A leader was elected again before it had heard that another one had led.
+    """A leader was elected again before it learned that another one had led in between.
 
-    It has been leader all along as far as it knows, and its followers may have truncated for
-    the one in between.
+    It believes that it led all along, while its followers may have truncated for the other leader.
     """
     life = run.lives.get(event.broker, 0)
     led_epoch, led_life = run.led.get((event.broker, event.partition), (-1, life))
@@ -424,46 +429,46 @@ def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -
 
 @probe()
 def zombie_leader_accepted_write(run: ProbeMemory, event: events.BatchAppended) -> bool:
-    """A broker appended in a leader epoch that had been succeeded.
+    """A broker appended in a leader epoch that had ended.
 
-    The record will be truncated; with acks=1 it has been acknowledged.
+    The record will be truncated; with acks=1 it was acknowledged.
     """
     return event.leader_epoch < run.elected_epoch.get(event.partition, 0)
 
 
 @probe()
 def zombie_leader_acknowledged(run: ProbeMemory, event: events.BatchAcknowledged) -> bool:
-    """A broker acknowledged a record when another one had been elected.
+    """A broker acknowledged a record after another leader had been elected.
 
-    With acks=1 the record is lost; with acks=all every member of the new ISR has to have it.
+    With acks=1 the record is lost; with acks=all every member of the new ISR must have it.
     """
     return run.is_zombie(event.broker, event.partition)
 
 
 @probe()
 def zombie_leader_served_read(run: ProbeMemory, event: events.RecordsServed) -> bool:
-    """A consumer read from a broker when another one had been elected.
+    """A consumer read from a broker after another leader had been elected.
 
-    It must not see there what the new leader does not have.
+    It must not see records that the new leader does not have.
     """
     return run.is_zombie(event.broker, event.partition) and not run.follows(event.broker, event.partition)
 
 
 @probe()
 def zombie_leader_changed_isr(run: ProbeMemory, event: events.IsrChanged) -> bool:
-    """A leader took an ISR for written when it had been succeeded.
+    """A leader took an ISR change for written after it had been succeeded.
 
-    ZooKeeper, or the controller, refuses a write of a former leader epoch, so only a mutant
-    gets here, or a leader that hears late of a write from before.
+    ZooKeeper or the controller refuses writes of a former leader epoch. So either a mutant is on,
+    or the leader learned late of a write from before.
     """
     return event.leader_epoch < run.elected_epoch.get(event.partition, 0)
 
 
 @probe()
 def paused_leader_woke_deposed(run: ProbeMemory, event: events.BrokerResumed) -> int:
-    """A paused leader went on when another one had been elected.
+    """A paused leader resumed after another one had been elected.
 
-    It handles waiting requests before it hears of the election, as if it still led.
+    It handles waiting requests as if it still led, before it learns of the election.
     """
     return sum(
         replica.role == LEADER and replica.leader_epoch < run.elected_epoch.get(name, 0)
@@ -476,9 +481,9 @@ def paused_leader_woke_deposed(run: ProbeMemory, event: events.BrokerResumed) ->
 
 @at_each(events.IsrChanged, change="shrink")
 def isr_shrank() -> None:
-    """A leader took a follower out of the ISR.
+    """A leader removed a follower from the ISR.
 
-    What is committed from now on that follower need not have.
+    Records that are committed from now on may be missing on that follower.
     """
 
 
@@ -493,70 +498,55 @@ def isr_shrank_to_one(_: ProbeMemory, event: events.IsrChanged | events.IsrReduc
 
 @at_each(events.IsrChanged, change="expand")
 def isr_expanded() -> None:
-    """A follower came back into an ISR.
+    """A follower rejoined an ISR.
 
-    It may be elected from now on, so it has to have all that is committed.
+    It may be elected from now on, so it must have every committed record.
     """
 
 
 @probe()
 def isr_flapped(run: ProbeMemory, event: events.IsrChanged) -> int:
-    """A follower was back in an ISR within a second of being taken out.
+    """A follower rejoined an ISR within a second of leaving it.
 
-    What was committed in between was committed without it.
+    Records committed in between were committed without it.
     """
     if event.change == "shrink":
         return 0
-    taken_out = (run.taken_out_us.get((member, event.partition)) for member in event.isr)
-    return sum(at_us is not None and event.at_us - at_us <= _FLAP_US for at_us in taken_out)
+    removals_us = (run.removed_us.get((member, event.partition)) for member in event.isr)
+    return sum(at_us is not None and event.at_us - at_us <= _FLAP_US for at_us in removals_us)
 
 
 @at_each(events.IsrRefused)
 def isr_write_refused() -> None:
-    """A leader's ISR was refused.
+    """A leader's change of the ISR was refused.
 
-    A controller had changed the partition, or a member may not join: the leader may have been
-    succeeded, or its session may be over.
+    A controller had changed the partition, or a member may not join. The leader may have been
+    succeeded, or its session may have ended.
     """
 
 
-@at_each(
-    events.ControllerRequestRefused,
-    api="AlterPartition",
-    error=errors.FENCED_LEADER_EPOCH,
-    switch="isr_altered_by_controller",
-)
+@_alter_partition_refused(error=errors.FENCED_LEADER_EPOCH)
 def alter_partition_fenced() -> None:
     """A controller refused an AlterPartition of a former leader epoch.
 
-    Another leader has been elected, and the one that asks has not heard of it
-    (FENCED_LEADER_EPOCH, KIP-497).
+    Another leader has been elected, and the sender does not know it yet (FENCED_LEADER_EPOCH,
+    KIP-497).
     """
 
 
-@at_each(
-    events.ControllerRequestRefused,
-    api="AlterPartition",
-    error=errors.INVALID_UPDATE_VERSION,
-    switch="isr_altered_by_controller",
-)
+@_alter_partition_refused(error=errors.INVALID_UPDATE_VERSION)
 def alter_partition_outdated() -> None:
-    """A controller refused an AlterPartition that goes by a former state of the partition.
+    """A controller refused an AlterPartition that was based on an older state of the partition.
 
     The controller, or the leader itself, has changed the ISR since (INVALID_UPDATE_VERSION).
     """
 
 
-@at_each(
-    events.ControllerRequestRefused,
-    api="AlterPartition",
-    error=errors.STALE_BROKER_EPOCH,
-    switch="isr_altered_by_controller",
-)
+@_alter_partition_refused(error=errors.STALE_BROKER_EPOCH)
 def alter_partition_stale_broker_epoch() -> None:
-    """A controller refused an AlterPartition of a broker's former life, or of a broker that it has taken for dead.
+    """A controller refused an AlterPartition from a broker's previous life, or from a dead broker.
 
-    Obeyed, a leader that is gone would say who is in sync (STALE_BROKER_EPOCH).
+    Otherwise a dead leader would decide which replicas are in sync (STALE_BROKER_EPOCH).
     """
 
 
@@ -567,18 +557,18 @@ def alter_partition_stale_broker_epoch() -> None:
     switch="isr_expansion_checks_registration",
 )
 def ineligible_replica_refused() -> None:
-    """A controller refused to take a replica into an ISR.
+    """A controller refused to add a replica to an ISR.
 
-    Its broker was fenced, was stopping, or had been started again since the leader counted its
-    fetches (INELIGIBLE_REPLICA, KIP-841, KIP-903).
+    Its broker was fenced, was shutting down, or had restarted since the leader counted its fetches
+    (INELIGIBLE_REPLICA, KIP-841, KIP-903).
     """
 
 
 @probe()
 def isr_write_unheard(run: ProbeMemory, event: events.LeaderElected) -> bool:
-    """Another leader was elected while the former one did not know of an ISR that it had written.
+    """Another leader was elected while the former one did not know that its ISR change was written.
 
-    Whom it had taken in may lead by now, and a leader that goes by the smaller ISR commits
+    A member that the change added may lead now. A leader that still uses the smaller ISR commits
     without it (KIP-497).
     """
     state = run.state.partition(event.partition)
@@ -590,9 +580,9 @@ def isr_write_unheard(run: ProbeMemory, event: events.LeaderElected) -> bool:
 
 @probe()
 def member_restarted_while_joining(run: ProbeMemory, event: events.BrokerStarted) -> bool:
-    """A broker was started again while its leader's request to take it into the ISR was under way.
+    """A broker restarted while its leader's request to add it to the ISR was in flight.
 
-    What the request goes by was a former life, and its records may be lost (KIP-903).
+    The request is based on the broker's previous life, whose records may be lost (KIP-903).
     """
     return any(event.broker in joining for joining in run.joining.values())
 
@@ -602,35 +592,36 @@ def member_restarted_while_joining(run: ProbeMemory, event: events.BrokerStarted
 
 @at_each(events.LogTruncated)
 def truncated() -> None:
-    """A follower cut its log back.
+    """A follower truncated its log.
 
-    What it had from a leader of the past, the present leader has not.
+    The present leader does not have records that the follower copied from an earlier leader.
     """
 
 
 @probe()
 def truncated_below_hw(run: ProbeMemory, event: events.LogTruncated) -> bool:
-    """A follower cut its log below a high watermark that its partition had reached.
+    """A follower truncated its log below a high watermark that its partition had reached.
 
-    Committed records go here. If it is elected before it has fetched them again, they are lost.
+    This removes committed records. If the follower is elected before it has fetched them again,
+    they are lost.
     """
     return event.to_offset < run.committed.get(event.partition, 0)
 
 
 @probe()
 def truncated_below_read(run: ProbeMemory, event: events.LogTruncated) -> bool:
-    """A replica cut off what a consumer had read from its partition.
+    """A replica truncated records that a consumer had read.
 
-    If no other replica has it, another record will take its offset.
+    If no other replica has them, other records will take their offsets.
     """
     return event.to_offset < run.read_end.get(event.partition, 0)
 
 
 @probe()
 def follower_ahead_of_leader(run: ProbeMemory, event: events.LogTruncated) -> bool:
-    """A follower cut off what it had beyond the start of its leader's epoch.
+    """A follower truncated records beyond the start of its leader's epoch.
 
-    The leader was elected though another replica's log was longer.
+    The leader was elected although another replica had a longer log.
     """
     led = run.last_leader.get(event.partition)
     return led is not None and event.from_offset > led[1]
@@ -638,10 +629,10 @@ def follower_ahead_of_leader(run: ProbeMemory, event: events.LogTruncated) -> bo
 
 @probe()
 def follower_truncated_twice(run: ProbeMemory, event: events.LogTruncated) -> bool:
-    """A follower cut its log twice before it followed.
+    """A follower truncated its log twice before it followed.
 
-    The first cut was not enough: the leader did not have its last epoch (KIP-279), or its log
-    is shorter still.
+    The first truncation was not enough: the leader did not have the follower's last epoch
+    (KIP-279), or its log is shorter still.
     """
     return (event.broker, event.partition) in run.truncated
 
@@ -650,14 +641,14 @@ def follower_truncated_twice(run: ProbeMemory, event: events.LogTruncated) -> bo
 def epoch_unknown_to_leader(_: ProbeMemory, event: events.EpochEndAnswered) -> bool:
     """A leader was asked for the end of an epoch that it did not have.
 
-    It answers with an earlier epoch; before KIP-279 it could not say with which.
+    It answers with an earlier epoch. Before KIP-279 the answer could not name that epoch.
     """
     return event.end_offset != -1 and event.answer_epoch not in (event.leader_epoch, -1)
 
 
 @at_each(events.EpochEndAnswered, end_offset=-1)
 def epoch_undefined_answer() -> None:
-    """A leader could not say where an epoch ends.
+    """A leader did not know where an epoch ends.
 
     The follower falls back to its high watermark, as before KIP-101.
     """
@@ -665,18 +656,18 @@ def epoch_undefined_answer() -> None:
 
 @at_each(events.OutdatedFetchAnswered)
 def fetch_of_older_epoch_answered() -> None:
-    """A follower got the answer to a fetch that it had sent in an older leader epoch, to the same leader.
+    """A follower got the response to a fetch it had sent in an older epoch of the same leader.
 
-    It still stood at the offset of that fetch. What the leader said then may not hold in the
-    present epoch (KAFKA-18991).
+    Its log still ended at the offset of that fetch. The response may not hold in the present epoch
+    (KAFKA-18991).
     """
 
 
 @at_each(events.FetcherFailed)
 def follower_gave_up() -> None:
-    """A follower gave up a partition: the leader's next batch did not begin where its log ended.
+    """A follower stopped fetching: the leader's next batch did not start where its log ended.
 
-    The two logs have parted in a way that no epoch shows.
+    The two logs differ in a way that no epoch shows.
     """
 
 
@@ -684,39 +675,39 @@ def follower_gave_up() -> None:
 def fenced_by_leader_epoch() -> None:
     """A fetch was refused for its leader epoch.
 
-    The follower or consumer had not heard of the last election (KIP-320).
+    The follower or consumer had not learned of the last election (KIP-320).
     """
 
 
 @at_each(events.RequestRejected, api=_FETCHES, error=errors.UNKNOWN_LEADER_EPOCH)
 def leader_epoch_unknown() -> None:
-    """A fetch knew of a newer leader epoch than the leader.
+    """A fetch carried a newer leader epoch than its leader knew.
 
-    The follower heard of the election first, and has to wait (UNKNOWN_LEADER_EPOCH).
+    The follower learned of the election first, and has to wait (UNKNOWN_LEADER_EPOCH).
     """
 
 
 @at_each(events.RequestRejected, api="Fetch", error=errors.OFFSET_OUT_OF_RANGE)
 def fetch_out_of_range() -> None:
-    """A fetch asked for an offset behind the end of the log.
+    """A fetch asked for an offset beyond the end of the log.
 
-    The follower or consumer is ahead of the leader: something was truncated or lost.
+    The follower or consumer is ahead of the leader: records were truncated or lost.
     """
 
 
 @at_each(events.FetchDelayed)
 def fetch_waited_in_purgatory() -> None:
-    """A fetch found nothing to read and waited.
+    """A fetch found nothing to read and waited in the purgatory.
 
-    It answers with the high watermark of when it is woken, not of when it came.
+    Its response carries the high watermark of the moment it is woken, not of its arrival.
     """
 
 
 @at_each(events.FetchExpired)
 def fetch_expired_in_purgatory() -> None:
-    """A fetch waited until its time was over.
+    """A fetch waited in the purgatory until it expired.
 
-    Nothing was appended for so long; the high watermark travels with the empty answer.
+    Nothing was appended meanwhile; the empty response carries the high watermark.
     """
 
 
@@ -725,35 +716,35 @@ def fetch_expired_in_purgatory() -> None:
 
 @probe()
 def hw_checkpoint_stale_at_restart(run: ProbeMemory, event: events.LogOpened) -> bool:
-    """A replica started with a high watermark below the one that it had when it stopped.
+    """A replica started with a high watermark below the one it had when it stopped.
 
-    The checkpoint is written every 5 s. Before KIP-101 the log was cut to it.
+    The checkpoint is written every 5 s. Before KIP-101 the log was truncated to it.
     """
     return event.hw < run.state.partition(event.partition).replica(event.broker).high_watermark
 
 
 @at_each(events.UnflushedLost)
 def unflushed_lost() -> None:
-    """Power loss took records that were not flushed.
+    """Power loss destroyed records that were not flushed.
 
-    Only the other replicas have them now.
+    Now only the other replicas have them.
     """
 
 
 @probe()
 def committed_unflushed_lost(run: ProbeMemory, event: events.UnflushedLost) -> bool:
-    """Power loss took records below a high watermark that their partition had reached.
+    """Power loss destroyed records below a high watermark that their partition had reached.
 
-    They are safe only as long as another replica keeps its own, unflushed as it may be.
+    They are safe only while another replica keeps its copy, which may be unflushed as well.
     """
     return event.from_offset < run.committed.get(event.partition, 0)
 
 
 @at_each(events.LogLost)
 def log_lost_with_disk() -> None:
-    """A broker lost its disk, and a log that had records.
+    """A broker lost its disk, and with it a log that had records.
 
-    Only the other replicas have them now.
+    Now only the other replicas have them.
     """
 
 
@@ -761,24 +752,24 @@ def log_lost_with_disk() -> None:
 def last_isr_member_lost_its_disk(run: ProbeMemory, event: events.LogLost) -> bool:
     """The only member of an ISR lost its disk.
 
-    No other replica can be elected, so it leads with an empty log when it comes back (KIP-966).
+    No other replica can be elected, so it leads with an empty log when it returns (KIP-966).
     """
     return run.state.partition(event.partition).isr == (event.broker,)
 
 
 @at_each(events.CorruptBatchFetched)
 def corrupt_batch_fetched() -> None:
-    """A follower or a consumer got a batch with a wrong CRC.
+    """A follower or a consumer fetched a batch with a wrong CRC.
 
-    It asks again and stays where it is, until another replica leads.
+    It retries at the same offset until another replica leads.
     """
 
 
 @at_each(events.CorruptionCut)
 def recovery_met_corruption() -> None:
-    """A broker that was killed found a batch with a wrong CRC, and cut its log there.
+    """A broker that had been killed found a batch with a wrong CRC, and truncated its log there.
 
-    The good batches behind the bad one go with it.
+    The valid batches after it are lost as well.
     """
 
 
@@ -786,40 +777,41 @@ def recovery_met_corruption() -> None:
 def log_dir_failed() -> None:
     """A broker could not write to a log directory.
 
-    With another one it goes on without the replicas there (KIP-112), else it ends.
+    If it has another one, it continues without the replicas in the failed one (KIP-112). Otherwise
+    it stops.
     """
 
 
 @at_each(events.RequestQueueFull)
 def request_queue_full() -> None:
-    """A broker's threads waited for its disk, and no more requests fitted into the queue.
+    """A broker's request queue was full while its threads waited for the disk.
 
-    Its network threads wait as well then, with answers that are ready.
+    Then its network threads wait as well, and with them responses that are ready.
     """
 
 
 @at_each(events.LogStartRaised)
 def log_start_raised() -> None:
-    """A log begins later than before: retention has deleted what was there.
+    """The start offset of a log rose because retention deleted records.
 
-    A consumer whose next record is gone goes where auto.offset.reset says.
+    A consumer whose next record was deleted continues where auto.offset.reset says.
     """
 
 
 @at_each(events.DeleteRecordsAnswered, error=errors.NONE)
 def records_deleted_by_request() -> None:
-    """An administrator had records deleted.
+    """An administrator deleted records.
 
-    The logs begin in the middle of a batch, perhaps; what is at the offset and after it has to
-    stay (KIP-107).
+    The logs may now start in the middle of a batch. Records from the requested offset on must stay
+    (KIP-107).
     """
 
 
 @at_each(events.LogStartedAnew)
 def log_started_anew() -> None:
-    """A follower dropped its log, and went on where its leader's begins.
+    """A follower dropped its log and continued from the start of its leader's log.
 
-    It had been away for longer than its leader keeps records.
+    It was away for longer than its leader keeps records.
     """
 
 
@@ -827,15 +819,15 @@ def log_started_anew() -> None:
 def log_compacted() -> None:
     """A replica compacted its log.
 
-    Of each key the latest record is left; each replica does that at times of its own.
+    The latest record of each key remains. Each replica compacts at its own times.
     """
 
 
 @probe()
 def compacted_above_hw(run: ProbeMemory, event: events.LogCleaned) -> bool:
-    """A replica compacted what was not committed.
+    """A replica compacted records that were not committed.
 
-    If the later record of a key is cut off, the earlier one is gone already (KAFKA-13194, up to
+    If the later record of a key is truncated, the earlier one is gone already (KAFKA-13194, up to
     3.0).
     """
     return event.to_offset > run.committed.get(event.partition, 0)
@@ -843,18 +835,18 @@ def compacted_above_hw(run: ProbeMemory, event: events.LogCleaned) -> bool:
 
 @at_each(events.OffsetReset)
 def offset_reset() -> None:
-    """A consumer's position was out of range, and it went where auto.offset.reset says.
+    """A consumer's position was out of range, and it continued where auto.offset.reset says.
 
-    With latest, its default, it skips what is still there.
+    With latest, its default, the consumer skips records that are still there.
     """
 
 
 @at_each(events.ReadReplicaPreferred)
 def read_replica_preferred() -> None:
-    """A leader had a consumer read from a follower.
+    """A leader told a consumer to read from a follower.
 
-    What it reads there is committed, but the follower's high watermark is behind the leader's
-    (KIP-392).
+    Records that it reads there are committed, but the follower's high watermark lags behind the
+    leader's (KIP-392).
     """
 
 
@@ -862,7 +854,8 @@ def read_replica_preferred() -> None:
 def read_replica_cleared() -> None:
     """A consumer went back from a follower to the leader.
 
-    The two may have got differently far, so its position may be ahead of what it asks next.
+    The two replicas may differ in length, so the consumer's position may be beyond the end of the
+    leader's log.
     """
 
 
@@ -871,18 +864,18 @@ def read_replica_cleared() -> None:
 
 @at_each(events.BatchDeduplicated)
 def duplicate_batch_suppressed() -> None:
-    """A leader recognised a batch that it had already.
+    """A leader recognised a batch that it already had.
 
-    The first ack was lost. Without idempotence it would be there twice.
+    The first ack was lost. Without idempotence the batch would be in the log twice.
     """
 
 
 @probe()
 def batch_appended_again(run: ProbeMemory, event: events.BatchAppended) -> bool:
-    """A batch that had been appended was appended once more.
+    """A batch that had been appended before was appended again.
 
-    The first copy was truncated or lost, or the leader did not recognise it: then it is there
-    twice.
+    The first copy was truncated or lost, or the leader did not recognise the batch, which is then
+    in the log twice.
     """
     return run.is_appended(event.values)
 
@@ -895,7 +888,7 @@ def batch_appended_again(run: ProbeMemory, event: events.BatchAppended) -> bool:
 def sequence_refused() -> None:
     """A leader refused a batch for its sequence number.
 
-    An earlier batch of the producer is missing, or its state is.
+    An earlier batch of the producer, or the producer's state, is missing.
     """
 
 
@@ -903,76 +896,77 @@ def sequence_refused() -> None:
 def not_enough_replicas() -> None:
     """A leader refused a batch because its ISR was below min.insync.replicas.
 
-    The promise of acks=all is kept by not taking the record.
+    Refusing the record keeps the promise of acks=all.
     """
 
 
 @at_each(events.RequestRejected, api="Produce", error=errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 def not_enough_replicas_after_append() -> None:
-    """The ISR fell below min.insync.replicas after the append.
+    """The ISR fell below min.insync.replicas after a batch was appended.
 
-    The producer hears of an error, yet the record is in the log and may stay.
+    The producer gets an error, yet the record is in the log and may stay.
     """
 
 
 @at_each(events.RequestRejected, api="Produce", error=errors.REQUEST_TIMED_OUT)
 def produce_timed_out() -> None:
-    """A leader gave up waiting for its followers: an acks=all expired in the purgatory.
+    """A produce request with acks=all expired in the purgatory while it waited for followers.
 
-    The record is in the log all the same.
+    The record is in the log nevertheless.
     """
 
 
 @probe()
 def ack_lost_after_append(run: ProbeMemory, event: events.SendFailed) -> bool:
-    """An ack got lost on its way.
+    """An ack was lost on its way to the producer.
 
-    The producer cannot know that the record is there, and sends it again.
+    The producer cannot know that the record was appended, and sends it again.
     """
     return event.error == errors.NETWORK_EXCEPTION and run.is_acknowledged(event.values)
 
 
 @probe()
 def retried_after_append(run: ProbeMemory, event: events.SentAgain) -> bool:
-    """A producer sent again what had been appended.
+    """A producer resent a batch that had been appended.
 
-    Only a leader that remembers the batch keeps it from being there twice.
+    Only a leader that remembers the batch prevents a duplicate.
     """
     return run.is_appended(event.values)
 
 
 @at_each(events.AppendedBatchGivenUp)
 def appended_batch_given_up() -> None:
-    """An idempotent producer gave a batch up that may be in the log, because of an error that it handled after delivery.timeout.ms.
+    """An idempotent producer gave up a batch that may be in the log, after an error that came late.
 
-    Others are on their way behind it. If it takes the batch for refused, they get sequence
-    numbers that the leader has seen (KAFKA-14397).
+    It handled the error after delivery.timeout.ms, with later batches in flight. If the producer
+    assumes that the batch was refused, it gives them sequence numbers that the leader has seen
+    (KAFKA-14397).
     """
 
 
 @probe()
 def producer_retried_to_new_leader(run: ProbeMemory, event: events.SentAgain) -> bool:
-    """A producer sent a batch again, to another leader than before.
+    """A producer resent a batch to another leader than before.
 
-    Whether the new leader knows the batch depends on what it has copied.
+    The new leader recognises the batch only if it had copied it.
     """
     return run.failed_leader.get(event.values, event.leader) != event.leader
 
 
 @at_each(events.RequestRejected, api="Produce", error=errors.NOT_LEADER_FOR_PARTITION)
 def sent_to_former_leader() -> None:
-    """A batch was refused by a broker that does not lead its partition.
+    """A broker refused a batch because it does not lead the partition.
 
-    The producer's metadata was old (NOT_LEADER_FOR_PARTITION).
+    The producer's metadata was outdated (NOT_LEADER_FOR_PARTITION).
     """
 
 
 @at_each(events.RequestRejected, api="Produce", error=errors.INVALID_PRODUCER_EPOCH)
 def stale_producer_epoch_refused() -> None:
-    """A leader refused a batch of a producer epoch that had been succeeded.
+    """A leader refused a batch with an outdated producer epoch.
 
-    A zombie still writes, or a batch came late: with transactions v2 each transaction has an
-    epoch of its own (INVALID_PRODUCER_EPOCH, KIP-890).
+    A zombie still writes, or the batch arrived late: with transactions v2 each transaction has its
+    own epoch (INVALID_PRODUCER_EPOCH, KIP-890).
     """
 
 
@@ -981,57 +975,56 @@ def stale_producer_epoch_refused() -> None:
 
 @probe()
 def group_rebalanced(run: ProbeMemory, event: events.GroupAssigned | events.TargetAssigned) -> bool:
-    """A group got another assignment than before.
+    """A group's assignment changed.
 
-    Partitions went to other members, or to a member that came back under another id. Between
-    two owners of a partition nothing may be skipped; what the first has processed and not
-    committed the second processes again.
+    Partitions moved to other members, or to a member that returned with another id. When a
+    partition changes hands, no record may be skipped; records that the first owner processed but
+    did not commit are processed again.
     """
     return run.assignments.get(event.group, event.assignments) != event.assignments
 
 
 @probe()
 def rebalance_interrupted(run: ProbeMemory, event: events.GroupStateChanged) -> bool:
-    """A rebalance began before the members had the partitions of the one before.
+    """A rebalance began before the members had the partitions of the previous one.
 
-    A generation passes in which no member reads; members that still wait for their partitions
-    are sent to join again.
+    No member reads during that generation. Members that still wait for their partitions have to
+    join again.
     """
-    known = (event.broker, COMPLETING_REBALANCE)
-    return event.state == PREPARING_REBALANCE and run.groups.get(event.group) == known
+    is_completing = run.groups.get(event.group) == (event.broker, COMPLETING_REBALANCE)
+    return event.state == PREPARING_REBALANCE and is_completing
 
 
 @at_each(events.MemberExpired)
 def member_session_expired() -> None:
-    """A coordinator removed a member that it had not heard of for session.timeout.ms.
+    """A coordinator removed a member that had sent no heartbeat for session.timeout.ms.
 
-    Its partitions go to others, whether the member is dead or not.
+    Its partitions go to other members, whether it is dead or not.
     """
 
 
 @at_each(events.RequestRejected, api=GROUP_APIS, error=(errors.UNKNOWN_MEMBER_ID, errors.FENCED_MEMBER_EPOCH))
 def member_fenced() -> None:
-    """A coordinator refused a member that was in its group no more, or in another epoch.
+    """A coordinator refused a member that had left its group, or had another epoch.
 
-    The member was taken for dead, and others may have its partitions: what it has processed
-    since it cannot commit (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH).
+    The coordinator considered the member dead, and others may have its partitions. It cannot commit
+    the records that it has processed since (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH).
     """
 
 
 @at_each(events.StaticMemberReplaced)
 def static_member_took_over() -> None:
-    """A static member took the place of its former life.
+    """A static member replaced its previous life.
 
-    It has the same group.instance.id, and gets the same partitions without a rebalance
-    (KIP-345).
+    It has the same group.instance.id, and gets the same partitions without a rebalance (KIP-345).
     """
 
 
 @at_each(events.RequestRejected, api=GROUP_APIS, error=errors.FENCED_INSTANCE_ID)
 def static_member_fenced() -> None:
-    """A coordinator refused the former life of a static member.
+    """A coordinator refused the previous life of a static member.
 
-    Two processes had one group.instance.id; the older one may not commit or read on
+    Two processes had the same group.instance.id; the older one can neither commit nor read on
     (FENCED_INSTANCE_ID).
     """
 
@@ -1044,37 +1037,37 @@ def static_member_fenced() -> None:
     protocol=CONSUMER_PROTOCOL,
 )
 def static_member_unreleased() -> None:
-    """A coordinator refused a static member, for its former life may be alive.
+    """A coordinator refused a static member because its previous life may be alive.
 
-    With KIP-848 the member cannot take the place over before the session is over: until then no
-    member reads its partitions (UNRELEASED_INSTANCE_ID).
+    With KIP-848 the member cannot take over before the session ends. Until then no member reads its
+    partitions (UNRELEASED_INSTANCE_ID).
     """
 
 
 @at_each(events.PartitionsRevoked, lost=True)
 def partitions_lost() -> None:
-    """A consumer gave partitions up that others may read already.
+    """A consumer gave up partitions that other members may already read.
 
-    It learned too late that it was out of its group, so that it could not commit first
+    It learned too late that it had been removed from its group, so it could not commit first
     (onPartitionsLost).
     """
 
 
 @probe(switch="consumer_group_protocol", protocol=CONSUMER_PROTOCOL)
 def member_asked_to_revoke(_: ProbeMemory, event: events.MemberReconciled) -> bool:
-    """A coordinator asked a member to give partitions up before others may have them.
+    """A coordinator asked a member to give up partitions before other members get them.
 
-    Until the member does, no other member reads them; one that stands still holds them up for
-    as long as a rebalance may take (KIP-848).
+    Until the member does, no other member reads them. If it is paused, that takes up to the
+    rebalance timeout (KIP-848).
     """
     return bool(event.revoking)
 
 
 @probe()
 def commit_during_rebalance(run: ProbeMemory, event: events.OffsetsCommitted) -> bool:
-    """A commit was taken while its group prepared a rebalance.
+    """A coordinator accepted a commit while its group was preparing a rebalance.
 
-    It counts: who gets the partition begins there.
+    The commit counts: the next owner of the partition starts there.
     """
     _, state = run.groups.get(event.group, (event.broker, ""))
     return bool(event.member) and state == PREPARING_REBALANCE
@@ -1082,10 +1075,10 @@ def commit_during_rebalance(run: ProbeMemory, event: events.OffsetsCommitted) ->
 
 @at_each(events.RequestRejected, api=_COMMITS, error=(errors.ILLEGAL_GENERATION, errors.STALE_MEMBER_EPOCH))
 def commit_refused_by_generation() -> None:
-    """A commit was refused for its generation, or its member epoch.
+    """A commit was refused for its generation or its member epoch.
 
-    The member has missed a rebalance. What it has processed since its last commit, the member
-    that has the partition by now processes again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).
+    The member missed a rebalance. The new owner of the partition processes its uncommitted records
+    again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).
     """
 
 
@@ -1093,47 +1086,47 @@ def commit_refused_by_generation() -> None:
     events.RequestRejected, api=_COMMITS, error=(errors.NOT_COORDINATOR, errors.COORDINATOR_LOAD_IN_PROGRESS)
 )
 def commit_sent_to_former_coordinator() -> None:
-    """A commit met a broker that does not coordinate the group, or is still loading it.
+    """A commit reached a broker that does not coordinate the group, or is still loading it.
 
-    Whether the commit is in the log or not the consumer cannot know; it looks for the
-    coordinator and commits again.
+    The consumer cannot know whether the commit is in the log. It looks up the coordinator and
+    commits again.
     """
 
 
 @probe()
 def group_coordinator_moved(run: ProbeMemory, event: events.GroupStateChanged) -> bool:
-    """Another broker went on with a group.
+    """Another broker took over a group.
 
-    It has the members and offsets that its replica of __consumer_offsets has: a commit that was
-    not replicated is gone.
+    It has the members and offsets of its replica of __consumer_offsets; a commit that was not
+    replicated is lost.
     """
-    # A broker reports a group as dead, too, that another one coordinates by now.
+    # A former coordinator reports the group as dead when another broker takes over.
     broker, _ = run.groups.get(event.group, (event.broker, ""))
     return event.state != DEAD and broker != event.broker
 
 
 @probe(of=(CONSUMER_OFFSETS, TRANSACTION_STATE))
 def coordinator_moved_with_pending_offsets(run: ProbeMemory, event: events.BecameLeader) -> bool:
-    """A group's coordinator moved while a transaction had the group, or another one of the same partition of __consumer_offsets.
+    """A group's coordinator moved while a transaction had pending offsets in its partition.
 
-    The new one has to find in the log which offsets the transaction has there, and have them
-    count once the marker comes (KIP-447).
+    The new coordinator has to find these offsets in the log, and apply them once the marker arrives
+    (KIP-447).
     """
     before, _ = run.last_leader.get(event.partition, (event.broker, 0))
     has_moved = before != event.broker and not run.leads(event.broker, event.partition)
-    # A transaction that is complete has no partitions any more.
+    # A completed transaction has no partitions.
     return (
         has_moved
         and event.partition.startswith(_OFFSETS_PREFIX)
-        and any(event.partition in known.partitions for known in run.transactions.values())
+        and any(event.partition in transaction.partitions for transaction in run.transactions.values())
     )
 
 
 @at_each(events.OffsetsExpired)
 def group_offsets_expired() -> None:
-    """A group's offsets were forgotten, for they had not been committed for offsets.retention.minutes.
+    """A group's offsets expired: nothing had been committed for offsets.retention.minutes.
 
-    Who reads next begins where auto.offset.reset says.
+    The next reader starts where auto.offset.reset says.
     """
 
 
@@ -1144,24 +1137,24 @@ def group_offsets_expired() -> None:
 def transaction_timed_out() -> None:
     """A coordinator aborted a transaction that was open for longer than transaction.timeout.ms.
 
-    Its producer is fenced, and hears of it with its next request.
+    Its producer is fenced, and learns of it with its next request.
     """
 
 
 @at_each(events.OpenTransactionFenced, is_timed_out=False)
 def transaction_aborted_for_successor() -> None:
-    """A coordinator aborted a transaction for a producer that began with the same transactional id.
+    """A coordinator aborted a transaction for a new producer with the same transactional id.
 
-    The former session, dead or not, can write no more; what it wrote in the open transaction
-    does not count.
+    The former session, dead or not, can no longer write; its records in the open transaction do not
+    count.
     """
 
 
 @at_each(events.TransactionError, fatal=True, error=(errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH))
 def producer_fenced() -> None:
-    """A producer learned that another session has its transactional id, or that its transaction was ended without it.
+    """A producer lost its transactional id to another session, or its transaction was ended for it.
 
-    It is a zombie: it can do nothing more (PRODUCER_FENCED).
+    It is a zombie and can do nothing more (PRODUCER_FENCED).
     """
 
 
@@ -1169,16 +1162,16 @@ def producer_fenced() -> None:
 def transaction_only_abortable() -> None:
     """A producer could only abort its transaction.
 
-    A batch or an offset of it was refused; what stands in the logs already has to be marked as
+    One of its batches or offsets was refused; those already in the logs have to be marked as
     aborted.
     """
 
 
 @probe()
 def transaction_coordinator_moved(run: ProbeMemory, event: events.TransactionStateChanged) -> bool:
-    """Another coordinator went on with a transaction that was open, or was being ended.
+    """Another coordinator took over a transaction that was open or ending.
 
-    It knows what its replica of __transaction_state says.
+    It knows only the records of its own replica of __transaction_state.
     """
     before = run.transactions.get(event.transactional_id)
     return before is not None and before.broker != event.broker and before.state in _UNFINISHED
@@ -1186,9 +1179,9 @@ def transaction_coordinator_moved(run: ProbeMemory, event: events.TransactionSta
 
 @probe()
 def markers_completed_by_successor(run: ProbeMemory, event: events.TransactionStateChanged) -> bool:
-    """A coordinator completed a transaction of which another one had decided how it ends.
+    """A coordinator completed a transaction whose end another coordinator had decided.
 
-    It sends the markers again that may be written already.
+    It resends the markers, although some may be written already.
     """
     before = run.prepared(event)
     return before is not None and before.broker != event.broker
@@ -1196,10 +1189,10 @@ def markers_completed_by_successor(run: ProbeMemory, event: events.TransactionSt
 
 @probe()
 def markers_delayed(run: ProbeMemory, event: events.TransactionStateChanged) -> bool:
-    """A transaction was completed a second or more after it was decided how it ends.
+    """A transaction was completed a second or more after its end was decided.
 
-    Its producer may have been told by then, and read_committed consumers do not see it: leaders
-    did not answer WriteTxnMarkers.
+    Leaders did not answer WriteTxnMarkers. The producer may have its answer already, while
+    read_committed consumers do not see the transaction yet.
     """
     before = run.prepared(event)
     return before is not None and event.at_us - before.at_us >= _MARKERS_DELAYED_US
@@ -1209,36 +1202,36 @@ def markers_delayed(run: ProbeMemory, event: events.TransactionStateChanged) -> 
 def marker_without_transaction(run: ProbeMemory, event: events.TransactionMarkerWritten) -> bool:
     """A leader got the marker of a transaction that is not open in its log.
 
-    The marker has been sent twice, or the transaction has nothing there.
+    The marker was sent twice, or the transaction has no records there.
     """
     return event.first_offset < 0 and run.leads(event.broker, event.partition)
 
 
 @probe()
 def late_transactional_batch(run: ProbeMemory, event: events.TransactionBegun) -> bool:
-    """A leader took a batch for a transaction that its coordinator does not have open.
+    """A leader accepted a batch for a transaction that is not open at its coordinator.
 
-    It opens a transaction that no coordinator ends, unless with the next one of the producer
-    (KIP-890).
+    The batch opens a transaction that stays open until the producer's next one ends, if there is
+    one (KIP-890).
     """
-    known = run.producers.get(event.producer_id)
-    # A new coordinator does not report what it has read in its log, and a former one may still report its own.
+    transaction = run.producers.get(event.producer_id)
+    # A new coordinator does not report the states that it loads from its log, and a former one may still report.
     if (
-        known is None
-        or known.at_us < run.coordinators_elected_us
-        or not run.coordinates(known.broker)
+        transaction is None
+        or transaction.at_us < run.coordinators_elected_us
+        or not run.coordinates(transaction.broker)
         or not run.leads(event.broker, event.partition)
     ):
         return False
-    return known.state != ONGOING or event.partition not in known.partitions
+    return transaction.state != ONGOING or event.partition not in transaction.partitions
 
 
 @probe(at_end=_held_back_at_end)
 def lso_held_back(run: ProbeMemory, event: events.TransactionBegun | events.TransactionMarkerWritten) -> bool:
     """A transaction held back the last stable offset of a log for five seconds or more.
 
-    Consumers with read_committed got nothing from behind its first record, whatever others had
-    committed there. One that no marker ends holds it back until the run is over.
+    Consumers with read_committed got no records beyond its first one, whatever others had committed
+    there. A transaction without a marker holds the offset back until the end of the run.
     """
     if isinstance(event, events.TransactionBegun) or not run.leads(event.broker, event.partition):
         return False
@@ -1246,16 +1239,16 @@ def lso_held_back(run: ProbeMemory, event: events.TransactionBegun | events.Tran
     return opened is not None and event.first_offset >= 0 and event.at_us - opened[0] >= _HELD_BACK_US
 
 
-# Which of them runs reach
+# Probes and the runs that reach them
 
 
 @derived
 def in_reach(reach: ProbeReach) -> tuple[str, ...]:
-    """Return the probes that runs can reach at all."""
-    return tuple(name for name, each in PROBES.items() if each.obstacle(reach) is None)
+    """Return the probes that runs with this reach may count."""
+    return tuple(name for name, declared in PROBES.items() if declared.obstacle(reach) is None)
 
 
-def never_reached(reached: Iterable[Mapping[str, int]], probes: Iterable[str]) -> tuple[str, ...]:
-    """Return those of *probes* that none of several runs reached, in their order."""
-    counts = list(reached)
-    return tuple(name for name in probes if not any(each.get(name) for each in counts))
+def never_reached(runs: Iterable[Mapping[str, int]], probes: Iterable[str]) -> tuple[str, ...]:
+    """Return the *probes* that no run reached; *runs* are the counts of each."""
+    counts = list(runs)
+    return tuple(name for name in probes if not any(of_run.get(name) for of_run in counts))

@@ -1,4 +1,4 @@
-"""What runs have of what probes need."""
+"""The reach of a set of runs: what probes need, as far as these runs have it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class ProbeReach:
     """The control planes that runs may have, and the internal topics that their clients use.
 
     ``behaviours`` are those that are on in at least one run, and ``group_protocols`` are the values of
-    ``group.protocol`` that clients have. None means that they are unknown, and may be any.
+    ``group.protocol`` that clients have. None means unknown: any is possible.
     """
 
     control_planes: frozenset[str] = frozenset()
