@@ -12,29 +12,12 @@ DOCS_TOOLS := build/docs-tools
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak live regress check format docs site snapshots bench compare compiled pure lock sbom news clean
+.PHONY: help demo test soak live regress check format docs site snapshots bench compare compiled pure lock sbom news dist clean
 
-help:
-	@echo 'make demo      run every campaign that ships with harrow'
-	@echo 'make test      run the tests: minutes'
-	@echo 'make soak      try many more seeds and examples: hours, or SOAK_SECONDS=600'
-	@echo 'make live      try real brokers, of all releases or of some: make live RELEASES="2.4.1 3.9.2-kraft"'
-	@echo 'make regress   run the corpus of campaigns that failed once'
-	@echo 'make check     ruff, mypy --strict and the direction of imports'
-	@echo 'make format    let ruff format and repair what it can'
-	@echo 'make docs      put tables from the code and pictures of runs into docs/'
-	@echo 'make site      build the site of docs/ into build/site; a broken link fails'
-	@echo 'make snapshots write anew what tests compare output with'
-	@echo 'make bench     measure the speed'
-	@echo 'make compare   what runs cost beside a commit: make compare COMMIT=HEAD~5'
-	@echo 'make compiled  compile the core with mypyc: needs a C compiler, minutes'
-	@echo 'make pure      go back to the plain Python of it'
-	@echo 'make lock      choose the newest versions of all libraries that pyproject.toml allows'
-	@echo 'make sbom      write build/sbom.json, the libraries that `make demo` installs, in CycloneDX'
-	@echo 'make news      show the changelog that the files in news/ make'
-	@echo 'make clean     remove $(VENV) and caches (results/ stays)'
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/installed
+demo: $(VENV)/installed ## run every campaign that ships with harrow
 	$(BIN)/harrow run $(CAMPAIGNS)
 	@echo
 	@echo 'Next, in this shell:'
@@ -45,63 +28,63 @@ demo: $(VENV)/installed
 # Tests start hundreds of processes; with PYTHONDONTWRITEBYTECODE set, each would compile harrow again.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-test: $(VENV)/installed-for-tests
+test: $(VENV)/installed-for-tests ## run the tests, in minutes; PYTEST_ARGS="-k shrink" picks some
 	$(PYTEST) -n auto $(PYTEST_ARGS)
 
 # A round that has begun is finished, so it takes a little longer than SOAK_SECONDS.
-soak: $(VENV)/installed-for-tests
+soak: $(VENV)/installed-for-tests ## try many more seeds and examples, for hours or SOAK_SECONDS=600
 	HARROW_SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) -n auto -m soak $(PYTEST_ARGS)
 
 # One cluster after the other: what is waited for takes its time where brokers have to share two cores.
 RELEASES ?= all
-live: $(VENV)/installed-for-tests
+live: $(VENV)/installed-for-tests ## run on real brokers: RELEASES="2.4.1 3.9.2-kraft", or all
 	HARROW_LIVE="$(RELEASES)" $(PYTEST) -n 0 tests/live $(PYTEST_ARGS)
 
-regress: $(VENV)/installed
+regress: $(VENV)/installed ## run the campaigns that failed once
 	$(BIN)/harrow regress $(if $(GITHUB_ACTIONS),--format github)
 
-check: $(VENV)/installed-for-tests
+check: $(VENV)/installed-for-tests ## run ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 
-format: $(VENV)/installed-for-tests
+format: $(VENV)/installed-for-tests ## format the code and repair what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/installed-for-tests
+docs: $(VENV)/installed-for-tests ## write the generated tables and pictures into docs/
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.terminal_pictures
 
 # Strict: zensical fails at a link that leads nowhere. The second command fails when a page would load something from elsewhere.
-site: $(DOCS_TOOLS)/installed
+site: $(DOCS_TOOLS)/installed ## build the site of docs/ into build/site; a broken link fails
 	$(DOCS_TOOLS)/bin/zensical build --clean --strict
 	@! grep -rnoE '<(script|img|iframe)[^>]*src="?https?://[^ >]*|<link[^>]*(stylesheet|icon|preconnect)[^>]*https?://[^ >]*' \
 		build/site --include='*.html'
 
-snapshots: $(VENV)/installed-for-tests
+snapshots: $(VENV)/installed-for-tests ## rewrite the output that tests compare with
 	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
-bench: $(VENV)/installed-for-tests
+bench: $(VENV)/installed-for-tests ## measure the speed
 	@for benchmark in $(filter-out benchmarks/compare.py,$(wildcard benchmarks/[a-z]*.py)); do \
 		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \
 	done
 
 # It measures beside a commit, so it is not one of `make bench`.
 COMMIT ?= HEAD
-compare: $(VENV)/installed-for-tests
+compare: $(VENV)/installed-for-tests ## compare the cost of runs with a commit: COMMIT=HEAD~5
 	$(BIN)/python -m benchmarks.compare $(COMMIT)
 
 # Sources that change make it plain Python again, until the next `make compiled`.
-compiled: $(VENV)/installed-for-tests
+compiled: $(VENV)/installed-for-tests ## compile the core with mypyc, in minutes; needs a C compiler
 	$(BIN)/python hatch_build.py
 	$(BIN)/harrow --version
 
-pure:
+pure: ## remove the compiled core
 	rm -f src/harrow/harrow__mypyc.*
 
-clean: pure
+clean: pure ## remove .venv, builds and caches; results/ stays
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -133,18 +116,29 @@ $(TOOLS)/installed $(DOCS_TOOLS)/installed:
 
 # For all platforms and every Python that harrow runs on. The same versions everywhere, so tests.txt comes first.
 RESOLVE := $(TOOLS)/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11
-lock: $(TOOLS)/installed
+lock: $(TOOLS)/installed ## lock the newest versions that pyproject.toml allows
 	$(RESOLVE) pyproject.toml --extra test --group build --output-file requirements/tests.txt
 	$(RESOLVE) pyproject.toml --constraint requirements/tests.txt --output-file requirements/run.txt
 	$(RESOLVE) --group build --constraint requirements/tests.txt --output-file requirements/build.txt
 	$(RESOLVE) --group tools --output-file requirements/tools.txt
 	$(RESOLVE) --group docs --output-file requirements/docs.txt
 
-sbom: $(TOOLS)/installed
+sbom: $(TOOLS)/installed ## write build/sbom.json: the libraries, as CycloneDX
 	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements/run.txt
 
-news: $(TOOLS)/installed
+news: $(TOOLS)/installed ## print the changelog of the files in news/
 	$(TOOLS)/bin/towncrier build --draft --version next
+
+# The wheel is tried as users get it: in an environment of its own, in a folder without the checkout.
+FRESH := build/fresh
+dist: $(VENV)/installed-for-tests $(TOOLS)/installed ## build the wheel and the sdist into dist/, check and try them
+	rm -rf dist $(FRESH)
+	$(BIN)/python -m hatchling build --directory dist
+	$(TOOLS)/bin/twine check --strict dist/*
+	$(BIN)/python -m venv $(FRESH)
+	$(FRESH)/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl
+	cd "$$(mktemp -d)" && PATH="$(CURDIR)/$(FRESH)/bin:$$PATH" && harrow --version && \
+		harrow new first && harrow run first.yaml && harrow run loss-by-hw-truncation --no-results
 
 # An interpreter counts when it is recent enough and can make a virtual environment: some systems
 # ship python3 without ensurepip.

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ROOT: Final = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -297,6 +298,32 @@ def _imports(source: bytes) -> list[str]:
     ]
     paths = [f"{name.removeprefix('harrow.').replace('.', '/')}.py" for name in names if name]
     return [path for path in paths if (ROOT / path).is_file()]
+
+
+def with_absolute_links(page: str, repository: str, ref: str) -> str:
+    """Return a Markdown page whose relative links and images lead to *ref* of the repository.
+
+    GitHub and a package index show README.md; only GitHub has the files beside it. Code keeps its brackets.
+    """
+    raw = repository.replace("//github.com/", "//raw.githubusercontent.com/")
+    code, relative = r"^```.*?^```$|`[^`\n]*`", r"(?![a-z]+:|#)"
+    for link, base in ((r"!\[[^\]]*\]\(", f"{raw}/{ref}/"), (r"\]\(", f"{repository}/blob/{ref}/")):
+        parts = re.split(rf"({code}|{link}{relative})", page, flags=re.DOTALL | re.MULTILINE)
+        page = "".join(part + base if re.fullmatch(link, part) else part for part in parts)
+    return page
+
+
+class PackageReadme(MetadataHookInterface):
+    """Gives the package README.md with absolute links: to the tag of a release, else to main."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        version = str(metadata["version"])
+        ref = "main" if "dev" in version else f"v{version}"
+        page = (ROOT / "README.md").read_text(encoding="utf-8")
+        text = with_absolute_links(page, metadata["urls"]["Repository"], ref)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class BuiltHarrow(BuildHookInterface[Any]):

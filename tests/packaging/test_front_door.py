@@ -1,0 +1,70 @@
+"""What a newcomer meets first: the page of the package, `make help`, and addresses that all lead to one home."""
+
+import re
+import subprocess
+import tomllib
+from email import message_from_string
+from pathlib import Path
+from typing import Final
+
+from markdown_it import MarkdownIt
+
+from hatch_build import with_absolute_links
+from tests.packaging.distributions import content
+from tests.plain_environment import ROOT
+
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+HOME: Final = PROJECT["urls"]["Repository"]
+
+
+def output_of(*words: str) -> str:
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def addresses(page: str) -> list[str]:
+    """Return where the links and images of a Markdown page lead."""
+    inline = [child for token in MarkdownIt().parse(page) for child in token.children or ()]
+    found = [token.attrGet("href") or token.attrGet("src") for token in inline]
+    return [str(address) for address in found if address]
+
+
+def test_every_link_on_the_page_of_the_package_is_absolute(wheel: Path) -> None:
+    metadata = next(data for name, data in content(wheel).items() if name.endswith("/METADATA")).decode()
+    message = message_from_string(metadata)
+    assert message["Description-Content-Type"] == "text/markdown"
+    links = addresses(str(message.get_payload()))
+    assert len(links) == len(addresses((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert set(message.get_all("Project-URL") or ()) == {
+        f"{name}, {address}" for name, address in PROJECT["urls"].items()
+    }
+
+
+def test_links_become_absolute_and_code_stays_as_it_is() -> None:
+    page = "[a](docs/a.md#b) ![p](p.svg) [![p](p.svg)](p.md) [c](#c) [d](https://d.org) `[e](e.md)`\n```\n[f](f.md)\n```\n"
+    raw = HOME.replace("//github.com", "//raw.githubusercontent.com")
+    assert with_absolute_links(page, HOME, "v1.0") == (
+        f"[a]({HOME}/blob/v1.0/docs/a.md#b) ![p]({raw}/v1.0/p.svg) "
+        f"[![p]({raw}/v1.0/p.svg)]({HOME}/blob/v1.0/p.md) [c](#c) [d](https://d.org) `[e](e.md)`\n"
+        "```\n[f](f.md)\n```\n"
+    )
+
+
+def test_every_address_of_the_project_names_the_repository_of_pyproject() -> None:
+    named = re.compile(r"(?:github\.com/|githubusercontent\.com/|uses: |repository: )([\w.-]+)/harrow\b")
+    owners = {
+        (name, owner)
+        for name in output_of("git", "ls-files").splitlines()
+        if (ROOT / name).is_file() and not (ROOT / name).is_symlink()
+        for owner in named.findall((ROOT / name).read_text(encoding="utf-8", errors="replace"))
+    }
+    assert owners
+    assert {(name, owner) for name, owner in owners if f"https://github.com/{owner}/harrow" != HOME} == set()
+
+
+def test_make_help_has_one_line_for_each_target() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    shown = output_of("make", "help")
+    assert sorted(line.split()[1] for line in shown.splitlines()) == sorted(phony.split())
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
