@@ -23,8 +23,8 @@ from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.watches.quorum_watch import QuorumWatch
+from harrow.live_cluster.wire.administration import elect_preferred_leaders
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.metadata import elect_preferred_leaders
 from harrow.live_cluster.wire.quorum import depose_leader
 
 _LISTENER: Final = "CONTROLLER"

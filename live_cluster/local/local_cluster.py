@@ -29,10 +29,10 @@ from harrow.live_cluster.reach.small_segments import accepted_of_broker, accepte
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.wire.administration import create_topic
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS, broker_metadata
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
-from harrow.live_cluster.wire.topics import create_topic
 
 _LOOK_S: Final = 0.05
 _LOOK_TIMEOUT_S: Final = 2.0

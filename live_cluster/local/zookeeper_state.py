@@ -14,7 +14,7 @@ from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
-from harrow.live_cluster.wire.reassignments import Assignment
+from harrow.live_cluster.wire.administration import Assignment
 
 T = TypeVar("T")
 

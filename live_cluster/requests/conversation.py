@@ -17,7 +17,7 @@ from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, described
 from harrow.live_cluster.requests.control_requests import ControlRequests
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
-from harrow.live_cluster.wire.codec import HERE, Place, asked
+from harrow.live_cluster.wire.codec import MODEL_NAMING, Naming, exchange
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 PATIENCE_S: Final = 30.0
@@ -66,21 +66,21 @@ class Conversation:
     def __init__(
         self,
         connection: BrokerConnection,
-        there: Place = HERE,
+        naming: Naming = MODEL_NAMING,
         is_running: Callable[[], bool] = lambda: True,
     ) -> None:
         self.connection = connection
-        self.there = there
+        self.naming = naming
         self._is_running = is_running
 
-    def asked(self, request: Any, versions: Iterable[int] = ()) -> Any:
+    def exchange(self, request: Any, versions: Iterable[int] = ()) -> Any:
         """Send a request, and return the answer; both are the model's.
 
         Raises:
             ConnectionLostError: there is none.
 
         """
-        return asked(self.connection, request, self.there, versions)
+        return exchange(self.connection, request, self.naming, versions)
 
     def ask(self, request: Any, *, with_epochs: bool = True) -> Answer:
         """Send a request, and return the answer as plain data; that the connection is closed is one.
@@ -90,7 +90,7 @@ class Conversation:
 
         """
         try:
-            return described(self.asked(request), with_epochs=with_epochs)
+            return described(self.exchange(request), with_epochs=with_epochs)
         except ConnectionLostError:
             return self.no_answer(request)
 

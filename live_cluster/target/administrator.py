@@ -17,10 +17,13 @@ from harrow.cluster_model.settings import LONG_MAX
 from harrow.live_cluster.links.requests_seen import Report
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.watches.metadata_seen import NO_BROKER, MetadataSeen
+from harrow.live_cluster.wire.administration import (
+    alter_reassignment,
+    create_partitions,
+    delete_records_request,
+    delete_records_result,
+)
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.reassignments import alter_reassignment
-from harrow.live_cluster.wire.records import deleted, deletion
-from harrow.live_cluster.wire.topics import create_partitions
 
 _TIMEOUT_S: Final = 60.0
 """``default.api.timeout.ms``: then a client gives up."""
@@ -159,12 +162,12 @@ class Administrator:
         with self._connect(leader) as connection:
             try:
                 there = self._names.partition(partition)
-                request = deletion(connection, there, offset, int(left_s * 1_000))
+                request = delete_records_request(connection, there, offset, int(left_s * 1_000))
                 connection.send(request)
                 while not connection.has_answered(_RETRY_S):
                     is_in_time = time.monotonic() < until_s and not self._over.is_set()
                     if not is_in_time or self._leader_of(partition) != leader:
                         return None
-                return deleted(connection.receive(request))
+                return delete_records_result(connection.receive(request))
             except ConnectionLostError:
                 return None

@@ -66,7 +66,7 @@ class FetchedLogs:
     def _read(self) -> bool:
         """Read all logs, and return whether all of them are known to their ends."""
         try:
-            found = replica_offsets(self._connection, self._partitions, called=self._names)
+            found = replica_offsets(self._connection, self._partitions, names=self._names)
             self._ends = {partition: offsets.leo for partition, offsets in found.items()}
             self._batches = {
                 partition: fetched_log(self._connection, self._names.partition(partition))

@@ -10,9 +10,10 @@ from harrow.live_cluster.releases.kafka_release import KRAFT
 from harrow.live_cluster.users.cluster_file import ClusterFile, Notify
 from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand, is_running
 from harrow.live_cluster.users.journal import Journal, JournalledFault
+from harrow.live_cluster.wire.administration import delete_topics
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.security import PLAINTEXT
-from harrow.live_cluster.wire.survey import Survey, delete_topics, survey
+from harrow.live_cluster.wire.survey import Survey, survey
 
 _LOOK_S: Final = 0.2
 _REGISTERED_S: Final = 45.0

@@ -27,10 +27,9 @@ from harrow.live_cluster.users.journal import Journal
 from harrow.live_cluster.users.user_broker import Deeds, UserBroker, UserLinks
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.wire.administration import create_topic, elect_preferred_leaders
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.metadata import elect_preferred_leaders
 from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey
-from harrow.live_cluster.wire.topics import create_topic
 
 PREFIX: Final = "harrow-"
 """How the names of all topics begin that harrow creates on a user's cluster."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from harrow.cluster_model.events import ReplicasAssigned
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.wire.reassignments import Assignment
+from harrow.live_cluster.wire.administration import Assignment
 
 
 class AssignmentsSeen:

@@ -6,9 +6,9 @@ from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.wire.administration import Assignment, reassignments
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import BrokerMetadata, broker_metadata, eligible_leaders
-from harrow.live_cluster.wire.reassignments import Assignment, reassignments
 
 UNKNOWN_EPOCH = -1
 """The controller's: brokers do not tell it."""

@@ -1,19 +1,20 @@
-"""Answers of brokers as kafka-python decodes them: it takes a null for whatever has a length."""
+"""Decoding of responses, and a check that kafka-python lacks: which fields may be null."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 _WITH_LENGTH: Final = frozenset({"string", "bytes", "records"})
-"""Types that could be null. kafka-python has no other None in an answer but for its own defaults."""
+"""Types that can be null on the wire. kafka-python sets other fields to None only as its own
+default."""
 
 
 class NoAnswerError(ValueError):
-    """A broker answers what its protocol does not allow."""
+    """A response breaks the protocol."""
 
 
 class _Fields(NamedTuple):
-    """The fields of a struct that must not be null, and those that have structs in them."""
+    """The fields of a struct that must not be null, and those that contain structs."""
 
     never_null: tuple[str, ...]
     structs: tuple[tuple[str, "_Fields"], ...]
@@ -21,11 +22,10 @@ class _Fields(NamedTuple):
 
 
 def decoded(kind: Any, frame: bytes) -> Any:
-    """Return the answer in a frame, which is a *kind* of response of some version, with its header.
+    """Return the response in a frame; *kind* is its class, which has a version.
 
-    Raises:
-        NoAnswerError: it cannot be read, or has a null where the protocol allows none (``nullableVersions``).
-
+    Raise `NoAnswerError` if it cannot be decoded, or has a null that the protocol forbids
+    (``nullableVersions``).
     """
     try:
         answer = kind.decode(frame, header=True)
@@ -40,11 +40,11 @@ def _nulls(struct: Any, fields: _Fields) -> Iterator[str]:
     """Yield the names of fields that are null and must not be."""
     yield from (name for name in fields.never_null if getattr(struct, name) is None)
     for name, inner in fields.structs:
-        if (one := getattr(struct, name)) is not None:
-            yield from _nulls(one, inner)
+        if (nested := getattr(struct, name)) is not None:
+            yield from _nulls(nested, inner)
     for name, inner in fields.arrays:
-        for each in getattr(struct, name) or ():
-            yield from _nulls(each, inner)
+        for element in getattr(struct, name) or ():
+            yield from _nulls(element, inner)
 
 
 @cache

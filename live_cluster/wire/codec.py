@@ -1,20 +1,22 @@
-"""Messages of the model as messages of Kafka, and back.
+"""Translation between messages of the model and messages of Kafka.
 
-`_SHAPES` declares each message once, field by field, and is read both ways: `asked` and `to_wire` are for a client,
-`request_from_wire` and `answer_to_wire` for a server.
+`_SHAPES` declares each message once, field by field, for both directions. Clients use `exchange`
+and `to_wire`, servers use `request_from_wire` and `answer_to_wire`.
 
-kafka-python knows the fields themselves, in every version (`harrow.live_cluster.wire.schemas` has those that it
-lacks). This file knows what they mean: which attribute of the model a field is, microseconds for milliseconds, names
-of errors for their numbers, partitions by name where Kafka nests them in topics.
+kafka-python has the schemas of every version, and `harrow.live_cluster.wire.schemas` has those that
+it lacks. This file maps the fields to attributes of the model. It converts milliseconds to
+microseconds and error numbers to names, and it names partitions where Kafka nests them in topics.
 
-kio 0.6 was considered for the fields. It decodes metadata of 100 partitions in 0.05 ms (kafka-python in 0.65 ms), and
-encodes it in 2.7 ms (1.1 ms). It has the versions that Kafka 4 speaks, up to 4.3: no Fetch 3 and CreateTopics 1, which
-0.10.2 needs, no TxnOffsetCommit 6 of 4.4. kafka-python is installed in any case, as one of the clients under test.
+kio 0.6 was considered in place of kafka-python's schemas. It decodes metadata of 100 partitions in
+0.05 ms (kafka-python takes 0.65 ms), and encodes it in 2.7 ms (1.1 ms). It has only the versions
+that Kafka 4.0 to 4.3 supports: it lacks Fetch 3 and CreateTopics 1, which 0.10.2 needs, and
+TxnOffsetCommit 6 of 4.4. kafka-python is installed in any case, because it is one of the clients
+under test.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -44,24 +46,27 @@ from harrow.live_cluster.wire.schemas import (
 from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
 
 _ENDS_WITH_PRODUCER: Final = 5
-"""The version of EndTxn that comes with transactions v2, in which leaders add their partitions (KIP-890)."""
-_NOWHERE: Final = 1
-"""A port at which nothing listens."""
+"""The version of EndTxn that introduced transactions v2, where leaders add their partitions
+(KIP-890)."""
+_UNUSED_PORT: Final = 1
+"""A port on which nothing listens."""
 _FEATURES: Final = (
     *("metadata.version", "kraft.version", "transaction.version", "group.version"),
     *("eligible.leader.replicas.version", "share.version", "streams.version"),
 )
 _LEVEL_MAX: Final = 10_000
 _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
-"""Ids of processes and of log directories begin here: Kafka keeps the first ids for itself (``Uuid.RESERVED``)."""
+"""The first ids of processes and of log directories: Kafka reserves the lowest ones
+(``Uuid.RESERVED``)."""
 _NUMBER_MASK: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a cluster calls the things that a message names.
+class Naming:
+    """How a cluster names the brokers, topics and groups of a message.
 
-    Groups and transactional ids end with *suffix* there. *ids* are the ids of topics, by their names there.
+    Groups and transactional ids get a *suffix*. *ids* are the ids of topics, by their names on the
+    cluster.
     """
 
     names: Names = SAME
@@ -70,199 +75,209 @@ class Place:
     cluster_id: str = ""
 
     def topic_of(self, topic: Any) -> str:
-        """Return the model's name of a topic that a message has by its name, or by its id."""
-        name = next((said for key in _NAMES if (said := getattr(topic, key, None))), None)
+        """Return the model's name of a topic in a message, which has a name or an id."""
+        name = next((value for key in _NAMES if (value := getattr(topic, key, None))), None)
         if name is None:
-            name = next(
-                (known for known, id_ in self.ids.items() if id_ == topic.topic_id), str(topic.topic_id)
-            )
+            names = {id_: name for name, id_ in self.ids.items()}
+            name = names.get(topic.topic_id, str(topic.topic_id))
         return self.names.own_topic(name)
 
     def own_broker(self, broker: int) -> int:
-        """Return the model's id of a broker, or the one there if the model has none, as of no leader."""
+        """Return the model's id of a broker; an id without one, such as -1, stays as it is."""
         own = self.names.own_broker(broker)
         return broker if own is None else own
 
 
-HERE: Final = Place()
+MODEL_NAMING: Final = Naming()
 _NAMES: Final = ("name", "topic")
 _INDEXES: Final = ("partition_index", "partition", "index")
 
 
-class _Way(NamedTuple):
-    """How one value is written and read."""
+class _Conversion(NamedTuple):
+    """How to write and how to read a value."""
 
-    to_wire: Callable[[Any, Place], Any]
-    to_model: Callable[[Any, Place], Any]
+    to_wire: Callable[[Any, Naming], Any]
+    to_model: Callable[[Any, Naming], Any]
 
 
-_PLAIN: Final = _Way(lambda value, _: value, lambda value, _: value)
-_ERROR: Final = _Way(lambda name, _: error_code(name), lambda code, _: error_name(code))
-_TIME: Final = _Way(lambda us, _: us // US_PER_MS, lambda ms, _: ms * US_PER_MS)
-_TIME_IF_ANY: Final = _Way(
+_PLAIN: Final = _Conversion(lambda value, _: value, lambda value, _: value)
+_ERROR: Final = _Conversion(lambda name, _: error_code(name), lambda code, _: error_name(code))
+_TIME: Final = _Conversion(lambda us, _: us // US_PER_MS, lambda ms, _: ms * US_PER_MS)
+_TIME_IF_ANY: Final = _Conversion(
     lambda us, _: -1 if us is None else us // US_PER_MS, lambda ms, _: None if ms < 0 else ms * US_PER_MS
 )
-_TEXT: Final = _Way(lambda text, _: text or None, lambda text, _: text or "")
-_TEXT_IF_ANY: Final = _Way(lambda text, _: text, lambda text, _: text or "")
-_FLAG: Final = _Way(lambda flag, _: flag, lambda flag, _: bool(flag))
-_ID: Final = _Way(
-    lambda name, there: name + there.suffix if name else None,
-    lambda name, there: (name or "").removesuffix(there.suffix),
+_TEXT: Final = _Conversion(lambda text, _: text or None, lambda text, _: text or "")
+_TEXT_IF_ANY: Final = _Conversion(lambda text, _: text, lambda text, _: text or "")
+_FLAG: Final = _Conversion(lambda flag, _: flag, lambda flag, _: bool(flag))
+_ID: Final = _Conversion(
+    lambda name, naming: name + naming.suffix if name else None,
+    lambda name, naming: (name or "").removesuffix(naming.suffix),
 )
-_BROKER: Final = _Way(lambda own, there: there.names.broker(own), lambda id_, there: there.own_broker(id_))
-_BROKER_IF_ANY: Final = _Way(
-    lambda own, there: -1 if own is None else there.names.broker(own),
-    lambda id_, there: None if id_ < 0 else there.own_broker(id_),
+_BROKER: Final = _Conversion(
+    lambda own, naming: naming.names.broker(own), lambda id_, naming: naming.own_broker(id_)
 )
-_RACK: Final = _Way(lambda rack, _: rack or "", lambda rack, _: rack)
-_KEY_TYPE: Final = _Way(
+_BROKER_IF_ANY: Final = _Conversion(
+    lambda own, naming: -1 if own is None else naming.names.broker(own),
+    lambda id_, naming: None if id_ < 0 else naming.own_broker(id_),
+)
+_RACK: Final = _Conversion(lambda rack, _: rack or "", lambda rack, _: rack)
+_KEY_TYPE: Final = _Conversion(
     lambda topic, _: int(topic == TRANSACTION_STATE),
     lambda kind, _: TRANSACTION_STATE if kind else CONSUMER_OFFSETS,
 )
-_TOPICS: Final = _Way(
-    lambda topics, there: None if topics is None else [topic + there.suffix for topic in topics],
-    lambda names, there: None if names is None else tuple(name.removesuffix(there.suffix) for name in names),
+_TOPICS: Final = _Conversion(
+    lambda topics, naming: None if topics is None else [topic + naming.suffix for topic in topics],
+    lambda names, naming: (
+        None if names is None else tuple(name.removesuffix(naming.suffix) for name in names)
+    ),
 )
-_SUBSCRIPTION: Final = _Way(
-    lambda told, _: subscription(told.topics),
+_SUBSCRIPTION: Final = _Conversion(
+    lambda value, _: subscription(value.topics),
     lambda data, _: messages.Subscription(tuple(subscribed_topics(data))),
 )
-_ASSIGNMENT: Final = _Way(
+_ASSIGNMENT: Final = _Conversion(
     lambda partitions, _: assignment(partitions), lambda data, _: tuple(assigned_partitions(data))
 )
-_RECORDS: Final = _Way(
+_RECORDS: Final = _Conversion(
     lambda batches, _: b"".join(map(encoded, batches)),
     lambda data, _: tuple(
         batch for stored, _ in whole_batches(bytes(data or b"")) for batch in as_batches(stored)
     ),
 )
-_ONE_BATCH: Final = _Way(
-    lambda batch, there: _RECORDS.to_wire((batch,), there),
-    lambda data, there: only(_RECORDS.to_model(data, there), "batches"),
+_ONE_BATCH: Final = _Conversion(
+    lambda batch, naming: _RECORDS.to_wire((batch,), naming),
+    lambda data, naming: only(_RECORDS.to_model(data, naming), "batches"),
 )
 
 
 class _Part(Protocol):
-    """A part of a message. *fields* are those that the struct can have on the wire."""
+    """A part of a message. *fields* are the schema's, of all versions."""
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
-        """Return the fields on the wire."""
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        """Return the values of fields on the wire."""
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
-        """Return the attributes of the model."""
-
-
-def _written(parts: Iterable[_Part], message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
-    return {name: value for part in parts for name, value in part.write(message, fields, there).items()}
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        """Return the values of the model's attributes."""
 
 
-def _read(parts: Iterable[_Part], wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
-    return {name: value for part in parts for name, value in part.read(wire, fields, there).items()}
+def _write_all(
+    parts: Iterable[_Part], message: Any, fields: Mapping[str, Any], naming: Naming
+) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.write(message, fields, naming).items()}
 
 
-def _made(kind: Callable[..., Any] | None, values: Mapping[Any, Any]) -> Any:
-    """Return what values are together: an object of a kind, a tuple where they have places, or the only value."""
+def _read_all(parts: Iterable[_Part], wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+    return {name: value for part in parts for name, value in part.read(wire, fields, naming).items()}
+
+
+def _build(kind: Callable[..., Any] | None, values: Mapping[Any, Any]) -> Any:
+    """Build an object of a kind, a tuple by position, or the only value if its key is None."""
     if kind is not None:
         return kind(**values)
-    return values[None] if None in values else tuple(values[place] for place in sorted(values))
+    return values[None] if None in values else tuple(values[position] for position in sorted(values))
 
 
 class _Value(NamedTuple):
-    """A field, and the attribute that it is: a name, a place in a tuple, None for a value that has one field."""
+    """A field and its attribute: a name, a position in a tuple, or None for a single field."""
 
     wire: str
     model: str | int | None
-    way: _Way = _PLAIN
+    conversion: _Conversion = _PLAIN
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         value = message
         if self.model is not None:
             value = getattr(message, self.model) if isinstance(self.model, str) else message[self.model]
-        return {self.wire: self.way.to_wire(value, there)}
+        return {self.wire: self.conversion.to_wire(value, naming)}
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
-        return {self.model: self.way.to_model(getattr(wire, self.wire), there)}
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {self.model: self.conversion.to_model(getattr(wire, self.wire), naming)}
 
 
 class _Fixed(NamedTuple):
-    """A field that the model has no word for."""
+    """A field that the model does not have."""
 
     wire: str
     value: Any
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         return {self.wire: self.value}
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {}
 
 
-class _Inside(NamedTuple):
-    """Attributes that are in a struct of their own on the wire, or in the only one of an array."""
+class _Nested(NamedTuple):
+    """Attributes that the wire nests in a struct, or in an array of one struct."""
 
     wire: str
     parts: tuple[_Part, ...]
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         kind = fields[self.wire]
-        values = _written(self.parts, message, kind.fields, there)
+        values = _write_all(self.parts, message, kind.fields, naming)
         if kind.is_struct_array():
             return {self.wire: [kind(**values)]}
         return {self.wire: None if None in values.values() else kind(**values)}
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         kind, struct = fields[self.wire], getattr(wire, self.wire)
         if kind.is_struct_array():
             struct = only(struct, self.wire)
-        return {} if struct is None else _read(self.parts, struct, kind.fields, there)
+        return {} if struct is None else _read_all(self.parts, struct, kind.fields, naming)
 
 
-class _Each(NamedTuple):
-    """An attribute with several values, an array of structs on the wire."""
+class _Array(NamedTuple):
+    """An attribute with several values, which is an array of structs on the wire."""
 
     wire: str
     model: str
     parts: tuple[_Part, ...]
     kind: Callable[[Iterable[Any]], Any] = tuple
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         values, kind = getattr(message, self.model), fields[self.wire]
         values = values.items() if isinstance(values, Mapping) else values
-        return {self.wire: [kind(**_written(self.parts, value, kind.fields, there)) for value in values]}
+        return {self.wire: [kind(**_write_all(self.parts, value, kind.fields, naming)) for value in values]}
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         inner = fields[self.wire].fields
         structs = getattr(wire, self.wire) or ()
-        return {self.model: self.kind(_made(None, _read(self.parts, each, inner, there)) for each in structs)}
+        values = (_build(None, _read_all(self.parts, struct, inner, naming)) for struct in structs)
+        return {self.model: self.kind(values)}
 
 
-class _OfMessage(NamedTuple):
-    """A field of each partition that the model has once, in the message."""
+class _MessageField(NamedTuple):
+    """A field of each partition on the wire that is one attribute of the model's message."""
 
     wire: str
     model: str
 
 
-class _OfFollower(NamedTuple):
-    """A field of each partition that the model has beside, where it is not the usual: 0 for followers, -1 for consumers."""
+class _FollowerField(NamedTuple):
+    """A field of each partition that the model keeps only where it is unusual.
+
+    Usually followers send 0 and consumers -1.
+    """
 
     wire: str
     model: str
 
 
 class _Partitions(NamedTuple):
-    """An attribute that has something of each partition, by name. Kafka has an array of topics, each with its partitions.
+    """An attribute with a value for each partition name.
 
-    Without *parts* the partitions are names here, and numbers there.
+    On the wire it is an array of topics with their partitions. Without *parts* it is a list of
+    partitions: names in the model, numbers on the wire.
     """
 
     model: str
     wire: str
     parts: tuple[_Part, ...] = ()
     kind: Callable[..., Any] | None = None
-    beside: tuple[_OfMessage | _OfFollower, ...] = ()
+    extras: tuple[_MessageField | _FollowerField, ...] = ()
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         partitions = getattr(message, self.model)
         if partitions is None:
             return {self.wire: None}
@@ -275,52 +290,52 @@ class _Partitions(NamedTuple):
             if self.parts:
                 entry = inner(
                     **{_one_of(_INDEXES, inner.fields): entry},
-                    **_written(self.parts, partitions[name], inner.fields, there),
-                    **{each.wire: _beside(each, message, name) for each in self.beside},
+                    **_write_all(self.parts, partitions[name], inner.fields, naming),
+                    **{extra.wire: _extra_value(extra, message, name) for extra in self.extras},
                 )
-            by_topic.setdefault(there.names.topic(topic), []).append(entry)
+            by_topic.setdefault(naming.names.topic(topic), []).append(entry)
         return {
             self.wire: [
                 kind(
                     **{_one_of(_NAMES, kind.fields): topic} if set(_NAMES) & kind.fields.keys() else {},
-                    **{"topic_id": there.ids.get(topic)} if "topic_id" in kind.fields else {},
+                    **{"topic_id": naming.ids.get(topic)} if "topic_id" in kind.fields else {},
                     **{array: of_topic},
                 )
                 for topic, of_topic in by_topic.items()
             ]
         }
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         topics = getattr(wire, self.wire)
         if topics is None:
             return {self.model: None}
         array, inner = _array_in(fields[self.wire].fields)
-        told = [
-            (there.topic_of(topic), partition)
+        entries = [
+            (naming.topic_of(topic), partition)
             for topic in topics
             for partition in getattr(topic, array) or ()
         ]
         if not self.parts:
-            return {self.model: tuple(f"{topic}-{number}" for topic, number in told)}
+            return {self.model: tuple(f"{topic}-{number}" for topic, number in entries)}
         index = _one_of(_INDEXES, inner.fields)
-        named = {f"{topic}-{getattr(each, index)}": each for topic, each in told}
-        found: dict[Any, Any] = {
+        partitions = {f"{topic}-{getattr(partition, index)}": partition for topic, partition in entries}
+        attributes: dict[Any, Any] = {
             self.model: {
-                name: _made(self.kind, _read(self.parts, each, inner.fields, there))
-                for name, each in named.items()
+                name: _build(self.kind, _read_all(self.parts, partition, inner.fields, naming))
+                for name, partition in partitions.items()
             }
         }
-        for each in self.beside:
-            values = {name: getattr(partition, each.wire) for name, partition in named.items()}
-            if isinstance(each, _OfFollower):
-                found[each.model] = {name: value for name, value in values.items() if value > 0}
+        for extra in self.extras:
+            values = {name: getattr(partition, extra.wire) for name, partition in partitions.items()}
+            if isinstance(extra, _FollowerField):
+                attributes[extra.model] = {name: value for name, value in values.items() if value > 0}
             elif values:
-                found[each.model] = next(iter(values.values()))
-        return found
+                attributes[extra.model] = next(iter(values.values()))
+        return attributes
 
 
 def _array_in(fields: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the only array among the fields of a topic: its partitions."""
+    """Return the only array among the fields of a topic, which has its partitions."""
     return next((name, kind) for name, kind in fields.items() if kind.is_array() or kind.is_struct_array())
 
 
@@ -328,27 +343,29 @@ def _one_of(names: Iterable[str], fields: Mapping[str, Any]) -> str:
     return next(name for name in names if name in fields)
 
 
-def _beside(each: _OfMessage | _OfFollower, message: Any, name: str) -> Any:
-    value = getattr(message, each.model)
-    return value if isinstance(each, _OfMessage) else value.get(name, 0 if message.replica_id >= 0 else -1)
+def _extra_value(extra: _MessageField | _FollowerField, message: Any, partition: str) -> Any:
+    value = getattr(message, extra.model)
+    if isinstance(extra, _MessageField):
+        return value
+    return value.get(partition, 0 if message.replica_id >= 0 else -1)
 
 
-class _TopicsAsked:
-    """Metadata is asked of the topics that the model's names are of, without names of all."""
+class _RequestedTopics:
+    """The topics of a metadata request: those that have names in the model, or all if none has."""
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
-        topics = [fields["topics"](name=name) for name in there.names.topics.values()]
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        topics = [fields["topics"](name=name) for name in naming.names.topics.values()]
         return {"topics": topics or None, "allow_auto_topic_creation": False}
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {}
 
 
-class _BrokersKnown:
-    """The brokers in metadata, those alone that the model's names are of; a server fills in where they listen."""
+class _MetadataBrokers:
+    """The brokers in metadata that have an id in the model; a server fills in their addresses."""
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
-        racks, names = message.racks, there.names
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        racks, names = message.racks, naming.names
         return {
             "brokers": [
                 fields["brokers"](node_id=names.broker(broker), host="", port=0, rack=racks.get(broker))
@@ -356,37 +373,38 @@ class _BrokersKnown:
             ]
         }
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
-        known = {there.names.own_broker(broker.node_id): broker.rack for broker in wire.brokers}
-        own = {broker: rack for broker, rack in known.items() if broker is not None}
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        racks = {naming.names.own_broker(broker.node_id): broker.rack for broker in wire.brokers}
         return {
-            "brokers": tuple(sorted(own)),
-            "racks": {broker: rack for broker, rack in own.items() if rack},
+            "brokers": tuple(sorted(broker for broker in racks if broker is not None)),
+            "racks": {broker: rack for broker, rack in racks.items() if rack and broker is not None},
         }
 
 
-class _LeavingError:
-    """What a member that leaves is answered: of the group, or of the member itself."""
+class _LeaveError:
+    """The error of a LeaveGroup response, which is the group's or the member's."""
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         return {"error_code": error_code(message.error), "members": []}
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         codes = (wire.error_code, *(member.error_code for member in wire.members))
         return {"error": error_name(next((code for code in codes if code), 0))}
 
 
-class _RegisteringProcess:
-    """The process that registers, of a broker that listens nowhere and supports every level of every feature."""
+class _RegistrationFields:
+    """A registering process, which listens nowhere and supports every level of every feature."""
 
-    def write(self, message: Any, fields: Mapping[str, Any], there: Place) -> dict[str, Any]:
-        broker = there.names.broker(message.broker)
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        broker = naming.names.broker(message.broker)
         return {
             "broker_id": broker,
-            "cluster_id": there.cluster_id,
+            "cluster_id": naming.cluster_id,
             "incarnation_id": UUID(int=_INCARNATION | broker << 32 | message.incarnation),
             "listeners": [
-                fields["listeners"](name="PLAINTEXT", host="127.0.0.1", port=_NOWHERE, security_protocol=0)
+                fields["listeners"](
+                    name="PLAINTEXT", host="127.0.0.1", port=_UNUSED_PORT, security_protocol=0
+                )
             ],
             "features": [
                 fields["features"](name=name, min_supported_version=0, max_supported_version=_LEVEL_MAX)
@@ -397,19 +415,23 @@ class _RegisteringProcess:
             "log_dirs": [UUID(int=_DIRECTORY | broker)],
         }
 
-    def read(self, wire: Any, fields: Mapping[str, Any], there: Place) -> dict[Any, Any]:
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {
-            "broker": there.own_broker(wire.broker_id),
+            "broker": naming.own_broker(wire.broker_id),
             "incarnation": wire.incarnation_id.int & _NUMBER_MASK,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A request and its answer, as some versions have them. *versions* are those that are asked in."""
+    """A request and its response in some versions, which are those that harrow sends.
 
-    asks: type
-    tells: type
+    ``fits`` says whether a request can be sent in this shape; ``complete`` fills in a response from
+    its request.
+    """
+
+    request_type: type
+    response_type: type
     kind: Any
     versions: Sequence[int]
     request: tuple[_Part, ...]
@@ -418,30 +440,30 @@ class _Shape:
     complete: Callable[[Any, Any], None] = lambda _answer, _request: None
 
 
-def _offsets_asked_for(answer: Any, request: Any) -> None:
-    """Give each partition what the group is answered: of a group with an error no partitions are told."""
+def _fill_in_offsets(answer: Any, request: Any) -> None:
+    """Give each requested partition the group's error: such a response contains no partitions."""
     for name in request.partitions:
         answer.partitions.setdefault(name, (answer.error, messages.NO_OFFSET_COMMITTED))
 
 
-def _adds_as_leader(request: messages.AddPartitionsToTxnRequest, connection: BrokerConnection) -> bool:
-    """Return whether a leader sends a request, to verify or with transactions v2, and not a client."""
+def _is_from_leader(request: messages.AddPartitionsToTxnRequest, connection: BrokerConnection) -> bool:
+    """Return whether a leader sends this, to verify a transaction or with transactions v2."""
     return request.verify_only or connection.speaks(producer.EndTxnRequest, _ENDS_WITH_PRODUCER)
 
 
 def _same(*names: str) -> tuple[_Part, ...]:
-    """Return fields that are called alike on the wire and in the model, and are the same values."""
+    """Return fields that have the same name and value on the wire and in the model."""
     return tuple(_Value(name, name) for name in names)
 
 
-def _places(*parts: tuple[str, _Way] | str) -> tuple[_Part, ...]:
+def _tuple_fields(*parts: tuple[str, _Conversion] | str) -> tuple[_Part, ...]:
     """Return fields that are a tuple in the model."""
     named = ((part, _PLAIN) if isinstance(part, str) else part for part in parts)
-    return tuple(_Value(name, place, way) for place, (name, way) in enumerate(named))
+    return tuple(_Value(name, position, conversion) for position, (name, conversion) in enumerate(named))
 
 
 _CODE: Final = ("error_code", _ERROR)
-_ERROR_ALONE: Final = _Value("error_code", "error", _ERROR)
+_ERROR_CODE: Final = _Value("error_code", "error", _ERROR)
 _PRODUCER: Final = _same("producer_id", "producer_epoch")
 _TRANSACTION: Final = (_Value("transactional_id", "transactional_id", _ID), *_PRODUCER)
 _TRANSACTION_V3: Final = (
@@ -457,24 +479,29 @@ _GENERATION_OR_EPOCH: Final = _Value("generation_id_or_member_epoch", "generatio
 _COMMIT: Final = (_Value("committed_offset", None), _Fixed("committed_leader_epoch", -1))
 _OFFSETS: Final = _Partitions("offsets", "topics", (*_COMMIT, _Fixed("committed_metadata", "")))
 _ERRORS: Final = _Partitions("partitions", "topics", (_Value("error_code", None, _ERROR),))
-_COMMITTED: Final = _Partitions("partitions", "topics", _places(_CODE, "committed_offset"))
+_COMMITTED: Final = _Partitions("partitions", "topics", _tuple_fields(_CODE, "committed_offset"))
 _THROTTLE: Final = _Value("throttle_time_ms", "throttle_us", _TIME)
 _TXN_ERROR: Final = (_Value("partition_error_code", None, _ERROR),)
 _BROKER_ID: Final = (_Value("broker_id", "broker", _BROKER), _Value("broker_epoch", "broker_epoch"))
 
 
 def _shape(
-    api: str,
-    module: ModuleType,
     kind: Any,
     versions: Sequence[int],
     request: tuple[_Part, ...],
     answer: tuple[_Part, ...],
+    *,
+    api: str | None = None,
     **rest: Any,
 ) -> _Shape:
-    """Return the shape of an API, which a module of the model has as a request and a response."""
-    asks, tells = getattr(module, f"{api}Request"), getattr(module, f"{api}Response")
-    return _Shape(asks, tells, kind, versions, request, answer, **rest)
+    """Return the shape of kafka-python's *kind* of request.
+
+    *api* is the model's name if it is another one.
+    """
+    name = api or kind.name.removesuffix("Request")
+    module: Any = next(each for each in (protocol, messages, kraft) if hasattr(each, f"{name}Request"))
+    types = getattr(module, f"{name}Request"), getattr(module, f"{name}Response")
+    return _Shape(*types, kind, versions, request, answer, **rest)
 
 
 _FETCH_REQUEST: Final[tuple[_Part, ...]] = (
@@ -483,33 +510,33 @@ _FETCH_REQUEST: Final[tuple[_Part, ...]] = (
     _Fixed("min_bytes", 1),
     *_same("max_bytes", "session_id", "session_epoch"),
     _Partitions(
-        *("partitions", "topics", _places("fetch_offset", "current_leader_epoch"), None),
-        (_OfMessage("partition_max_bytes", "max_bytes"), _OfFollower("log_start_offset", "log_starts")),
+        *("partitions", "topics", _tuple_fields("fetch_offset", "current_leader_epoch"), None),
+        (_MessageField("partition_max_bytes", "max_bytes"), _FollowerField("log_start_offset", "log_starts")),
     ),
     _Partitions("forgotten", "forgotten_topics_data"),
 )
 _FETCHED: Final = (
-    _ERROR_ALONE,
+    _ERROR_CODE,
     _Value("high_watermark", "hw"),
     *_same("last_stable_offset", "log_start_offset"),
     _Value("records", "batches", _RECORDS),
     _Value("preferred_read_replica", "preferred_read_replica", _BROKER_IF_ANY),
-    _Each("aborted_transactions", "aborted", _places("producer_id", "first_offset")),
+    _Array("aborted_transactions", "aborted", _tuple_fields("producer_id", "first_offset")),
 )
 _FETCH_ANSWER: Final = (
-    *(_ERROR_ALONE, _THROTTLE, *_same("session_id")),
+    *(_ERROR_CODE, _THROTTLE, *_same("session_id")),
     _Partitions("partitions", "responses", _FETCHED, protocol.FetchedPartition),
 )
 _ENDS: Final[tuple[_Part, ...]] = (
     *_READER,
     _Partitions(
         *("partitions", "topics", (_Value("current_leader_epoch", None),), None),
-        (_OfMessage("timestamp", "timestamp"),),
+        (_MessageField("timestamp", "timestamp"),),
     ),
 )
 _EPOCHS: Final = (
     _Value("replica_id", "replica_id", _BROKER),
-    _Partitions("partitions", "topics", _places("current_leader_epoch", "leader_epoch")),
+    _Partitions("partitions", "topics", _tuple_fields("current_leader_epoch", "leader_epoch")),
 )
 _PRODUCE: Final = (
     _Value("transactional_id", "transactional_id", _ID),
@@ -520,18 +547,20 @@ _JOIN: Final = (
     *(_GROUP, *_MEMBER, _Fixed("protocol_type", "consumer"), _Fixed("reason", None)),
     _Value("session_timeout_ms", "session_timeout_us", _TIME),
     _Value("rebalance_timeout_ms", "rebalance_timeout_us", _TIME),
-    _Each("protocols", "protocols", _places("name", ("metadata", _SUBSCRIPTION))),
+    _Array("protocols", "protocols", _tuple_fields("name", ("metadata", _SUBSCRIPTION))),
 )
 _JOINED: Final = (
-    *(_ERROR_ALONE, _GENERATION, *_same("leader"), _Value("member_id", "member")),
+    *(_ERROR_CODE, _GENERATION, *_same("leader"), _Value("member_id", "member")),
     _Value("protocol_name", "protocol", _TEXT_IF_ANY),
     _Value("skip_assignment", "skip_assignment", _FLAG),
-    _Each(
-        "members", "members", _places("member_id", ("group_instance_id", _TEXT), ("metadata", _SUBSCRIPTION))
+    _Array(
+        "members",
+        "members",
+        _tuple_fields("member_id", ("group_instance_id", _TEXT), ("metadata", _SUBSCRIPTION)),
     ),
 )
-_ASSIGNED: Final = _Each(
-    "assignments", "assignments", _places("member_id", ("assignment", _ASSIGNMENT)), dict
+_ASSIGNED: Final = _Array(
+    "assignments", "assignments", _tuple_fields("member_id", ("assignment", _ASSIGNMENT)), dict
 )
 _COMMITTED_TO_MEMBER: Final = (
     *(_GROUP, _Value("member_id", "member", _TEXT), _Value("member_epoch", "epoch")),
@@ -546,93 +575,153 @@ _CONSUMER: Final = (
     _Partitions("owned", "topic_partitions"),
 )
 _CONSUMER_ASSIGNED: Final = (
-    *(_ERROR_ALONE, _Value("member_id", "member", _TEXT), _Value("member_epoch", "epoch")),
+    *(_ERROR_CODE, _Value("member_id", "member", _TEXT), _Value("member_epoch", "epoch")),
     _Value("heartbeat_interval_ms", "heartbeat_interval_us", _TIME),
-    _Inside("assignment", (_Partitions("assignment", "topic_partitions"),)),
+    _Nested("assignment", (_Partitions("assignment", "topic_partitions"),)),
 )
 _ALIVE: Final = (_Value("current_metadata_offset", "metadata_offset"), *_same("want_fence", "want_shut_down"))
 _ISR: Final = (
     *(*_same("leader_epoch", "partition_epoch"), _Fixed("leader_recovery_state", 0)),
-    _Each("new_isr_with_epochs", "isr", _places(("broker_id", _BROKER), "broker_epoch")),
+    _Array("new_isr_with_epochs", "isr", _tuple_fields(("broker_id", _BROKER), "broker_epoch")),
 )
 
 
-def _of_partitions(*parts: tuple[str, _Way] | str, array: str = "topics") -> _Partitions:
-    """Return what a tuple says of each partition in an answer."""
-    return _Partitions("partitions", array, _places(*parts))
+def _by_partition(*parts: tuple[str, _Conversion] | str, array: str = "topics") -> _Partitions:
+    """Return the fields of each partition in a response, which are a tuple in the model."""
+    return _Partitions("partitions", array, _tuple_fields(*parts))
 
 
 _NAMED: Final = _Partitions("partitions", "topics")
 _VERIFIED: Final = _Partitions("partitions", "topic_results", _TXN_ERROR)
 
-# fmt: off
 _SHAPES: Final = (
-    _shape("Produce", protocol, producer.ProduceRequest, range(3, 13),
-        _PRODUCE, (_of_partitions(_CODE, "base_offset", array="responses"), _THROTTLE)),
-    # With later versions a follower answers a consumer, too.
-    _shape("Fetch", protocol, consumer.FetchRequest, range(5, 11), _FETCH_REQUEST, _FETCH_ANSWER,
-        fits=lambda request, _: request.rack is None),
-    _shape("Fetch", protocol, consumer.FetchRequest, range(5, 12),
-        (*_FETCH_REQUEST, _Value("rack_id", "rack", _RACK)), _FETCH_ANSWER),
-    _shape("ListOffsets", protocol, consumer.ListOffsetsRequest, range(2, 6),
-        _ENDS, (_of_partitions(_CODE, "offset"),)),
-    _shape("OffsetsForLeaderEpoch", protocol, consumer.OffsetForLeaderEpochRequest, range(4),
-        _EPOCHS, (_of_partitions(_CODE, "leader_epoch", "end_offset"),)),
-    _shape("InitProducerId", protocol, producer.InitProducerIdRequest, range(6),
+    _shape(
+        producer.ProduceRequest,
+        range(3, 13),
+        _PRODUCE,
+        (_by_partition(_CODE, "base_offset", array="responses"), _THROTTLE),
+    ),
+    # In later versions followers answer consumers, too.
+    _shape(
+        consumer.FetchRequest,
+        range(5, 11),
+        _FETCH_REQUEST,
+        _FETCH_ANSWER,
+        fits=lambda request, _: request.rack is None,
+    ),
+    _shape(
+        consumer.FetchRequest,
+        range(5, 12),
+        (*_FETCH_REQUEST, _Value("rack_id", "rack", _RACK)),
+        _FETCH_ANSWER,
+    ),
+    _shape(consumer.ListOffsetsRequest, range(2, 6), _ENDS, (_by_partition(_CODE, "offset"),)),
+    _shape(
+        consumer.OffsetForLeaderEpochRequest,
+        range(4),
+        _EPOCHS,
+        (_by_partition(_CODE, "leader_epoch", "end_offset"),),
+        api="OffsetsForLeaderEpoch",
+    ),
+    _shape(
+        producer.InitProducerIdRequest,
+        range(6),
         (*_TRANSACTION, _Value("transaction_timeout_ms", "transaction_timeout_us", _TIME)),
-        (_ERROR_ALONE, *_PRODUCER)),
-    _shape("Metadata", protocol, metadata.MetadataRequest, range(4, 10),
-        (_TopicsAsked(),), (_BrokersKnown(), _of_partitions(("leader_id", _BROKER), "leader_epoch"))),
-    _shape("FindCoordinator", messages, metadata.FindCoordinatorRequest, range(1, 4),
+        (_ERROR_CODE, *_PRODUCER),
+    ),
+    _shape(
+        metadata.MetadataRequest,
+        range(4, 10),
+        (_RequestedTopics(),),
+        (_MetadataBrokers(), _by_partition(("leader_id", _BROKER), "leader_epoch")),
+    ),
+    _shape(
+        metadata.FindCoordinatorRequest,
+        range(1, 4),
         (_Value("key", "key", _ID), _Value("key_type", "topic", _KEY_TYPE)),
-        (_ERROR_ALONE, _Value("node_id", "node", _BROKER))),
-
-    # Transactions. What leaders send comes from 3.6 on.
-    _shape("AddPartitionsToTxn", messages, producer.AddPartitionsToTxnRequest, range(4, 6),
-        (_Inside("transactions", (*_TRANSACTION, *_same("verify_only"), _NAMED)),),
-        (_Inside("results_by_transaction", (_VERIFIED,)),),
-        fits=_adds_as_leader),
-    _shape("AddPartitionsToTxn", messages, producer.AddPartitionsToTxnRequest, range(4),
+        (_ERROR_CODE, _Value("node_id", "node", _BROKER)),
+    ),
+    # Transactions. Leaders have sent these requests since 3.6.
+    _shape(
+        producer.AddPartitionsToTxnRequest,
+        range(4, 6),
+        (_Nested("transactions", (*_TRANSACTION, *_same("verify_only"), _NAMED)),),
+        (_Nested("results_by_transaction", (_VERIFIED,)),),
+        fits=_is_from_leader,
+    ),
+    _shape(
+        producer.AddPartitionsToTxnRequest,
+        range(4),
         (*_TRANSACTION_V3, _Partitions("partitions", "v3_and_below_topics")),
-        (_Partitions("partitions", "results_by_topic_v3_and_below", _TXN_ERROR),)),
-    _shape("AddOffsetsToTxn", messages, producer.AddOffsetsToTxnRequest, range(5),
-        (*_TRANSACTION, _GROUP), (_ERROR_ALONE,)),
-    _shape("TxnOffsetCommit", messages, TXN_OFFSET_COMMIT, range(7),
-        (*_TRANSACTION, _GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS), (_ERRORS,)),
-    _shape("EndTxn", messages, producer.EndTxnRequest, range(6),
-        (*_TRANSACTION, *_same("committed")), (_ERROR_ALONE, *_PRODUCER)),
-
+        (_Partitions("partitions", "results_by_topic_v3_and_below", _TXN_ERROR),),
+    ),
+    _shape(producer.AddOffsetsToTxnRequest, range(5), (*_TRANSACTION, _GROUP), (_ERROR_CODE,)),
+    _shape(
+        TXN_OFFSET_COMMIT,
+        range(7),
+        (*_TRANSACTION, _GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
+        (_ERRORS,),
+    ),
+    _shape(producer.EndTxnRequest, range(6), (*_TRANSACTION, *_same("committed")), (_ERROR_CODE, *_PRODUCER)),
     # Groups
-    _shape("JoinGroup", messages, consumer.JoinGroupRequest, range(4, 10), _JOIN, _JOINED),
-    _shape("SyncGroup", messages, consumer.SyncGroupRequest, range(3, 5),
+    _shape(consumer.JoinGroupRequest, range(4, 10), _JOIN, _JOINED),
+    _shape(
+        consumer.SyncGroupRequest,
+        range(3, 5),
         (_GROUP, *_MEMBER, _GENERATION, _ASSIGNED),
-        (_ERROR_ALONE, _Value("assignment", "partitions", _ASSIGNMENT))),
-    _shape("Heartbeat", messages, consumer.HeartbeatRequest, range(3, 5),
-        (_GROUP, *_MEMBER, _GENERATION), (_ERROR_ALONE,)),
-    _shape("LeaveGroup", messages, consumer.LeaveGroupRequest, range(3, 6),
-        (_GROUP, _Inside("members", (*_MEMBER, _Fixed("reason", None)))), (_LeavingError(),)),
-    _shape("OffsetCommit", messages, consumer.OffsetCommitRequest, range(7, 10),
-        (_GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS), (_ERRORS,)),
-    _shape("OffsetFetch", messages, consumer.OffsetFetchRequest, range(5, 8),
-        (_GROUP, _NAMED, *_same("require_stable")), (_COMMITTED, _ERROR_ALONE),
-        fits=lambda request, _: (request.member, request.epoch) == (messages.NO_MEMBER, messages.NO_GENERATION)),
-    _shape("OffsetFetch", messages, consumer.OffsetFetchRequest, range(9, 10),
-        (_Inside("groups", _COMMITTED_TO_MEMBER), *_same("require_stable")),
-        (_Inside("groups", (_COMMITTED, _ERROR_ALONE)),),
-        complete=_offsets_asked_for),
-    _shape("ConsumerGroupHeartbeat", messages, CONSUMER_GROUP_HEARTBEAT, range(2), _CONSUMER, _CONSUMER_ASSIGNED),
-
-    # Controllers. 3.6 knows no directory of logs, nor a broker's epoch in its former life; 4.0 speaks all.
-    _shape("BrokerRegistration", kraft, BROKER_REGISTRATION, range(5),
-        (_RegisteringProcess(), *_same("previous_broker_epoch")), (_ERROR_ALONE, *_same("broker_epoch"))),
-    _shape("BrokerHeartbeat", kraft, BROKER_HEARTBEAT, range(1),
-        (*_BROKER_ID, *_ALIVE), (_ERROR_ALONE, *_same("is_caught_up", "is_fenced", "should_shut_down"))),
-    _shape("AlterPartition", protocol, ALTER_PARTITION, range(3, 4),
+        (_ERROR_CODE, _Value("assignment", "partitions", _ASSIGNMENT)),
+    ),
+    _shape(consumer.HeartbeatRequest, range(3, 5), (_GROUP, *_MEMBER, _GENERATION), (_ERROR_CODE,)),
+    _shape(
+        consumer.LeaveGroupRequest,
+        range(3, 6),
+        (_GROUP, _Nested("members", (*_MEMBER, _Fixed("reason", None)))),
+        (_LeaveError(),),
+    ),
+    _shape(
+        consumer.OffsetCommitRequest,
+        range(7, 10),
+        (_GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
+        (_ERRORS,),
+    ),
+    _shape(
+        consumer.OffsetFetchRequest,
+        range(5, 8),
+        (_GROUP, _NAMED, *_same("require_stable")),
+        (_COMMITTED, _ERROR_CODE),
+        fits=lambda request, _: (
+            (request.member, request.epoch) == (messages.NO_MEMBER, messages.NO_GENERATION)
+        ),
+    ),
+    _shape(
+        consumer.OffsetFetchRequest,
+        range(9, 10),
+        (_Nested("groups", _COMMITTED_TO_MEMBER), *_same("require_stable")),
+        (_Nested("groups", (_COMMITTED, _ERROR_CODE)),),
+        complete=_fill_in_offsets,
+    ),
+    _shape(CONSUMER_GROUP_HEARTBEAT, range(2), _CONSUMER, _CONSUMER_ASSIGNED),
+    # Controllers. 3.6 lacks log directories and the previous broker epoch; 4.0 supports all of
+    # these versions.
+    _shape(
+        BROKER_REGISTRATION,
+        range(5),
+        (_RegistrationFields(), *_same("previous_broker_epoch")),
+        (_ERROR_CODE, *_same("broker_epoch")),
+    ),
+    _shape(
+        BROKER_HEARTBEAT,
+        range(1),
+        (*_BROKER_ID, *_ALIVE),
+        (_ERROR_CODE, *_same("is_caught_up", "is_fenced", "should_shut_down")),
+    ),
+    _shape(
+        ALTER_PARTITION,
+        range(3, 4),
         (*_BROKER_ID, _Partitions("partitions", "topics", _ISR, protocol.AlterPartition)),
-        (_ERROR_ALONE, _of_partitions(_CODE, "partition_epoch"))),
+        (_ERROR_CODE, _by_partition(_CODE, "partition_epoch")),
+    ),
 )
-# fmt: on
-
 _BY_VERSION: Final = {
     (shape.kind.API_KEY, version): shape for shape in reversed(_SHAPES) for version in shape.versions
 }
@@ -640,85 +729,69 @@ _BY_VERSION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request of the model, and what it is on the wire."""
+    """A request of the model, and the same request on the wire."""
 
     request: Any
     wire: Any
     _shape: _Shape
-    _there: Place
+    _naming: Naming
 
     def answer(self, wire: Any) -> Any:
-        """Return an answer as the model has it.
-
-        Raises:
-            ConnectionLostError: it is the answer to something else.
-
-        """
-        told = self._shape.tells(**_read(self._shape.answer, wire, _fields(wire), self._there))
-        self._shape.complete(told, self.request)
-        return told
+        """Return a response on the wire as the model's."""
+        attributes = _read_all(self._shape.answer, wire, _fields(wire), self._naming)
+        response = self._shape.response_type(**attributes)
+        self._shape.complete(response, self.request)
+        return response
 
 
 def to_wire(
-    request: Any, connection: BrokerConnection, there: Place = HERE, versions: Iterable[int] = ()
+    request: Any, connection: BrokerConnection, naming: Naming = MODEL_NAMING, versions: Iterable[int] = ()
 ) -> Sent:
-    """Return a request in the newest version that a broker speaks, of all that are asked in, or of some.
-
-    Raises:
-        ConnectionLostError: the broker does not say what it speaks, or speaks none of them.
-
-    """
-    shape = next(each for each in _SHAPES if each.asks is type(request) and each.fits(request, connection))
+    """Return a request in the newest version that both sides support, or of *versions*."""
+    shapes = (shape for shape in _SHAPES if shape.request_type is type(request))
+    shape = next(shape for shape in shapes if shape.fits(request, connection))
     kind = shape.kind[connection.version_of(shape.kind, *(versions or shape.versions))]
-    return Sent(request, kind(**_written(shape.request, request, _fields(kind), there)), shape, there)
+    return Sent(request, kind(**_write_all(shape.request, request, _fields(kind), naming)), shape, naming)
 
 
-def asked(
-    connection: BrokerConnection, request: Any, there: Place = HERE, versions: Iterable[int] = ()
+def exchange(
+    connection: BrokerConnection, request: Any, naming: Naming = MODEL_NAMING, versions: Iterable[int] = ()
 ) -> Any:
-    """Send a request, and return the answer, both in the model's words.
-
-    Raises:
-        ConnectionLostError: there is no answer, or none to this request.
-
-    """
-    sent = to_wire(request, connection, there, versions)
+    """Send a request of the model, and return the model's response."""
+    sent = to_wire(request, connection, naming, versions)
     return sent.answer(connection.ask(sent.wire))
 
 
 def fetched_batches(
     connection: BrokerConnection, request: protocol.FetchRequest, versions: Iterable[int] = ()
 ) -> dict[str, tuple[str, list[Any]]]:
-    """Send a fetch, and return for each partition its error and the batches of kafka-python, as they are stored.
+    """Send a fetch, and return the error and kafka-python's batches of each partition.
 
-    They have what the model's batches lack: keys, and offsets up to the end of a batch that was compacted.
-
-    Raises:
-        ConnectionLostError: there is no answer, or none to this request.
-
+    These have what the model's batches lack: keys, and the last offset of a batch that was
+    compacted.
     """
     answer = connection.ask(to_wire(request, connection, versions=versions).wire)
     return {
-        f"{topic.topic}-{told.partition_index}": (
-            error_name(told.error_code),
-            [batch for batch, _ in whole_batches(bytes(told.records or b""))],
+        f"{topic.topic}-{partition.partition_index}": (
+            error_name(partition.error_code),
+            [batch for batch, _ in whole_batches(bytes(partition.records or b""))],
         )
         for topic in answer.responses
-        for told in topic.partitions
+        for partition in topic.partitions
     }
 
 
-def request_from_wire(wire: Any, there: Place = HERE) -> Any:
-    """Return a request that a client has sent as the model has it."""
+def request_from_wire(wire: Any, naming: Naming = MODEL_NAMING) -> Any:
+    """Return a client's request as the model's."""
     shape = _BY_VERSION[wire.API_KEY, wire.API_VERSION]
-    return shape.asks(**_read(shape.request, wire, _fields(wire), there))
+    return shape.request_type(**_read_all(shape.request, wire, _fields(wire), naming))
 
 
-def answer_to_wire(wire: Any, answer: Any, there: Place = HERE) -> Any:
-    """Return the model's answer to a request that a client has sent (*wire*), in the same version."""
+def answer_to_wire(wire: Any, answer: Any, naming: Naming = MODEL_NAMING) -> Any:
+    """Return the model's answer to a client's request (*wire*), in the version of the request."""
     shape = _BY_VERSION[wire.API_KEY, wire.API_VERSION]
     kind = wire.header.get_response_class()
-    return kind(**_written(shape.answer, answer, _fields(kind), there))
+    return kind(**_write_all(shape.answer, answer, _fields(kind), naming))
 
 
 def _fields(message: Any) -> Mapping[str, Any]:

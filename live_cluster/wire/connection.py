@@ -1,10 +1,10 @@
-"""A connection to a broker, over which one request after the other is asked and answered."""
+"""A connection to a broker that carries one request at a time."""
 
 import select
 import socket
 import struct
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Self, TypeVar
 
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -20,25 +20,20 @@ T = TypeVar("T")
 
 
 class ConnectionLostError(LiveError):
-    """The broker is not there, does not answer in time, or answers something else."""
+    """The broker cannot be reached, does not answer in time, or answers something else."""
 
 
 def only(answers: Sequence[T], what: str) -> T:
-    """Return the answer to the only thing that a request asked for.
-
-    Raises:
-        ConnectionLostError: there is none, or there are several.
-
-    """
+    """Return the only answer; any other number of them is a `ConnectionLostError`."""
     if len(answers) != 1:
         raise ConnectionLostError(f"a broker answers for {len(answers)} {what} in place of 1")
     return answers[0]
 
 
 class BrokerConnection:
-    """A connection to an address. It is made with the first request, and again after one that has failed.
+    """A connection to an address, opened by the first request and reopened after a failure.
 
-    *timeout_s* is how long connecting, and an answer, may take.
+    *timeout_s* limits how long connecting takes, and how long each answer takes.
     """
 
     def __init__(
@@ -60,103 +55,77 @@ class BrokerConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close it; with the next request it is made again."""
+        """Close the socket; the next request opens another."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def answers(self) -> bool:
-        """Return whether somebody answers: a broker is registered, and may be controller, before it listens."""
+        """Return whether a broker answers: it registers, and can be controller, before it does."""
         try:
             self.ask(ApiVersionsRequest[0]())
         except ConnectionLostError:
             return False
         return True
 
-    def version_of(self, request: Any, *known: int) -> int:
-        """Return the highest of the *known* versions of a request that the broker speaks.
-
-        Raises:
-            ConnectionLostError: it does not say, or speaks none of them.
-
-        """
-        lowest, highest = self._spoken(request)
-        version = max((version for version in known if lowest <= version <= highest), default=None)
+    def version_of(self, request: Any, *candidates: int) -> int:
+        """Return the highest of these versions of a request that the broker supports."""
+        lowest, highest = self._supported(request)
+        version = max((version for version in candidates if lowest <= version <= highest), default=None)
         if version is None:
             host, port = self.address
-            raise ConnectionLostError(f"{host}:{port} speaks no known version of {request.name}")
+            raise ConnectionLostError(f"{host}:{port} supports no known version of {request.name}")
         return version
 
     def speaks(self, request: Any, version: int) -> bool:
-        """Return whether the broker speaks a version of a request.
-
-        Raises:
-            ConnectionLostError: it does not say.
-
-        """
-        lowest, highest = self._spoken(request)
+        """Return whether the broker supports a version of a request."""
+        lowest, highest = self._supported(request)
         return lowest <= version <= highest
 
-    def _spoken(self, request: Any) -> tuple[int, int]:
+    def _supported(self, request: Any) -> tuple[int, int]:
         if not self._versions:
-            told = self.ask(ApiVersionsRequest[0]()).api_keys
-            self._versions = {api.api_key: (api.min_version, api.max_version) for api in told}
+            apis = self.ask(ApiVersionsRequest[0]()).api_keys
+            self._versions = {api.api_key: (api.min_version, api.max_version) for api in apis}
         return self._versions.get(request.API_KEY, (0, -1))
 
     def ask(self, request: Any) -> Any:
-        """Send a request of kafka-python in the version that it has, and return the answer.
-
-        Raises:
-            ConnectionLostError: there is no answer, or none to this request.
-
-        """
-        try:
+        """Send a request of kafka-python in the version that it has, and return the answer."""
+        with self._losses(request):
             if self._socket is None:
                 self._connect()
             return self._exchange(request)
-        except (OSError, ValueError, struct.error) as error:
-            raise self._lost(request, error) from error
 
     def send(self, request: Any) -> None:
-        """Send a request that is answered later: `receive` returns that, once `has_answered`. Nothing else is asked meanwhile.
+        """Send a request without waiting.
 
-        Raises:
-            ConnectionLostError: it cannot be sent.
-
+        Ask nothing else until `has_answered`, then call `receive`.
         """
-        try:
+        with self._losses(request):
             if self._socket is None:
                 self._connect()
             self._send(request)
-        except OSError as error:
-            raise self._lost(request, error) from error
 
     def has_answered(self, timeout_s: float) -> bool:
-        """Return whether something has come, or the connection has been closed, within a time."""
+        """Return whether data arrives, or the broker closes the connection, within a time."""
         return self._socket is not None and bool(select.select([self._socket], [], [], timeout_s)[0])
 
     def receive(self, request: Any) -> Any:
-        """Return the answer to what was sent last.
-
-        Raises:
-            ConnectionLostError: there is none.
-
-        """
-        try:
+        """Return the answer to the request that was sent last."""
+        with self._losses(request):
             return self._answer_to(request)
-        except (OSError, ValueError, struct.error) as error:
-            raise self._lost(request, error) from error
 
-    def _lost(self, request: Any, error: Exception) -> ConnectionLostError:
-        self.close()
-        host, port = self.address
-        return ConnectionLostError(f"{host}:{port} does not answer {request.name}: {error}")
+    @contextmanager
+    def _losses(self, request: Any) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, struct.error) as error:
+            self.close()
+            host, port = self.address
+            raise ConnectionLostError(f"{host}:{port} does not answer {request.name}: {error}") from error
 
     def _connect(self) -> None:
         plain = socket.create_connection(self.address, self._timeout_s)

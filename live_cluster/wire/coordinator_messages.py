@@ -1,4 +1,4 @@
-"""What members of groups tell each other through the coordinator, and what a coordinator of transactions writes into its log."""
+"""Formats of subscriptions, of assignments and of the records in the coordinators' logs."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,14 @@ _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 _OFFSET_KEYS: Final = (0, 1)
 _GROUP_KEY: Final = 2
-"""The kinds of keys (``OffsetCommitKey``, ``GroupMetadataKey``)."""
+"""The versions of keys, which tell offsets (``OffsetCommitKey``) from groups
+(``GroupMetadataKey``)."""
 _GROUP_VALUE_MAX: Final = 3
-"""The last version of ``GroupMetadataValue`` that is not flexible, which brokers write up to 4.4."""
+"""The last version of ``GroupMetadataValue`` that is not flexible; brokers up to 4.4 write it."""
 _WITH_REBALANCE_TIMEOUT, _WITH_TIMESTAMP, _WITH_INSTANCE = 1, 2, 3
 _STATE: Final = struct.Struct(">hqhib")
-"""How a ``TransactionLogValue`` begins, in all of its versions: version, producer id and epoch, timeout, state."""
+"""The first fields of every version of ``TransactionLogValue``: version, producer id and epoch,
+timeout, state."""
 _STATES: Final = (
     transactions.EMPTY,
     transactions.ONGOING,
@@ -34,7 +36,7 @@ _FIRST_FLEXIBLE: Final = 1
 
 
 def subscription(topics: Sequence[str]) -> bytes:
-    """Return what a member tells who assigns (``ConsumerProtocolSubscription``, version 0)."""
+    """Return a member's subscription (``ConsumerProtocolSubscription``, version 0)."""
     names = [topic.encode() for topic in topics]
     return b"".join(
         (
@@ -47,7 +49,7 @@ def subscription(topics: Sequence[str]) -> bytes:
 
 
 def subscribed_topics(metadata: bytes) -> list[str]:
-    """Return the topics of such a subscription."""
+    """Return the topics of a `subscription`."""
     data = bytes(metadata)
     (count,), place = _INT.unpack_from(data, _SHORT.size), _SHORT.size + _INT.size
     topics = []
@@ -59,18 +61,18 @@ def subscribed_topics(metadata: bytes) -> list[str]:
 
 
 def assignment(partitions: Sequence[str]) -> bytes:
-    """Return partitions as a leader may assign them: a coordinator does not look into that."""
+    """Return an assignment in a format of harrow's own: coordinators treat it as opaque bytes."""
     return ",".join(partitions).encode()
 
 
 def assigned_partitions(data: bytes | None) -> list[str]:
-    """Return the partitions of such an assignment."""
+    """Return the partitions of an `assignment`."""
     text = bytes(data or b"").decode()
     return text.split(",") if text else []
 
 
 class TransactionRecord(NamedTuple):
-    """What a coordinator has written of a transactional id; of one that is forgotten there is no producer."""
+    """The state of a transactional id in its coordinator's log; a tombstone has no producer."""
 
     transactional_id: str
     state: str
@@ -80,7 +82,7 @@ class TransactionRecord(NamedTuple):
 
 
 def transaction_records(batch: Any) -> Iterator[TransactionRecord]:
-    """Yield the records of a batch of kafka-python out of ``__transaction_state``."""
+    """Yield the records in a batch of ``__transaction_state`` that kafka-python has read."""
     for record in batch:
         (length,) = _SHORT.unpack_from(record.key, _SHORT.size)
         start = 2 * _SHORT.size
@@ -96,7 +98,7 @@ def transaction_records(batch: Any) -> Iterator[TransactionRecord]:
 
 
 def _partitions(value: bytes, place: int) -> Iterator[str]:
-    """Yield the partitions of a transaction as they stand up to version 0; there may be none at all."""
+    """Yield the partitions of a transaction in version 0."""
     (topics,) = _INT.unpack_from(value, place)
     place += _INT.size
     for _ in range(topics):
@@ -111,7 +113,10 @@ def _partitions(value: bytes, place: int) -> Iterator[str]:
 
 
 def _compact_partitions(value: bytes, place: int) -> Iterator[str]:
-    """Yield them as they stand since version 1: lengths are one more than they are, and behind each topic are tagged fields, of none."""
+    """Yield the partitions of a transaction since version 1, which stores lengths plus one.
+
+    Each topic ends with tagged fields. There are none yet, so they take one byte.
+    """
     topics, place = _varint(value, place)
     for _ in range(topics - 1):
         length, place = _varint(value, place)
@@ -124,7 +129,7 @@ def _compact_partitions(value: bytes, place: int) -> Iterator[str]:
 
 
 def _varint(value: bytes, place: int) -> tuple[int, int]:
-    """Return an unsigned number of as many bytes as it takes, and the place behind it."""
+    """Return an unsigned number of variable length, and the position after it."""
     number = shift = 0
     while True:
         byte = value[place]
@@ -136,7 +141,7 @@ def _varint(value: bytes, place: int) -> tuple[int, int]:
 
 
 class GroupRecord(NamedTuple):
-    """What a coordinator has written of a group: a generation and its members, or what it has committed of a partition."""
+    """A record of a group: a generation with its members, or a committed offset."""
 
     group: str
     generation: int | None = None
@@ -146,25 +151,28 @@ class GroupRecord(NamedTuple):
 
 
 def group_records(batch: Any) -> Iterator[GroupRecord]:
-    """Yield the records of a batch of kafka-python out of ``__consumer_offsets``, but for those of what is forgotten."""
+    """Yield the records in a batch of ``__consumer_offsets`` that kafka-python has read.
+
+    Tombstones are left out.
+    """
     for record in batch:
         key = _FieldReader(bytes(record.key))
-        version, group = key.short(), key.text()
-        if record.value is None or version not in (*_OFFSET_KEYS, _GROUP_KEY):
+        key_version, group = key.short(), key.text()
+        if record.value is None or key_version not in (*_OFFSET_KEYS, _GROUP_KEY):
             continue
         value = _FieldReader(bytes(record.value))
-        written = value.short()
-        if version in _OFFSET_KEYS:
+        version = value.short()
+        if key_version in _OFFSET_KEYS:
             topic, number = key.text(), key.integer()
             yield GroupRecord(group, partition=f"{topic}-{number}", offset=value.long())
-        elif written <= _GROUP_VALUE_MAX:
+        elif version <= _GROUP_VALUE_MAX:
             value.text()
             generation = value.integer()
             value.text()
             value.text()
-            if written >= _WITH_TIMESTAMP:
+            if version >= _WITH_TIMESTAMP:
                 value.long()
-            yield GroupRecord(group, generation, tuple(_members(value, written)))
+            yield GroupRecord(group, generation, tuple(_members(value, version)))
 
 
 def _members(value: "_FieldReader", version: int) -> Iterator[str]:
@@ -182,7 +190,7 @@ def _members(value: "_FieldReader", version: int) -> Iterator[str]:
 
 
 class _FieldReader:
-    """Reads one field after the other."""
+    """Reads the fields of a record in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -198,7 +206,7 @@ class _FieldReader:
         return self._number(_LONG)
 
     def text(self) -> str:
-        """Return a string, empty for none."""
+        """Return a string, empty for null."""
         length = max(0, self.short())
         self.skip(length)
         return self._data[self._place - length : self._place].decode()
@@ -207,7 +215,7 @@ class _FieldReader:
         self._place += size
 
     def _number(self, kind: struct.Struct) -> int:
+        number: int
         (number,) = kind.unpack_from(self._data, self._place)
         self._place += kind.size
-        found: int = number
-        return found
+        return number

@@ -1,11 +1,11 @@
-"""Metadata, as a broker has it: which brokers there are, and who leads what."""
+"""Metadata as one broker sees it: the live brokers, and the leader and ISR of each partition."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from kafka.protocol.admin import DescribeTopicPartitionsRequest, ElectLeadersRequest
+from kafka.protocol.admin import DescribeTopicPartitionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from harrow.live_cluster.names import SAME, Names
@@ -13,21 +13,18 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 
 _WITH_EPOCHS: Final = 7
 WITH_TOPIC_IDS: Final = 12
-_NOBODY: Final = -1
-_PREFERRED: Final = 0
-_TIMEOUT_MS: Final = 30_000
+_NO_LEADER: Final = -1
 _PARTITIONS_MAX: Final = 2_000
-"""The most that a broker describes at once."""
+"""The most partitions that a broker describes in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """What a broker knows: the brokers that live, (leader, leader epoch, ISR) by partition, and topics by their ids.
+    """The live brokers, (leader, leader epoch, ISR) by partition, and topics by their ids.
 
-    Partitions are under-replicated that have more replicas than their ISR. ``replicas`` of a partition that is reassigned are both those
-    that come and those that go.
-
-    ``controller`` is the broker that it takes for the controller; in a cluster with KRaft it is any broker.
+    ``under_replicated`` partitions have more replicas than their ISR. During a reassignment,
+    ``replicas`` has both the old and the new ones. ``controller`` is the broker that this one
+    believes to be the controller; with KRaft it is any.
     """
 
     brokers: frozenset[int]
@@ -39,116 +36,85 @@ class BrokerMetadata:
 
 
 def broker_metadata(
-    connection: BrokerConnection, topics: Iterable[str], called: Names = SAME
+    connection: BrokerConnection, topics: Iterable[str], names: Names = SAME
 ) -> BrokerMetadata:
-    """Return what a broker knows of some topics; from 2.1 on, which is when brokers tell leader epochs.
+    """Return a broker's metadata of some topics.
 
-    *called* is what topics and brokers are called there; what is returned has the campaign's names.
-
-    Raises:
-        ConnectionLostError: it does not answer, or not that.
-
+    It takes 2.1, the first release that reports leader epochs. *names* translates between the
+    campaign's names, which this takes and returns, and the cluster's.
     """
     version = connection.version_of(MetadataRequest, _WITH_EPOCHS, WITH_TOPIC_IDS)
     topic_type = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest[version](
-        topics=[topic_type(name=called.topic(name)) for name in topics], allow_auto_topic_creation=False
+        topics=[topic_type(name=names.topic(name)) for name in topics], allow_auto_topic_creation=False
     )
     answer = connection.ask(request)
-    # A topic without an error has a name, though version 12 would let it have none.
-    known = [topic for topic in answer.topics if not topic.error_code and topic.name is not None]
+    # A topic without an error has a name, though the schema of version 12 allows null.
+    described = [topic for topic in answer.topics if not topic.error_code and topic.name is not None]
+    partitions = {
+        f"{names.own_topic(topic.name)}-{partition.partition_index}": partition
+        for topic in described
+        for partition in topic.partitions
+    }
     return BrokerMetadata(
-        frozenset(called.own_brokers(tuple(broker.node_id for broker in answer.brokers))),
+        frozenset(names.own_brokers(tuple(broker.node_id for broker in answer.brokers))),
         {
-            f"{called.own_topic(topic.name)}-{told.partition_index}": (
-                _leader(called, told.leader_id),
-                told.leader_epoch,
-                called.own_brokers(tuple(told.isr_nodes)),
+            name: (
+                _leader(names, partition.leader_id),
+                partition.leader_epoch,
+                names.own_brokers(tuple(partition.isr_nodes)),
             )
-            for topic in known
-            for told in topic.partitions
+            for name, partition in partitions.items()
         },
-        {topic.topic_id: topic.name for topic in known} if version >= WITH_TOPIC_IDS else {},
-        called.own_broker(answer.controller_id),
+        {topic.topic_id: topic.name for topic in described} if version >= WITH_TOPIC_IDS else {},
+        names.own_broker(answer.controller_id),
         frozenset(
-            f"{called.own_topic(topic.name)}-{told.partition_index}"
-            for topic in known
-            for told in topic.partitions
-            if len(told.isr_nodes) < len(told.replica_nodes)
+            name
+            for name, partition in partitions.items()
+            if len(partition.isr_nodes) < len(partition.replica_nodes)
         ),
-        {
-            f"{called.own_topic(topic.name)}-{told.partition_index}": called.own_brokers(
-                tuple(told.replica_nodes)
-            )
-            for topic in known
-            for told in topic.partitions
-        },
+        {name: names.own_brokers(tuple(partition.replica_nodes)) for name, partition in partitions.items()},
     )
 
 
-def _leader(called: Names, broker: int) -> int:
-    own = called.own_broker(broker)
-    return _NOBODY if own is None else own
+def _leader(names: Names, broker: int) -> int:
+    own = names.own_broker(broker)
+    return _NO_LEADER if own is None else own
 
 
 def eligible_leaders(
-    connection: BrokerConnection, topics: Iterable[str], called: Names = SAME
+    connection: BrokerConnection, topics: Iterable[str], names: Names = SAME
 ) -> dict[str, tuple[int, ...]]:
-    """Return the eligible leader replicas of partitions that have any (KIP-966); none from brokers that know of none.
+    """Return the eligible leader replicas of each partition that has any (KIP-966).
 
-    *called* is what topics and brokers are called there; what is returned has the campaign's names.
-
-    Raises:
-        ConnectionLostError: it does not answer, or not that.
-
+    Older brokers report none. *names* translates between the campaign's names, which this takes and
+    returns, and the cluster's.
     """
     if not connection.speaks(DescribeTopicPartitionsRequest, 0):
         return {}
     topic_type = DescribeTopicPartitionsRequest.TopicRequest
-    found: dict[str, tuple[int, ...]] = {}
+    eligible: dict[str, tuple[int, ...]] = {}
     cursor, is_first = None, True
     while is_first or cursor is not None:
         request = DescribeTopicPartitionsRequest[0](
-            topics=[topic_type(name=called.topic(name)) for name in topics],
+            topics=[topic_type(name=names.topic(name)) for name in topics],
             response_partition_limit=_PARTITIONS_MAX,
             cursor=cursor,
         )
         answer = connection.ask(request)
-        for topic in (each for each in answer.topics if each.name is not None):
-            for told in topic.partitions:
-                if eligible := called.own_brokers(tuple(told.eligible_leader_replicas or ())):
-                    found[f"{called.own_topic(topic.name)}-{told.partition_index}"] = eligible
-        before, cursor, is_first = cursor, _after(answer), False
+        for topic in (topic for topic in answer.topics if topic.name is not None):
+            for partition in topic.partitions:
+                if replicas := names.own_brokers(tuple(partition.eligible_leader_replicas or ())):
+                    eligible[f"{names.own_topic(topic.name)}-{partition.partition_index}"] = replicas
+        before, cursor, is_first = cursor, _next_cursor(answer), False
         if cursor is not None and cursor == before:
             raise ConnectionLostError("a broker describes the same page of topics again and again")
-    return found
+    return eligible
 
 
-def _after(answer: Any) -> Any:
-    """Return where the next page begins, None behind the last."""
-    following = answer.next_cursor
-    return following and DescribeTopicPartitionsRequest.Cursor(
-        topic_name=following.topic_name, partition_index=following.partition_index
-    )
-
-
-def elect_preferred_leaders(connection: BrokerConnection, partitions: Iterable[str]) -> None:
-    """Ask that the first replica of each partition lead (KIP-460, from 2.4 on).
-
-    Raises:
-        ConnectionLostError: it does not answer, or not that.
-
-    """
-    numbers: dict[str, list[int]] = {}
-    for partition in partitions:
-        topic, _, number = partition.rpartition("-")
-        numbers.setdefault(topic, []).append(int(number))
-    version = connection.version_of(ElectLeadersRequest, 1, 2)
-    asked = ElectLeadersRequest.TopicPartitions
-    connection.ask(
-        ElectLeadersRequest[version](
-            election_type=_PREFERRED,
-            topic_partitions=[asked(topic=topic, partitions=of_topic) for topic, of_topic in numbers.items()],
-            timeout_ms=_TIMEOUT_MS,
-        )
+def _next_cursor(answer: Any) -> Any:
+    """Return the position of the next page as a request needs it, None after the last page."""
+    cursor = answer.next_cursor
+    return cursor and DescribeTopicPartitionsRequest.Cursor(
+        topic_name=cursor.topic_name, partition_index=cursor.partition_index
     )

@@ -1,4 +1,4 @@
-"""How a connection to a broker is encrypted, and whom it is made for."""
+"""Encryption and authentication of a connection to a broker."""
 
 import ssl
 from collections.abc import Mapping
@@ -12,49 +12,46 @@ from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""What harrow's own connections can authenticate by: with a name and a password."""
+"""The mechanisms that harrow's own connections support: all of them take a name and a password."""
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class AuthenticationError(OSError):
-    """A broker takes neither name nor password, or none of the kind."""
+    """A broker refuses the name or the password, or does not support the mechanism."""
 
 
 @dataclass(frozen=True)
 class Security:
-    """Settings of a client under the names of librdkafka (``security.protocol``, ``sasl.*``, ``ssl.*``), which may be secrets."""
+    """Client settings by librdkafka's names (``security.protocol``, ``sasl.*``); some are secret."""
 
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def protocol(self) -> str:
-        """Return one of `PROTOCOLS`."""
+        """One of `PROTOCOLS`."""
         return self.settings.get("security.protocol", "PLAINTEXT").upper()
 
     @property
     def mechanism(self) -> str | None:
-        """Return how clients authenticate, None where they need not."""
+        """The SASL mechanism, None if clients do not authenticate by SASL."""
         if not self.protocol.startswith("SASL"):
             return None
         return self.settings.get("sasl.mechanism") or self.settings.get("sasl.mechanisms")
 
     def secured(self, plain: socket, host: str) -> socket:
-        """Return the socket to speak through.
+        """Return the socket, with TLS if the protocol says so.
 
-        Raises:
-            OSError: the other end is not to be trusted.
-
+        Raise OSError on a bad certificate.
         """
         return (
             self._context.wrap_socket(plain, server_hostname=host) if self.protocol.endswith("SSL") else plain
         )
 
     def authenticate(self, ask: Any) -> None:
-        """Say who we are, where the broker wants to know; *ask* sends a request and returns the answer (KIP-152).
+        """Authenticate if the protocol is SASL (KIP-152).
 
-        Raises:
-            AuthenticationError: the broker does not believe it.
-
+        *ask* sends a request and returns the answer. Raise `AuthenticationError` if the broker
+        refuses.
         """
         if self.mechanism is None:
             return
@@ -76,15 +73,17 @@ class Security:
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        given = self.settings
-        context = ssl.create_default_context(cafile=given.get("ssl.ca.location"))
-        if given.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
+        settings = self.settings
+        context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"))
+        if settings.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
             context.check_hostname = False
-        if given.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        if settings.get("enable.ssl.certificate.verification", "true").lower() == "false":
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if (certificate := given.get("ssl.certificate.location")) is not None:
-            context.load_cert_chain(certificate, given.get("ssl.key.location"), given.get("ssl.key.password"))
+        if (certificate := settings.get("ssl.certificate.location")) is not None:
+            context.load_cert_chain(
+                certificate, settings.get("ssl.key.location"), settings.get("ssl.key.password")
+            )
         return context
 
 

@@ -1,4 +1,4 @@
-"""Batches as brokers store them and clients send them, in the model's words."""
+"""Conversion between batches of the model and batches as brokers store them."""
 
 import struct
 import time
@@ -17,13 +17,17 @@ _MARKER: Final = struct.Struct(">hi")
 _MARKER_KEY: Final = struct.Struct(">hh")
 _BASE_OFFSET, _INT, _CRC = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
 _LEADER_EPOCH_AT, _CRC_AT, _CHECKED_FROM, _ATTRIBUTES_AT, _SEQUENCE_AT = 12, 17, 21, 22, 53
-"""Where a batch has what its builder does not set, and from where on its checksum counts (``DefaultRecordBatch.java``)."""
+"""Positions of the fields that kafka-python's builder does not set, and of the first byte that the
+checksum covers (``DefaultRecordBatch.java``)."""
 _CONTROL: Final = 0x20
 _BYTES_MAX: Final = 1_000_000
 
 
 def whole_batches(data: bytes, position: int = 0) -> Iterator[tuple[Any, int]]:
-    """Yield the batches of kafka-python up to the first that is torn, each with the place behind it; *data* begins at a place."""
+    """Yield kafka-python's batches up to the first torn one, each with the position after it.
+
+    *position* is that of the first byte of *data*.
+    """
     records = MemoryRecords(data)
     try:
         while (batch := records.next_batch()) is not None and batch.validate_crc():
@@ -34,14 +38,14 @@ def whole_batches(data: bytes, position: int = 0) -> Iterator[tuple[Any, int]]:
 
 
 def next_offset(batch: Any) -> int:
-    """Return the offset behind a batch of kafka-python."""
+    """Return the offset after a batch of kafka-python."""
     return (
         int(batch.next_offset) if isinstance(batch, DefaultRecordBatch) else max(r.offset for r in batch) + 1
     )
 
 
 def as_batches(stored: Any) -> Iterator[RecordBatch]:
-    """Yield what the model calls batches: of messages before 0.11, which have no producers, each one."""
+    """Yield a stored batch as the model has it; before 0.11 each message becomes a batch."""
     if not isinstance(stored, DefaultRecordBatch):
         for record in stored:
             yield RecordBatch((_text(record.value),), base_offset=record.offset)
@@ -63,7 +67,7 @@ def as_batches(stored: Any) -> Iterator[RecordBatch]:
 
 
 def _control_batch(stored: Any, marker: Any) -> ControlBatch:
-    """Return the end of a transaction; its value has the epoch of the coordinator that has had it written (``EndTxnMarker.json``)."""
+    """Return a transaction marker, whose value has the coordinator's epoch (``EndTxnMarker``)."""
     _, coordinator_epoch = _MARKER.unpack_from(marker.value)
     return ControlBatch(
         (),
@@ -84,7 +88,7 @@ def _text(value: bytes | None) -> str:
 
 
 def encoded(batch: RecordBatch) -> bytes:
-    """Return a batch of the model as a producer sends it, or as a leader stores it."""
+    """Return a batch of the model in the format in which producers send it and leaders store it."""
     is_control = isinstance(batch, ControlBatch)
     builder = MemoryRecordsBuilder(
         2,

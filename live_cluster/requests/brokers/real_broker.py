@@ -49,9 +49,9 @@ from harrow.live_cluster.requests.conversation import (
     holds_in_time,
     lone_cluster,
 )
-from harrow.live_cluster.wire.codec import Place
+from harrow.live_cluster.wire.administration import create_topic
+from harrow.live_cluster.wire.codec import Naming
 from harrow.live_cluster.wire.connection import BrokerConnection
-from harrow.live_cluster.wire.topics import create_topic
 
 _METADATA_WITH_EPOCHS: Final = 7
 """The first version of Metadata with leader epochs (KIP-320)."""
@@ -157,8 +157,8 @@ class RealBroker:
         is_running: Callable[[], bool],
         control_requests: ControlRequests,
     ) -> None:
-        self._there = Place(Names({BROKER: BROKER, FOLLOWER: follower}, {TOPIC: topic}))
-        self._conversation = Conversation(connection, self._there, is_running)
+        self._naming = Naming(Names({BROKER: BROKER, FOLLOWER: follower}, {TOPIC: topic}))
+        self._conversation = Conversation(connection, self._naming, is_running)
         self._control_requests = control_requests
         self._zookeeper = zookeeper
         self._topic = topic
@@ -202,12 +202,12 @@ class RealBroker:
         self._until(
             "logs",
             lambda: all(
-                error == errors.NONE for error, _ in self._conversation.asked(ends).partitions.values()
+                error == errors.NONE for error, _ in self._conversation.exchange(ends).partitions.values()
             ),
         )
 
     def _metadata(self) -> Answer:
-        asked = self._conversation.asked(protocol.MetadataRequest())
+        asked = self._conversation.exchange(protocol.MetadataRequest())
         return described(asked, with_epochs=self._knows_epochs)
 
     # The follower
@@ -289,9 +289,9 @@ class RealBroker:
             if state is not None:
                 leader, epoch, isr = state
                 found[partition_name(number)] = [
-                    self._there.own_broker(leader),
+                    self._naming.own_broker(leader),
                     epoch,
-                    sorted(self._there.own_broker(broker) for broker in isr),
+                    sorted(self._naming.own_broker(broker) for broker in isr),
                 ]
         return found
 

@@ -16,10 +16,10 @@ from harrow.live_cluster.requests.control_requests import ControlRequests
 from harrow.live_cluster.requests.controllers.driver import PartitionsSeen, RequestToController
 from harrow.live_cluster.requests.controllers.steps import ASSIGNMENT, BROKERS, TOPIC, partition_name
 from harrow.live_cluster.requests.conversation import PATIENCE_S, Conversation, holds_in_time
-from harrow.live_cluster.wire.codec import Place
+from harrow.live_cluster.wire.administration import create_topic, elect_preferred_leaders
+from harrow.live_cluster.wire.codec import Naming
 from harrow.live_cluster.wire.connection import BrokerConnection
-from harrow.live_cluster.wire.metadata import broker_metadata, elect_preferred_leaders, eligible_leaders
-from harrow.live_cluster.wire.topics import create_topic
+from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 20_000}
 """No broker is fenced because nothing is heard of it. A controller has half an interval to answer a heartbeat (`ControllerApis`), also on a
@@ -49,12 +49,12 @@ class RealController:
         self._passing = passing
         self._topic = f"{TOPIC}-{number}"
         names = Names({broker: number * 10 + broker for broker in BROKERS}, {TOPIC: self._topic})
-        self._conversation = Conversation(controller, Place(names, cluster_id=cluster_id))
+        self._conversation = Conversation(controller, Naming(names, cluster_id=cluster_id))
         self._epochs: dict[int, int] = {}
 
     def ask(self, request: RequestToController) -> Answer:
         """Send a request, and wait for the answer."""
-        answer = self._conversation.asked(request)
+        answer = self._conversation.exchange(request)
         if isinstance(answer, protocol.BrokerRegistrationResponse) and answer.error == errors.NONE:
             assert isinstance(request, protocol.BrokerRegistrationRequest)
             self._epochs[request.broker] = answer.broker_epoch
@@ -67,14 +67,14 @@ class RealController:
             LiveError: it hears nothing of it.
 
         """
-        brokers = self._conversation.there.names.broker
+        brokers = self._conversation.naming.names.broker
         replicas = [[brokers(broker) for broker in of_partition] for of_partition in ASSIGNMENT]
         create_topic(self._viewer, self._topic, replicas, {})
         holds_in_time(lambda: len(self._told()) == len(ASSIGNMENT))
         ids = list(broker_metadata(self._viewer, [self._topic]).topics_by_id)
         if len(ids) != 1:
             raise LiveError(f"waited {PATIENCE_S:.0f} s in vain for a topic of the controller's")
-        self._conversation.there = replace(self._conversation.there, ids={self._topic: ids[0]})
+        self._conversation.naming = replace(self._conversation.naming, ids={self._topic: ids[0]})
 
     def elect_preferred_leaders(self) -> None:
         names = (f"{self._topic}-{number}" for number in range(len(ASSIGNMENT)))
@@ -82,7 +82,7 @@ class RealController:
 
     def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:
         """Return what the broker tells that is there, once that has told the controller how much it has heard."""
-        if not self._conversation.there.ids:
+        if not self._conversation.naming.ids:
             return {}
         if expected is not None:
             holds_in_time(lambda: self._told() == expected, _PATIENCE_S)
@@ -100,7 +100,7 @@ class RealController:
         eligible = eligible_leaders(self._viewer, [self._topic])
         return {
             partition_name(int(name.rpartition("-")[2])): [
-                self._conversation.there.own_broker(leader),
+                self._conversation.naming.own_broker(leader),
                 epoch,
                 self._own(isr),
                 self._own(eligible.get(name, ())),
@@ -109,4 +109,4 @@ class RealController:
         }
 
     def _own(self, brokers: Iterable[int]) -> list[int]:
-        return sorted(map(self._conversation.there.own_broker, brokers))
+        return sorted(map(self._conversation.naming.own_broker, brokers))

@@ -36,13 +36,13 @@ from harrow.live_cluster.requests.coordinators.driver import (
 )
 from harrow.live_cluster.requests.coordinators.model_coordinator import described_to_client
 from harrow.live_cluster.requests.coordinators.steps import TOPIC
-from harrow.live_cluster.wire.codec import Place, Sent, asked, fetched_batches, to_wire
+from harrow.live_cluster.wire.administration import create_topic
+from harrow.live_cluster.wire.codec import Naming, Sent, exchange, fetched_batches, to_wire
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.coordinator_messages import transaction_records
 from harrow.live_cluster.wire.metadata import broker_metadata
 from harrow.live_cluster.wire.schemas import CONSUMER_GROUP_HEARTBEAT
 from harrow.live_cluster.wire.stored_batches import next_offset
-from harrow.live_cluster.wire.topics import create_topic
 
 _SETTLED_S: Final = 10.0
 """How long what comes of a request may take on a busy machine, where something else is expected than is seen."""
@@ -177,7 +177,7 @@ class _Connections:
         commit = messages.OffsetCommitRequest(
             _BESIDE, messages.NO_GENERATION, messages.NO_MEMBER, messages.NO_INSTANCE, {_OFFSETS_PARTITION: 0}
         )
-        answer: messages.OffsetCommitResponse = asked(self.own, commit)
+        answer: messages.OffsetCommitResponse = exchange(self.own, commit)
         return answer.partitions[_OFFSETS_PARTITION]
 
 
@@ -220,8 +220,8 @@ class RealCoordinator:
         self._states = states
         self._suffix = str(sequence) if sequence else ""
         self._topic = TOPIC + self._suffix
-        there = Place(Names(topics={TOPIC: self._topic}), self._suffix)
-        self._conversation = Conversation(connections.own, there, is_running)
+        naming = Naming(Names(topics={TOPIC: self._topic}), self._suffix)
+        self._conversation = Conversation(connections.own, naming, is_running)
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
         """Send a request, and return what has been answered; that the broker closes the connection is an answer.
@@ -230,7 +230,7 @@ class RealCoordinator:
             LiveError: the broker has ended.
 
         """
-        sent = to_wire(request, self._connections.own, self._conversation.there)
+        sent = to_wire(request, self._connections.own, self._conversation.naming)
         try:
             self._connections.begin(number, sent)
             return self._connections.ended((number,) if expected is None else expected)
@@ -270,7 +270,7 @@ class RealCoordinator:
         probe = TopicProbe(own, self._topic, len(PARTITIONS))
 
         def is_there() -> bool:
-            leaders = self._conversation.asked(protocol.MetadataRequest()).partitions
+            leaders = self._conversation.exchange(protocol.MetadataRequest()).partitions
             return (
                 [leader for leader, _ in leaders.values()] == [BROKER] * len(PARTITIONS)
                 and all(error == errors.NONE for error, _ in self.again(0, ends)["partitions"].values())
@@ -280,7 +280,7 @@ class RealCoordinator:
         if not holds_in_time(is_there):
             raise LiveError(f"waited {PATIENCE_S:.0f} s in vain for {self._topic}")
         ids = {name: id_ for id_, name in broker_metadata(own, [self._topic]).topics_by_id.items()}
-        self._conversation.there = replace(self._conversation.there, ids=ids)
+        self._conversation.naming = replace(self._conversation.naming, ids=ids)
 
 
 class TopicProbe:
@@ -318,5 +318,5 @@ class TopicProbe:
         request = messages.ConsumerGroupHeartbeatRequest(
             group, _PROBE, epoch, messages.NO_INSTANCE, timeout_us, topics, None, owned
         )
-        answer: messages.ConsumerGroupHeartbeatResponse = asked(self._connection, request)
+        answer: messages.ConsumerGroupHeartbeatResponse = exchange(self._connection, request)
         return answer

@@ -1,4 +1,4 @@
-"""Messages that kafka-python has no schemas of, as it wants them: their fields are those of Kafka's ``common/message``."""
+"""Messages whose schemas kafka-python lacks, with the fields of Kafka's ``common/message``."""
 
 import sys
 from typing import Any, Final
@@ -8,22 +8,23 @@ from kafka.protocol.api_message import ApiMessage
 
 
 def message(name: str) -> Any:
-    """Return the class of a message, for which kafka-python looks into the file of its name here."""
+    """Return the class of a message; kafka-python reads its schema from the JSON file here."""
     return type(ApiMessage)(name, (ApiMessage,), {}, load_json=sys.modules[__name__])
 
 
 VOTE: Final = message("VoteRequest")
 """A candidate asks for a vote (KIP-595)."""
 BROKER_REGISTRATION: Final = message("BrokerRegistrationRequest")
-"""A broker that starts registers (KIP-631)."""
+"""A starting broker registers (KIP-631)."""
 BROKER_HEARTBEAT: Final = message("BrokerHeartbeatRequest")
-"""A broker is alive (KIP-631)."""
+"""A broker reports that it is alive (KIP-631)."""
 ALTER_PARTITION: Final = message("AlterPartitionRequest")
-"""A leader wants other ISRs (KIP-497)."""
+"""A leader asks for a change of its ISR (KIP-497)."""
 CONSUMER_GROUP_HEARTBEAT: Final = message("ConsumerGroupHeartbeatRequest")
-"""A member of a group whose coordinator assigns joins, is alive, or leaves (KIP-848)."""
+"""A member of a consumer group joins, reports that it is alive, or leaves (KIP-848)."""
 TXN_OFFSET_COMMIT: Final = message("TxnOffsetCommitRequest")
-"""A transaction commits offsets of a group; from version 6 on with topic ids in place of names (KIP-1319)."""
+"""A transaction commits offsets of a group; since version 6 with topic ids instead of names
+(KIP-1319)."""
 
 RESPONSES: Final = {
     kind.API_KEY: kind
@@ -35,4 +36,5 @@ RESPONSES: Final = {
         )
     )
 }
-"""The answers, by API. kafka-python finds them by their requests and refers to them weakly, so they are held here."""
+"""The responses, by API. kafka-python finds them through the requests but holds only weak
+references to them."""

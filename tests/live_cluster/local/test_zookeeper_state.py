@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harrow.live_cluster.local.zookeeper_state import ControllerTermsSeen, assignments_in
-from harrow.live_cluster.wire.reassignments import Assignment
+from harrow.live_cluster.wire.administration import Assignment
 
 Told = list[tuple[int | None, int]]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harrow.live_cluster.watches.assignments_seen import AssignmentsSeen
-from harrow.live_cluster.wire.reassignments import Assignment
+from harrow.live_cluster.wire.administration import Assignment
 
 Told = list[tuple[Any, ...]]
 MOVING = Assignment((2, 3, 0, 1), adding=(2, 3), removing=(0, 1))

@@ -12,7 +12,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.users.fetched_logs import fetched_log
-from harrow.live_cluster.wire import quorum, reassignments, records, replicas, survey, topics
+from harrow.live_cluster.wire import administration, quorum, replicas, survey
 from harrow.live_cluster.wire.answers import NoAnswerError, decoded
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
@@ -37,20 +37,20 @@ ASKING: Final[dict[str, Callable[[BrokerConnection], Any]]] = {
     "survey of a release": lambda connection: survey.survey(connection, KafkaRelease("3.9.2")),
     "settings of a broker": lambda connection: survey.broker_settings(connection, 0),
     "settings of topics": lambda connection: survey.topic_settings(connection, ["t"]),
-    "deletion of topics": lambda connection: survey.delete_topics(connection, ["t"]),
-    "a new topic": lambda connection: topics.create_topic(connection, "t", [[0]], {}),
-    "new partitions": lambda connection: topics.create_partitions(connection, "t", 2, None),
+    "deletion of topics": lambda connection: administration.delete_topics(connection, ["t"]),
+    "a new topic": lambda connection: administration.create_topic(connection, "t", [[0]], {}),
+    "new partitions": lambda connection: administration.create_partitions(connection, "t", 2, None),
     "quorum": quorum.quorum_leader,
     "a new quorum": quorum.depose_leader,
-    "reassignments": reassignments.reassignments,
-    "a reassignment": lambda connection: reassignments.alter_reassignment(connection, "t-0", [0]),
+    "reassignments": administration.reassignments,
+    "a reassignment": lambda connection: administration.alter_reassignment(connection, "t-0", [0]),
     "replicas": lambda connection: replicas.replica_offsets(connection, ["t-0"], {"t-0": 0}, NAMES),
     "a log": lambda connection: fetched_log(connection, "t-0"),
-    "deleted records": lambda connection: records.deleted(
-        connection.ask(records.deletion(connection, "t-0", 0, 0))
+    "deleted records": lambda connection: administration.delete_records_result(
+        connection.ask(administration.delete_records_request(connection, "t-0", 0, 0))
     ),
 }
-"""All that harrow asks of brokers by itself."""
+"""All the requests that harrow itself sends to brokers."""
 
 Path = tuple[str, ...]
 
@@ -64,7 +64,7 @@ class Broker(BrokerConnection):
         self._kind = kind
         self._path = path
 
-    def _spoken(self, request: Any) -> tuple[int, int]:
+    def _supported(self, request: Any) -> tuple[int, int]:
         return 0, request.max_version
 
     def ask(self, request: Any) -> Any:
@@ -124,7 +124,7 @@ def with_null(answer: Any, path: Path) -> Any:
     return answer
 
 
-def kinds_asked(ask: Callable[[BrokerConnection], Any]) -> list[Any]:
+def response_kinds(ask: Callable[[BrokerConnection], Any]) -> list[Any]:
     """Return the kinds of answers that a question gets, in the versions that it asks for."""
     broker = Broker()
     with suppress(LiveError):
@@ -133,8 +133,8 @@ def kinds_asked(ask: Callable[[BrokerConnection], Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_null_that_the_protocol_allows_is_read(name: str) -> None:
-    for kind in kinds_asked(ASKING[name]):
+def test_a_null_that_the_protocol_allows_is_accepted(name: str) -> None:
+    for kind in response_kinds(ASKING[name]):
         for path in nullable(kind._struct, kind._class_version, allowed=True):
             try:
                 shown = repr(ASKING[name](Broker(kind, path)))
@@ -145,8 +145,8 @@ def test_a_null_that_the_protocol_allows_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_null_that_the_protocol_does_not_allow_is_no_answer(name: str) -> None:
-    kinds = kinds_asked(ASKING[name])
+def test_a_null_that_the_protocol_forbids_is_refused(name: str) -> None:
+    kinds = response_kinds(ASKING[name])
     assert kinds
     for kind in kinds:
         for path in nullable(kind._struct, kind._class_version, allowed=False):
@@ -154,7 +154,7 @@ def test_a_null_that_the_protocol_does_not_allow_is_no_answer(name: str) -> None
                 ASKING[name](Broker(kind, path))
 
 
-def test_whatever_a_decoder_raises_is_no_answer() -> None:
+def test_any_exception_of_a_decoder_refuses_the_answer() -> None:
     for request in (MetadataRequest[12](topics=None), ApiVersionsRequest[3]()):
         request.with_header(1, "harrow")
         kind = request.header.get_response_class()

@@ -19,7 +19,7 @@ from harrow.live_cluster.requests.controllers.driver import RequestToController
 from harrow.live_cluster.requests.coordinators.driver import CoordinatorRequest
 from harrow.live_cluster.wire.answers import decoded
 from harrow.live_cluster.wire.codec import (
-    Place,
+    Naming,
     Sent,
     answer_to_wire,
     request_from_wire,
@@ -43,11 +43,11 @@ MARKER: Final = ControlBatch(
     control_type=ABORT,
     coordinator_epoch=5,
 )
-TOLD: Final = messages.Subscription(("t", "u"))
-THERE: Final = Place(
+SUBSCRIPTION: Final = messages.Subscription(("t", "u"))
+ON_CLUSTER: Final = Naming(
     Names({0: 0, 1: 41, 2: 42}, {"t": "t7", "u": "u7"}), "7", {"t7": UUID(int=107), "u7": UUID(int=108)}, "c"
 )
-"""A cluster that calls everything otherwise."""
+"""A cluster where everything has another name."""
 VERSIONS: Final = range(13)
 
 REQUESTS: Final[tuple[Any, ...]] = (
@@ -70,7 +70,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     messages.AddOffsetsToTxnRequest("x", 7, 2, "g"),
     messages.TxnOffsetCommitRequest("x", "g", 7, 2, {"t-0": 5}, 3, "m", "i"),
     messages.EndTxnRequest("x", 7, 2, committed=True),
-    messages.JoinGroupRequest("g", 9_000, 8_000, "m", "i", (("range", TOLD),)),
+    messages.JoinGroupRequest("g", 9_000, 8_000, "m", "i", (("range", SUBSCRIPTION),)),
     messages.SyncGroupRequest("g", 3, "m", "i", {"m": ("t-0", "t-1"), "n": ()}),
     messages.HeartbeatRequest("g", 3, "m", ""),
     messages.LeaveGroupRequest("g", "m", "i"),
@@ -110,7 +110,13 @@ ANSWERS: Final[dict[type, tuple[Any, ...]]] = {
     messages.EndTxnRequest: (messages.EndTxnResponse(errors.NONE, 7, 3),),
     messages.JoinGroupRequest: (
         messages.JoinGroupResponse(
-            errors.NONE, 3, "range", "m", "m", (("m", "i", TOLD), ("n", "", TOLD)), skip_assignment=True
+            errors.NONE,
+            3,
+            "range",
+            "m",
+            "m",
+            (("m", "i", SUBSCRIPTION), ("n", "", SUBSCRIPTION)),
+            skip_assignment=True,
         ),
         messages.JoinGroupResponse(errors.MEMBER_ID_REQUIRED, member="m"),
     ),
@@ -137,22 +143,22 @@ ANSWERS: Final[dict[type, tuple[Any, ...]]] = {
 }
 
 
-class Spoken(BrokerConnection):
-    """Speaks one version of a request, and has transactions v2 from 5 on."""
+class OneVersion(BrokerConnection):
+    """Supports one version of every request; transactions v2 since version 5."""
 
     def __init__(self, version: int) -> None:
         super().__init__(("broker", 1))
         self._version = version
 
-    def _spoken(self, request: Any) -> tuple[int, int]:
+    def _supported(self, request: Any) -> tuple[int, int]:
         return (0, 4) if request is EndTxnRequest and self._version < 5 else (self._version, self._version)
 
 
 def sent_in_each_version(request: Any) -> Iterator[Sent]:
-    """Yield a request as it is in each version that it is asked in, read back from bytes."""
+    """Yield a request in each version that supports it, encoded and decoded."""
     for version in VERSIONS:
         try:
-            sent = to_wire(request, Spoken(version), THERE)
+            sent = to_wire(request, OneVersion(version), ON_CLUSTER)
         except ConnectionLostError:
             continue
         sent.wire.with_header(1, "harrow")
@@ -160,16 +166,16 @@ def sent_in_each_version(request: Any) -> Iterator[Sent]:
         yield replace(sent, wire=type(sent.wire)[version].decode(frame, header=True))
 
 
-def told_back(sent: Sent, answer: Any) -> Any:
-    """Return an answer as a client reads what a server has written."""
-    wire = answer_to_wire(sent.wire, answer, THERE)
+def round_trip(sent: Sent, answer: Any) -> Any:
+    """Return an answer after a server has encoded and a client has decoded it."""
+    wire = answer_to_wire(sent.wire, answer, ON_CLUSTER)
     wire.with_header(correlation_id=1)
     kind = sent.wire.header.get_response_class()
     return sent.answer(decoded(kind, bytes(wire.encode(header=True))))
 
 
 def plain(message: Any) -> Any:
-    """Return a message as dictionaries, without what a log alone knows of a batch."""
+    """Return a message as dictionaries, without the fields of batches that only a log knows."""
     return without(asdict(message), {"size_bytes", "max_timestamp_us"})
 
 
@@ -179,19 +185,19 @@ def without(value: Any, names: set[str]) -> Any:
     return [without(each, names) for each in value] if isinstance(value, list | tuple) else value
 
 
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: type(each).__name__)
-def test_a_server_reads_what_a_client_has_asked(asked: Any) -> None:
-    *older, newest = [request_from_wire(sent.wire, THERE) for sent in sent_in_each_version(asked)]
-    assert plain(newest) == plain(asked)
-    assert {type(read) for read in older} <= {type(asked)}
+@pytest.mark.parametrize("message", REQUESTS, ids=lambda each: type(each).__name__)
+def test_a_server_decodes_the_request_that_a_client_encoded(message: Any) -> None:
+    *older, newest = [request_from_wire(sent.wire, ON_CLUSTER) for sent in sent_in_each_version(message)]
+    assert plain(newest) == plain(message)
+    assert {type(read) for read in older} <= {type(message)}
 
 
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: type(each).__name__)
-def test_a_client_reads_what_a_server_has_answered(asked: Any) -> None:
-    for answer in ANSWERS[type(asked)]:
-        *older, newest = [told_back(sent, answer) for sent in sent_in_each_version(asked)]
-        # Without its rack a consumer is not told of another replica to read from.
-        knows_replicas = getattr(asked, "rack", "") is not None
+@pytest.mark.parametrize("message", REQUESTS, ids=lambda each: type(each).__name__)
+def test_a_client_decodes_the_answer_that_a_server_encoded(message: Any) -> None:
+    for answer in ANSWERS[type(message)]:
+        *older, newest = [round_trip(sent, answer) for sent in sent_in_each_version(message)]
+        # A consumer that sends no rack gets no preferred read replica.
+        knows_replicas = getattr(message, "rack", "") is not None
         lacking = set() if knows_replicas else {"preferred_read_replica"}
         assert without(plain(newest), lacking) == without(plain(answer), lacking)
         assert {type(read) for read in older} <= {type(answer)}
@@ -222,53 +228,53 @@ def test_a_marker_is_stored_as_kafka_does(kind: str) -> None:
     )
 
 
-def on_the_wire(asked: Any, version: int) -> Any:
-    return to_wire(asked, Spoken(version), THERE).wire
+def wire_request(request: Any, version: int) -> Any:
+    return to_wire(request, OneVersion(version), ON_CLUSTER).wire
 
 
-def test_what_the_model_has_in_microseconds_kafka_has_in_milliseconds() -> None:
+def test_microseconds_of_the_model_are_milliseconds_on_the_wire() -> None:
     """What is written and read the same wrong way comes back right, so this looks at the wire itself."""
     produce, fetch, *_ = REQUESTS
     join = next(each for each in REQUESTS if isinstance(each, messages.JoinGroupRequest))
     init = next(each for each in REQUESTS if isinstance(each, protocol.InitProducerIdRequest))
-    assert on_the_wire(produce, 9).timeout_ms == 30
-    assert on_the_wire(fetch, 10).max_wait_ms == 20
-    assert on_the_wire(init, 5).transaction_timeout_ms == 60_000
-    assert (on_the_wire(join, 9).session_timeout_ms, on_the_wire(join, 9).rebalance_timeout_ms) == (9, 8)
+    assert wire_request(produce, 9).timeout_ms == 30
+    assert wire_request(fetch, 10).max_wait_ms == 20
+    assert wire_request(init, 5).transaction_timeout_ms == 60_000
+    assert (wire_request(join, 9).session_timeout_ms, wire_request(join, 9).rebalance_timeout_ms) == (9, 8)
 
 
-def test_each_number_of_a_partition_has_its_own_field() -> None:
+def test_each_number_of_a_partition_goes_to_its_own_field() -> None:
     """Two that are swapped in writing and in reading come back right, too."""
     fetch, epochs = (
         protocol.FetchRequest(-1, 0, 900, {"t-3": (5, 2)}),
         protocol.OffsetsForLeaderEpochRequest(-1, {"t-3": (4, 2)}),
     )
-    asked = on_the_wire(fetch, 10).topics[0].partitions[0]
-    assert (asked.partition, asked.fetch_offset, asked.current_leader_epoch) == (3, 5, 2)
-    asked = on_the_wire(epochs, 3).topics[0].partitions[0]
-    assert (asked.partition, asked.current_leader_epoch, asked.leader_epoch) == (3, 4, 2)
+    partition = wire_request(fetch, 10).topics[0].partitions[0]
+    assert (partition.partition, partition.fetch_offset, partition.current_leader_epoch) == (3, 5, 2)
+    partition = wire_request(epochs, 3).topics[0].partitions[0]
+    assert (partition.partition, partition.current_leader_epoch, partition.leader_epoch) == (3, 4, 2)
     [sent] = list(sent_in_each_version(epochs))[-1:]
     told = protocol.OffsetsForLeaderEpochResponse({"t-3": (errors.UNKNOWN_LEADER_EPOCH, 2, 9)})
-    ended = answer_to_wire(sent.wire, told, THERE).topics[0].partitions[0]
+    ended = answer_to_wire(sent.wire, told, ON_CLUSTER).topics[0].partitions[0]
     assert (ended.error_code, ended.leader_epoch, ended.end_offset) == (75, 2, 9)
 
 
 @pytest.mark.parametrize(
     ("spoken", "verify_only", "used"), [(3, False, 3), (4, True, 4), (5, False, 5), (5, True, 5)]
 )
-def test_partitions_are_added_as_a_leader_does_where_leaders_do_or_to_verify(
+def test_the_version_for_leaders_adds_partitions_to_verify_or_with_transactions_v2(
     spoken: int, verify_only: bool, used: int
 ) -> None:
-    asked = messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0",), verify_only=verify_only)
-    wire = on_the_wire(asked, spoken)
+    request = messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0",), verify_only=verify_only)
+    wire = wire_request(request, spoken)
     assert used == wire.API_VERSION
     assert bool(wire.transactions) == (used >= 4)
 
 
-def test_a_member_is_told_the_error_of_its_group_for_each_partition_that_it_asked_for() -> None:
-    asked = messages.OffsetFetchRequest("g", ("t-0", "t-1"), member="m", epoch=3)
-    [sent] = sent_in_each_version(asked)
+def test_a_group_error_is_reported_for_each_requested_partition() -> None:
+    request = messages.OffsetFetchRequest("g", ("t-0", "t-1"), member="m", epoch=3)
+    [sent] = sent_in_each_version(request)
     refused = messages.OffsetFetchResponse({}, errors.STALE_MEMBER_EPOCH)
-    assert told_back(sent, refused).partitions == dict.fromkeys(
+    assert round_trip(sent, refused).partitions == dict.fromkeys(
         ("t-0", "t-1"), (errors.STALE_MEMBER_EPOCH, messages.NO_OFFSET_COMMITTED)
     )

@@ -80,7 +80,7 @@ def test_each_request_has_its_answer(broker: Broker) -> None:
     assert [connection.ask(request()).topics[0].partitions[0].offset for _ in range(2)] == [3, 4]
 
 
-def test_after_a_failure_the_connection_is_made_anew(broker: Broker) -> None:
+def test_a_request_after_a_failure_opens_another_connection(broker: Broker) -> None:
     connection = broker(lambda _: None, offsets(4))
     with pytest.raises(
         ConnectionLostError, match=r"127\.0\.0\.1:\d+ does not answer ListOffsetsRequest: the connection was"
@@ -98,12 +98,12 @@ def test_after_a_failure_the_connection_is_made_anew(broker: Broker) -> None:
         (lambda _: b"\0\0\0\x05\0\0\0\x01\0", "does not answer ListOffsetsRequest"),
     ],
 )
-def test_what_is_no_answer_is_refused(broker: Broker, answer: Answer, message: str) -> None:
+def test_a_response_that_breaks_the_protocol_is_refused(broker: Broker, answer: Answer, message: str) -> None:
     with pytest.raises(ConnectionLostError, match=message):
         broker(answer).ask(request())
 
 
-def test_a_broker_that_is_silent_is_not_waited_for(broker: Broker) -> None:
+def test_a_request_to_a_silent_broker_times_out(broker: Broker) -> None:
     with pytest.raises(ConnectionLostError, match="timed out"):
         broker(lambda _: b"\0", offsets(0), timeout_s=0.1).ask(request())
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -112,11 +112,11 @@ def test_a_broker_that_is_silent_is_not_waited_for(broker: Broker) -> None:
         BrokerConnection(address).ask(request())
 
 
-def test_the_highest_version_that_both_know_is_taken_and_asked_for_once(broker: Broker) -> None:
+def test_the_highest_common_version_is_used_and_negotiated_once(broker: Broker) -> None:
     connection = broker(versions(4, 12))
     assert connection.version_of(FetchRequest, 3, 4, 11) == 11
     assert connection.version_of(FetchRequest, 3, 4) == 4
-    with pytest.raises(ConnectionLostError, match="speaks no known version of FetchRequest"):
+    with pytest.raises(ConnectionLostError, match="supports no known version of FetchRequest"):
         connection.version_of(FetchRequest, 3)
-    with pytest.raises(ConnectionLostError, match="speaks no known version of ListOffsetsRequest"):
+    with pytest.raises(ConnectionLostError, match="supports no known version of ListOffsetsRequest"):
         connection.version_of(ListOffsetsRequest, 1)

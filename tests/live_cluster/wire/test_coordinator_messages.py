@@ -82,7 +82,7 @@ def member(name: str, version: int) -> bytes:
     )
 
 
-def test_generations_and_commits_are_read_and_what_is_forgotten_is_passed_over() -> None:
+def test_generations_and_commits_are_read_and_tombstones_are_skipped() -> None:
     batch = [record(struct.pack(">h", 2) + text("g"), None)]
     for version in range(4):
         value = struct.pack(">h", version) + text("consumer") + struct.pack(">i", version + 5) + text("range")
@@ -101,7 +101,7 @@ def test_generations_and_commits_are_read_and_what_is_forgotten_is_passed_over()
     ]
 
 
-def test_what_members_tell_is_read_again() -> None:
+def test_a_subscription_and_an_assignment_survive_encoding() -> None:
     assert subscribed_topics(subscription(("t", "topic"))) == ["t", "topic"]
     assert assigned_partitions(assignment(("t-0", "t-1"))) == ["t-0", "t-1"]
     assert (assigned_partitions(assignment(())), assigned_partitions(None)) == ([], [])

@@ -47,24 +47,24 @@ def asked_of(broker: Broker) -> dict[str, tuple[int, ...]]:
     return eligible_leaders(cast("BrokerConnection", broker), ["t", "u"])
 
 
-def test_who_is_eligible_is_told_of_the_partitions_that_have_somebody() -> None:
+def test_eligible_leaders_are_listed_only_for_partitions_that_have_any() -> None:
     broker = Broker(page(None, t={0: [2, 1], 1: []}, u={0: None}))
     assert asked_of(broker) == {"t-0": (2, 1)}
     assert broker.asked == [(["t", "u"], None)]
 
 
-def test_a_long_answer_comes_in_pages() -> None:
+def test_a_long_description_is_read_page_by_page() -> None:
     broker = Broker(page(("u", 0), t={0: [2]}), page(None, u={0: [1]}))
     assert asked_of(broker) == {"t-0": (2,), "u-0": (1,)}
     assert [cursor for _, cursor in broker.asked] == [None, ("u", 0)]
 
 
-def test_a_page_that_comes_again_is_no_answer() -> None:
+def test_a_repeated_page_is_an_error() -> None:
     with pytest.raises(ConnectionLostError, match="the same page"):
         asked_of(Broker(*[page(("u", 0), t={0: [2]})] * 3))
 
 
-def test_topics_and_brokers_are_asked_for_by_their_names_on_the_cluster() -> None:
+def test_requests_use_the_names_on_the_cluster_and_results_those_of_the_campaign() -> None:
     called = Names({0: 7, 1: 5}, {"t": "harrow-x-t"})
     told: dict[str, dict[int, list[int] | None]] = {"harrow-x-t": {0: [5, 9, 7], 1: [9]}}
     broker = Broker(page(None, **told))
@@ -74,12 +74,12 @@ def test_topics_and_brokers_are_asked_for_by_their_names_on_the_cluster() -> Non
     assert broker.asked == [(["harrow-x-t"], None)]
 
 
-def test_a_broker_from_before_there_were_any_is_not_asked() -> None:
+def test_older_brokers_are_not_asked_for_eligible_leaders() -> None:
     broker = Broker(is_old=True)
     assert (asked_of(broker), broker.asked) == ({}, [])
 
 
-def test_a_partition_is_under_replicated_whose_isr_lacks_a_replica() -> None:
+def test_a_partition_is_under_replicated_if_its_isr_lacks_a_replica() -> None:
     def partition(number: int, replicas: list[int], isr: list[int]) -> Any:
         return SimpleNamespace(
             partition_index=number, leader_id=5, leader_epoch=1, isr_nodes=isr, replica_nodes=replicas

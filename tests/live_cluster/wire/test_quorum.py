@@ -42,16 +42,16 @@ def test_the_leader_of_the_quorum_is_the_active_controller() -> None:
     assert quorum_leader(Controller(3000, 7).connection()) == (3000, 7)
 
 
-def test_one_that_does_not_lead_tells_nothing() -> None:
+def test_a_controller_that_does_not_lead_names_no_leader() -> None:
     assert quorum_leader(Controller(0, 0, error_of_partition=NOT_LEADER).connection()) is None
 
 
-def test_what_does_not_describe_its_quorum_has_not_answered() -> None:
+def test_a_response_without_a_quorum_is_an_error() -> None:
     with pytest.raises(ConnectionLostError, match="does not describe its quorum: error 35"):
         quorum_leader(Controller(3000, 7, error=35).connection())
 
 
-def test_a_leader_is_asked_for_a_vote_in_the_next_epoch_by_a_candidate_that_cannot_win() -> None:
+def test_deposing_asks_for_a_vote_in_the_next_epoch_by_a_candidate_that_cannot_win() -> None:
     controller = Controller(3000, 7)
     depose_leader(controller.connection())
     (vote,) = controller.votes

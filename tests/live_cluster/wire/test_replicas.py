@@ -49,7 +49,7 @@ class OneReplica(BrokerConnection):
     ("error", "leads"),
     [(0, True), (LEADER_NOT_AVAILABLE, True), (OFFSET_NOT_AVAILABLE, True), (NOT_LEADER, False)],
 )
-def test_a_leader_is_one_also_while_its_high_watermark_is_below_the_start_of_its_epoch(
+def test_a_leader_is_recognized_while_its_high_watermark_is_below_the_start_of_its_epoch(
     error: int, leads: bool
 ) -> None:
     found = replica_offsets(OneReplica(error), ["t-0"])["t-0"]
@@ -57,7 +57,7 @@ def test_a_leader_is_one_also_while_its_high_watermark_is_below_the_start_of_its
 
 
 @pytest.mark.parametrize(("wanted", "agreed", "requests"), [(3, 3, 3), (4, None, 4)])
-def test_a_replica_in_another_epoch_is_told_of_as_one_in_the_epoch_that_was_asked_about(
+def test_a_replica_has_an_epoch_only_if_its_broker_is_in_it(
     wanted: int, agreed: int | None, requests: int
 ) -> None:
     connection = OneReplica(NOT_LEADER)
@@ -66,7 +66,7 @@ def test_a_replica_in_another_epoch_is_told_of_as_one_in_the_epoch_that_was_aske
 
 
 @pytest.mark.parametrize(("newest_fetch", "log_start"), [(11, 1), (5, 1), (3, None)])
-def test_brokers_tell_where_a_log_begins_since_they_delete_records_by_request(
+def test_brokers_report_log_starts_since_they_delete_records_on_request(
     newest_fetch: int, log_start: int | None
 ) -> None:
     found = replica_offsets(OneReplica(NOT_LEADER, newest_fetch=newest_fetch), ["t-0"])["t-0"]

@@ -6,7 +6,7 @@ import pytest
 from kafka.protocol.admin import DescribeConfigsResponse
 
 from harrow.live_cluster.wire.connection import BrokerConnection
-from harrow.live_cluster.wire.survey import SurveyError, broker_settings, release_that_speaks
+from harrow.live_cluster.wire.survey import SurveyError, broker_settings, inferred_release
 
 LIST_OFFSETS, TXN_OFFSET_COMMIT, DESCRIBE_LOG_DIRS = 2, 28, 35
 
@@ -18,13 +18,13 @@ LIST_OFFSETS, TXN_OFFSET_COMMIT, DESCRIBE_LOG_DIRS = 2, 28, 35
         ({LIST_OFFSETS: 11, TXN_OFFSET_COMMIT: 5, DESCRIBE_LOG_DIRS: 5}, "4.3"),
     ],
 )
-def test_a_cluster_has_the_newest_release_whose_requests_its_brokers_speak(
+def test_the_release_is_the_newest_whose_requests_the_brokers_support(
     newest: dict[int, int], release: str
 ) -> None:
-    assert release_that_speaks({api: (0, version) for api, version in newest.items()}).name == release
+    assert inferred_release({api: (0, version) for api, version in newest.items()}).name == release
 
 
-def test_a_broker_that_describes_another_one_is_a_reason_and_no_error_of_harrow() -> None:
+def test_settings_of_another_broker_are_a_clear_error() -> None:
     class Connection:
         def version_of(self, _request: Any, *_known: int) -> int:
             return 1
@@ -42,7 +42,5 @@ def test_a_broker_that_describes_another_one_is_a_reason_and_no_error_of_harrow(
     ("level", "release"),
     [(1, "3.0"), (7, "3.3"), (21, "3.9"), (25, "4.0"), (30, "4.3"), (33, "4.4"), (34, "4.5"), (99, "4.5")],
 )
-def test_in_kraft_the_newest_metadata_version_that_a_broker_supports_names_its_release(
-    level: int, release: str
-) -> None:
-    assert release_that_speaks({LIST_OFFSETS: (0, 10)}, level).name == release
+def test_with_kraft_the_newest_metadata_version_determines_the_release(level: int, release: str) -> None:
+    assert inferred_release({LIST_OFFSETS: (0, 10)}, level).name == release
