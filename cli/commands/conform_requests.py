@@ -126,10 +126,10 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
 
 def _lines(count: int, found: "ComparedSequence") -> Iterator[Any]:
     """Yield a difference: how often it came up, the shortest way to it, and what the two brokers answered."""
-    from harrow.live_cluster.requests.comparison import where
+    from harrow.live_cluster.requests.comparison import difference_text
 
     last = found.exchanges[-1]
-    yield Text.assemble((DIFFERS, FAILED), f"  {where(last)}  ({counted(count, 'sequence')})")
+    yield Text.assemble((DIFFERS, FAILED), f"  {difference_text(last)}  ({counted(count, 'sequence')})")
     for exchange in found.exchanges:
         yield indented(str(exchange.request or exchange.step), _INDENT, DIM)
     yield indented(f"model:  {last.modelled}", _INDENT)

@@ -61,7 +61,10 @@ _OF_BROKER: Final = re.compile(r"(?:broker-|raft-client-)?(\d+)(?:-txn-marker-se
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """The beginning of every request, of so many bytes; before version 1 a ControlledShutdown has no client id."""
+    """The beginning of every request, of so many bytes.
+
+    Before version 1 a ControlledShutdown has no client id.
+    """
 
     api_key: int
     version: int

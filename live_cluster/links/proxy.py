@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from itertools import count
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 
 from harrow.cluster_model.sim import message_rule
@@ -42,20 +41,20 @@ class ProxiedLink(NamedTuple):
     client: str
 
 
-class Passing(Protocol):
-    """What looks at messages as they pass, in the thread of the proxies."""
+class MessageObserver:
+    """Sees messages as they pass, in the thread of the proxies."""
 
     def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
-        """A request is on its way to a server: nothing stops it any more."""
+        """A request is on its way to a server, and no fault can stop it."""
 
     def answer_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
-        """A server has answered the request with this header, whether the answer arrives or not."""
+        """A server has answered the request with this header; the answer may still get lost."""
 
     def unreadable(self, link: ProxiedLink, header: RequestHeader, error: Exception) -> None:
-        """Something passed that could not be read."""
+        """A message passed that could not be decoded."""
 
     def link_ended(self, link: ProxiedLink) -> None:
-        """A connection is over; what was asked on it is answered no more."""
+        """A connection has ended; its pending requests will not be answered."""
 
 
 class Proxies:
@@ -65,10 +64,10 @@ class Proxies:
     """
 
     def __init__(
-        self, faults: LinkFaults, passing: Passing, on_news: Callable[[], None] = lambda: None
+        self, faults: LinkFaults, observer: MessageObserver, on_news: Callable[[], None] = lambda: None
     ) -> None:
         self._faults = faults
-        self._passing = passing
+        self._observer = observer
         self._on_news = on_news
         self._loop = asyncio.new_event_loop()
         self._numbers = count()
@@ -80,9 +79,7 @@ class Proxies:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -117,7 +114,7 @@ class Proxies:
         self._listen(
             port,
             lambda reader, writer: self._serve(
-                _KafkaPassage(self._faults, self._passing, self._on_news, next(self._numbers), server),
+                _KafkaPassage(self._faults, self._observer, self._on_news, next(self._numbers), server),
                 upstream,
                 reader,
                 writer,
@@ -127,7 +124,10 @@ class Proxies:
     def listen_for_bytes(
         self, server: str, client: str, port: int, upstream: Address, on_answer: Callable[[bytes], None]
     ) -> None:
-        """Stand in front of any server, for one client; *on_answer* gets the first that the server says on a connection."""
+        """Stand in front of any server, for one client.
+
+        *on_answer* gets the first that the server says on a connection.
+        """
         self._listen(
             port,
             lambda reader, writer: self._serve(
@@ -292,10 +292,15 @@ class _KafkaPassage:
     """A connection to a broker. Who has made it is known with its first request."""
 
     def __init__(
-        self, faults: LinkFaults, passing: Passing, on_news: Callable[[], None], number: int, server: str
+        self,
+        faults: LinkFaults,
+        observer: MessageObserver,
+        on_news: Callable[[], None],
+        number: int,
+        server: str,
     ) -> None:
         self._faults = faults
-        self._passing = passing
+        self._observer = observer
         self._on_news = on_news
         self._news = News()
         self._number = number
@@ -322,7 +327,7 @@ class _KafkaPassage:
             if rule is not None and rule.action == message_rule.DROP:
                 continue
             self._asked[header.correlation_id] = header
-            self._look(self._passing.request_passed, header, frame)
+            self._look(self._observer.request_passed, header, frame)
             await _write(writer, frame)
             if rule is not None and rule.action == message_rule.DUPLICATE:
                 await _write(writer, frame)
@@ -338,7 +343,7 @@ class _KafkaPassage:
                 # The second answer to a request that was repeated: its client has the first one.
                 continue
             self._forget(correlation_id)
-            self._look(self._passing.answer_passed, header, frame)
+            self._look(self._observer.answer_passed, header, frame)
             await _late(self._faults, self.server, self.client, read_s, len(frame))
             rule = await self._held_up(header.api, RESPONSE, self.server, self.client)
             if rule is None or rule.action != message_rule.DROP:
@@ -351,7 +356,7 @@ class _KafkaPassage:
             self._on_news()
 
     def over(self) -> None:
-        self._passing.link_ended(self._link)
+        self._observer.link_ended(self._link)
 
     @property
     def _link(self) -> ProxiedLink:
@@ -364,10 +369,13 @@ class _KafkaPassage:
         try:
             look(self._link, header, frame)
         except Exception as error:  # noqa: BLE001 - of a decoder: any
-            self._passing.unreadable(self._link, header, error)
+            self._observer.unreadable(self._link, header, error)
 
     def _forget(self, correlation_id: int) -> None:
-        """Take note of an answer. A broker answers in the order of the requests: those before want none (acks=0)."""
+        """Take note of an answer.
+
+        A broker answers in the order of the requests: those before want none (acks=0).
+        """
         while self._asked:
             oldest, _ = self._asked.popitem(last=False)
             if oldest == correlation_id:

@@ -26,7 +26,7 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE
 from harrow.live_cluster.links.frame import RequestHeader
-from harrow.live_cluster.links.proxy import ProxiedLink
+from harrow.live_cluster.links.proxy import MessageObserver, ProxiedLink
 from harrow.live_cluster.wire.stored_batches import as_batches, whole_batches
 
 Report = Callable[..., None]
@@ -45,7 +45,7 @@ _WAITS_S: Final = 0.05
 """A fetch that has no answer for so long has found nothing to read, and waits in the purgatory."""
 
 
-class RequestsSeen:
+class RequestsSeen(MessageObserver):
     """Looks at requests and answers as they pass (`harrow.live_cluster.links.proxy.Passing`)."""
 
     def __init__(self, report: Report) -> None:

@@ -2,7 +2,6 @@
 
 import socket
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Final, Self
 
 from harrow.live_cluster.errors import LiveError
@@ -27,9 +26,7 @@ class Ports:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Single requests to a broker of the model and to a real one, and whether both answer the same."""
+"""Single requests to the model and to something real, and a comparison of the answers."""

@@ -1,4 +1,4 @@
-"""What a broker answers, as plain data: the same from a model's broker, a real one, and a file."""
+"""Answers as plain data, the same for a model broker, a real broker and a recording."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,18 +10,21 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.connection import Connection, Reply
 
 Answer = dict[str, Any]
-"""Texts, numbers, and lists and dictionaries of them."""
+"""Strings, numbers, lists and dictionaries."""
 
 NO_ANSWER: Final[Answer] = {"error": "no answer"}
 
 LOG_START: Final = 0
-"""Where every log of the model begins."""
+"""The offset at which every log of the model begins."""
 _UNKNOWN: Final = -1
 
 
 @dataclass(slots=True, eq=False)
 class ReceivedAnswers:
-    """A client's end of connections to what is modelled: it keeps the answers until they are looked at."""
+    """The client's end of connections to the model.
+
+    It keeps answers until the driver takes them.
+    """
 
     received: list[Reply] = field(default_factory=list)
 
@@ -29,11 +32,11 @@ class ReceivedAnswers:
         self.received.append(reply)
 
     def connection_lost(self, connection: Connection) -> None:
-        """Do nothing: no answer comes, which is noticed by the caller."""
+        """Do nothing: the caller notices that no answer comes."""
 
 
-def described_batch(batch: RecordBatch) -> list[Any]:
-    """Return what of a stored batch does not depend on who encoded it."""
+def plain_batch(batch: RecordBatch) -> list[Any]:
+    """Return the fields of a stored batch that do not depend on its encoder."""
     return [
         batch.base_offset,
         batch.leader_epoch,
@@ -44,8 +47,11 @@ def described_batch(batch: RecordBatch) -> list[Any]:
     ]
 
 
-def described(answer: Any, *, with_epochs: bool = True) -> Answer:
-    """Return an answer in the model's words as plain data; metadata *with_epochs* of leaders since KIP-320."""
+def plain_answer(answer: Any, *, with_leader_epochs: bool = True) -> Answer:
+    """Return a response of the model as plain data.
+
+    Metadata has no leader epochs before KIP-320: then *with_leader_epochs* is False.
+    """
     error = getattr(answer, "error", errors.NONE)
     match answer:
         case protocol.FetchResponse():
@@ -54,21 +60,22 @@ def described(answer: Any, *, with_epochs: bool = True) -> Answer:
                 "session": answer.session_id,
                 "partitions": {
                     name: {
-                        "error": told.error,
-                        "hw": told.hw,
-                        "log_start": told.log_start_offset if told.error == errors.NONE else _UNKNOWN,
-                        "batches": [described_batch(batch) for batch in told.batches],
+                        "error": fetched.error,
+                        "hw": fetched.hw,
+                        "log_start": fetched.log_start_offset if fetched.error == errors.NONE else _UNKNOWN,
+                        "batches": [plain_batch(batch) for batch in fetched.batches],
                     }
-                    for name, told in sorted(answer.partitions.items())
+                    for name, fetched in sorted(answer.partitions.items())
                 },
             }
         case protocol.ProduceResponse():
             return {"partitions": _plain(answer.partitions)}
         case protocol.MetadataResponse():
-            told = {name: state if with_epochs else state[:1] for name, state in answer.partitions.items()}
-            return {"brokers": sorted(answer.brokers), "partitions": _plain(told)}
+            end = None if with_leader_epochs else 1
+            leaders = {name: state[:end] for name, state in answer.partitions.items()}
+            return {"brokers": sorted(answer.brokers), "partitions": _plain(leaders)}
         case protocol.AlterPartitionResponse():
-            # The epoch of a partition is told where its ISR is as wanted.
+            # Only a successful change has a partition epoch.
             states = {
                 name: state if state[0] == errors.NONE else state[:1]
                 for name, state in answer.partitions.items()
@@ -84,7 +91,8 @@ def described(answer: Any, *, with_epochs: bool = True) -> Answer:
                 "leader": answer.leader,
                 "member": answer.member,
                 "members": [
-                    [member, instance, list(told.topics)] for member, instance, told in answer.members
+                    [member, instance, list(subscription.topics)]
+                    for member, instance, subscription in answer.members
                 ],
                 "skips": answer.skip_assignment,
             }
@@ -98,8 +106,8 @@ def described(answer: Any, *, with_epochs: bool = True) -> Answer:
                 "interval_us": answer.heartbeat_interval_us,
                 "assignment": None if answer.assignment is None else sorted(answer.assignment),
             }
-    # Where the core is compiled, a constant of the class counts as a field that nothing initializes.
-    return {each.name: _plain(getattr(answer, each.name)) for each in fields(answer) if each.init}
+    # In the compiled core, a constant of the class counts as a field with init=False.
+    return {item.name: _plain(getattr(answer, item.name)) for item in fields(answer) if item.init}
 
 
 def _plain(value: Any) -> Any:
@@ -109,17 +117,17 @@ def _plain(value: Any) -> Any:
 
 
 def errors_in(answer: Answer) -> tuple[str, ...]:
-    """Return each error of an answer once: its own or, where it has none, those of its partitions."""
+    """Return the distinct errors of an answer: its own, or else those of its partitions."""
     if answer.get("error", errors.NONE) != errors.NONE:
         return (str(answer["error"]),)
     partitions = answer.get("fetched", answer.get("partitions"))
-    # Of an assignment partitions are told, and nothing of them.
-    told = map(_error_of, partitions.values()) if isinstance(partitions, dict) else ()
-    return tuple(dict.fromkeys(error for error in told if error is not None)) or (errors.NONE,)
+    # An assignment is a list of partitions without errors.
+    candidates = map(_error_of, partitions.values()) if isinstance(partitions, dict) else ()
+    return tuple(dict.fromkeys(error for error in candidates if error is not None)) or (errors.NONE,)
 
 
 def _error_of(partition: Any) -> str | None:
-    """Return the error of what is said of a partition, None where none can be, as in metadata."""
+    """Return the error of a partition, None if the answer has none for partitions, as metadata."""
     error = partition["error"] if isinstance(partition, dict) else partition
     error = error[0] if isinstance(error, list) else error
     return error if isinstance(error, str) else None

@@ -1,4 +1,4 @@
-"""What came of a sequence of steps on the model and on something real, and the shortest sequence in which they differ."""
+"""Results of a sequence on the model and on something real, and shrinking of a difference."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ _SHRINK_TRIES_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ComparedRequest:
-    """A step, the request that it became (None of an election), and what both brokers answered."""
+    """A step, its request (None for an election), and the answers of both sides."""
 
     step: Any
     request: Any
@@ -27,17 +27,17 @@ class ComparedRequest:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSequence:
-    """What came of the steps of a sequence; where the two brokers part, that is the last of the exchanges."""
+    """The results of the steps of a sequence; a difference is always in the last exchange."""
 
     exchanges: tuple[ComparedRequest, ...]
 
     @property
     def requests(self) -> int:
-        """How many requests were compared; elections are none."""
+        """The number of compared requests; elections do not count."""
         return sum(exchange.request is not None for exchange in self.exchanges)
 
     def answered(self) -> Counter[tuple[str, str]]:
-        """Return how often the real broker gave each answer, by API and error; what it owes an answer at the end is not among them."""
+        """Count the real broker's answers by API and error; unanswered requests do not count."""
         apis = {
             str(number): exchange.request.api
             for number, exchange in enumerate(self.exchanges, 1)
@@ -45,15 +45,15 @@ class ComparedSequence:
         }
         return Counter(
             (apis[number], error)
-            for asked, exchange in enumerate(self.exchanges, 1)
+            for position, exchange in enumerate(self.exchanges, 1)
             if exchange.request is not None
-            for number, answer in exchange.real.get("answers", {str(asked): exchange.real}).items()
+            for number, answer in exchange.real.get("answers", {str(position): exchange.real}).items()
             for error in errors_in(answer)
         )
 
     @property
     def difference(self) -> ComparedRequest | None:
-        """The exchange in which the two differ, None where they agree to the end."""
+        """The exchange in which the two differ, None if they agree to the end."""
         return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
 
     @property
@@ -62,28 +62,29 @@ class ComparedSequence:
 
 
 class SequenceEndedError(LiveError):
-    """What is real did not hold out, which says nothing of the model; ``sequence`` is what led there, the step without an answer included."""
+    """The real side failed, which says nothing about the model.
+
+    ``sequence`` contains all steps, including the one without an answer.
+    """
 
     def __init__(self, error: LiveError, exchanges: Iterable[ComparedRequest], last: ComparedRequest) -> None:
         super().__init__(str(error))
         self.sequence = ComparedSequence((*exchanges, last))
 
 
-def exchanged(
+def finish_exchange(
     before: Iterable[ComparedRequest],
     step: Any,
     request: Any,
     modelled: Answer,
-    take: Callable[[], Answer],
+    ask_real: Callable[[], Answer],
 ) -> ComparedRequest:
-    """Return a step with what the model answered and with what comes of it where it is taken for real.
+    """Ask the real side, and return both answers to a step.
 
-    Raises:
-        SequenceEndedError: there it comes to no answer; the exchanges *before* are kept with it.
-
+    If it fails, raise `SequenceEndedError` with the exchanges *before*.
     """
     try:
-        real = take()
+        real = ask_real()
     except LiveError as error:
         last = ComparedRequest(step, request, modelled, dict(NO_ANSWER))
         raise SequenceEndedError(error, before, last) from error
@@ -91,26 +92,26 @@ def exchanged(
 
 
 class DifferingPlace(NamedTuple):
-    """A place in which two answers differ: the API, and the path to it with *n* for each number on the way.
+    """A place in which two answers differ: the API, and the path with *n* for each number.
 
-    ``said`` is what the model and the broker say there in words, such as their errors; "" for anything with a number.
+    ``words`` are the values of the model and of the broker if they are words, such as errors. A
+    value with a digit is "".
     """
 
     api: str
     path: tuple[str, ...]
-    said: tuple[str, str]
+    words: tuple[str, str]
 
     def __str__(self) -> str:
-        """Return it in a line."""
-        ours, theirs = self.said
-        said = (
-            f": {ours or 'other'} in the model, {theirs or 'other'} on the broker" if any(self.said) else ""
-        )
-        return f"{self.api} {'.'.join(self.path)}{said}"
+        ours, theirs = self.words
+        place = f"{self.api} {'.'.join(self.path)}"
+        if not any(self.words):
+            return place
+        return f"{place}: {ours or 'other'} in the model, {theirs or 'other'} on the broker"
 
 
-def kind_of(exchange: ComparedRequest) -> tuple[DifferingPlace, ...]:
-    """Return in which respects two answers differ, the same for other numbers."""
+def difference_kind(exchange: ComparedRequest) -> tuple[DifferingPlace, ...]:
+    """Return the places in which two answers differ, without their numbers."""
     return tuple(
         dict.fromkeys(
             DifferingPlace(
@@ -121,10 +122,10 @@ def kind_of(exchange: ComparedRequest) -> tuple[DifferingPlace, ...]:
     )
 
 
-def where(exchange: ComparedRequest) -> str:
-    """Return in words what two answers say differently."""
+def difference_text(exchange: ComparedRequest) -> str:
+    """Describe the differences of two answers."""
     parts = (
-        f"{_written(path)} is {modelled!r} in the model, {real!r} on the broker"
+        f"{_path_text(path)} is {modelled!r} in the model, {real!r} on the broker"
         for path, modelled, real in _parts(exchange.modelled, exchange.real)
     )
     return f"{_api(exchange)}: {'; '.join(parts)}"
@@ -134,7 +135,7 @@ def _api(exchange: ComparedRequest) -> str:
     return "election" if exchange.request is None else exchange.request.api
 
 
-def _written(path: Iterable[str | int]) -> str:
+def _path_text(path: Iterable[str | int]) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 
@@ -148,7 +149,7 @@ def _words(value: Any) -> str:
 
 
 def _parts(modelled: Any, real: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield each place in which two answers differ, with what both have there."""
+    """Yield the path of each difference with both values."""
     if isinstance(modelled, dict) and isinstance(real, dict):
         for key in dict.fromkeys((*modelled, *real)):
             yield from _parts(modelled.get(key), real.get(key), (*path, key))
@@ -159,28 +160,28 @@ def _parts(modelled: Any, real: Any, path: tuple[str | int, ...] = ()) -> Iterat
         yield path, modelled, real
 
 
-def shortest(
-    found: ComparedSequence, compare: Callable[[Sequence[Any]], ComparedSequence]
+def shrink(
+    sequence: ComparedSequence, compare: Callable[[Sequence[Any]], ComparedSequence]
 ) -> ComparedSequence:
-    """Leave out what can be left out of a sequence that differs, first in halves, then step by step.
+    """Leave out steps of a sequence that differs: halves, smaller parts, then single steps.
 
-    What is left differs in the same respect; without any one of its steps it would not.
+    The result has the same kind of difference, which would vanish without any one of its steps.
     """
     tries = 0
-    size = max(1, (len(found.steps) - 1) // 2)
+    size = max(1, (len(sequence.steps) - 1) // 2)
     while size:
-        start, shorter = len(found.steps) - 1 - size, False
+        start, is_shorter = len(sequence.steps) - 1 - size, False
         while start >= 0 and tries < _SHRINK_TRIES_MAX:
-            steps = found.steps
+            steps = sequence.steps
             tries += 1
-            tried = compare((*steps[:start], *steps[start + size :]))
-            if tried.difference is not None and _alike(tried.difference, found.difference):
-                found, shorter = tried, True
-            start = min(start, len(found.steps) - 1) - size
-        if size > 1 or not shorter:
+            attempt = compare((*steps[:start], *steps[start + size :]))
+            if attempt.difference is not None and _alike(attempt.difference, sequence.difference):
+                sequence, is_shorter = attempt, True
+            start = min(start, len(sequence.steps) - 1) - size
+        if size > 1 or not is_shorter:
             size //= 2
-    return found
+    return sequence
 
 
 def _alike(one: ComparedRequest, other: ComparedRequest | None) -> bool:
-    return other is not None and kind_of(one) == kind_of(other)
+    return other is not None and difference_kind(one) == difference_kind(other)

@@ -1,6 +1,5 @@
-"""Single requests to something real: a cluster for them alone, asking in the model's words, and waiting."""
+"""Single requests to something real: a cluster that gets nothing else, and waiting for it."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,26 +12,27 @@ from harrow.live_cluster.links.link_faults import LinkFaults
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.local.local_cluster import LocalCluster
 from harrow.live_cluster.local.started_brokers import StartedBrokers
-from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, described
+from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, plain_answer
 from harrow.live_cluster.requests.control_requests import ControlRequests
+from harrow.live_cluster.waiting import wait_until
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.wire.codec import MODEL_NAMING, Naming, exchange
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 PATIENCE_S: Final = 30.0
-"""How long an answer, or a state that is sure to come, may take on a busy machine."""
+"""How long an answer or an expected state may take on a busy machine."""
 LOOK_S: Final = 0.005
 
 
 @contextmanager
 def lone_cluster(
-    started: StartedBrokers, folder: Path, spec: ClusterSpec, passing: ControlRequests
+    started: StartedBrokers, folder: Path, spec: ClusterSpec, control_requests: ControlRequests
 ) -> Iterator[LocalCluster]:
-    """Start a cluster without topics, in which nothing happens but what is asked of it; with this context it ends."""
+    """Start a cluster without topics that does nothing of its own accord; end it on exit."""
     faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
     with (
-        Proxies(faults, passing) as proxies,
+        Proxies(faults, control_requests) as proxies,
         LocalCluster(
             spec,
             release=started.release,
@@ -51,17 +51,11 @@ def lone_cluster(
 
 
 def holds_in_time(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
-    """Wait until something holds, and return whether it did within a time."""
-    until_s = time.monotonic() + patience_s
-    while not holds():
-        if time.monotonic() > until_s:
-            return False
-        time.sleep(LOOK_S)
-    return True
+    return wait_until(holds, patience_s, LOOK_S)
 
 
 class Conversation:
-    """What one sequence asks of a process, over one connection and with names of its own there."""
+    """The requests of one sequence, over one connection and with its own names on the cluster."""
 
     def __init__(
         self,
@@ -74,33 +68,25 @@ class Conversation:
         self._is_running = is_running
 
     def exchange(self, request: Any, versions: Iterable[int] = ()) -> Any:
-        """Send a request, and return the answer; both are the model's.
-
-        Raises:
-            ConnectionLostError: there is none.
-
-        """
+        """Send a request of the model, and return the model's response."""
         return exchange(self.connection, request, self.naming, versions)
 
-    def ask(self, request: Any, *, with_epochs: bool = True) -> Answer:
-        """Send a request, and return the answer as plain data; that the connection is closed is one.
+    def ask(self, request: Any, *, with_leader_epochs: bool = True) -> Answer:
+        """Send a request, and return the answer as plain data.
 
-        Raises:
-            LiveError: the process has ended.
-
+        A closed connection is an answer, too.
+        Raise `LiveError` if the process has ended.
         """
         try:
-            return described(self.exchange(request), with_epochs=with_epochs)
+            return plain_answer(self.exchange(request), with_leader_epochs=with_leader_epochs)
         except ConnectionLostError:
             return self.no_answer(request)
 
     def no_answer(self, request: Any) -> Answer:
-        """Return what stands for an answer where a connection is closed in place of one.
+        """Return the answer that stands for a closed connection.
 
-        Raises:
-            LiveError: the process has ended.
-
+        Raise `LiveError` if the process ended.
         """
         if not self._is_running():
-            raise LiveError(f"the broker has ended; {request.api} was the last that it was asked") from None
+            raise LiveError(f"the broker has ended; its last request was {request.api}") from None
         return dict(NO_ANSWER)

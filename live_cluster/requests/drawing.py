@@ -1,4 +1,4 @@
-"""Sequences of steps of any kind, drawn by Hypothesis: the same for the same seed."""
+"""Drawing of sequences by Hypothesis: the same seed gives the same sequences."""
 
 import warnings
 from collections.abc import Iterator
@@ -13,33 +13,38 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 DRAWN_AT_ONCE: Final = 20
-"""Sequences that one seed brings."""
+"""The number of sequences of one seed."""
+
+
+def single(step: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
+    """Return a strategy for sequences of one step."""
+    return step.map(lambda value: (value,))
 
 
 def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
-    """Return what draws from one of some strategies, each as often as its weight says.
+    """Return a strategy that draws from each of some strategies in proportion to its weight.
 
-    ``st.one_of`` takes a strategy that it is given several times for one.
+    ``st.one_of`` cannot do that: it removes repeated strategies.
     """
-    drawn_from = [strategy for weight, strategy in choices for _ in range(weight)]
-    return st.sampled_from(drawn_from).flatmap(lambda strategy: strategy)
+    strategies = [strategy for weight, strategy in choices for _ in range(weight)]
+    return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
 
 
 def all_sequences(strategy: st.SearchStrategy[tuple[S, ...]], first_seed: int) -> Iterator[tuple[S, ...]]:
-    """Yield the sequences of a seed, of the next one, and so on."""
+    """Yield the sequences of a seed, then of the next one, and so on."""
     return chain.from_iterable(seed_sequences(number, strategy) for number in count(first_seed))
 
 
 def seed_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> list[tuple[S, ...]]:
     """Return the sequences of a seed.
 
-    They depend on the seed alone. That threads of the process draw numbers meanwhile, as ZooKeeper's client does before it
-    connects again, changes nothing, though Hypothesis warns of it.
+    They depend on the seed alone. Other threads may draw random numbers meanwhile, as ZooKeeper's
+    client does before it reconnects. Hypothesis warns of that, but it changes nothing.
     """
-    found: list[tuple[S, ...]] = []
+    sequences: list[tuple[S, ...]] = []
 
     def keep(steps: tuple[S, ...]) -> None:
-        found.append(steps)
+        sequences.append(steps)
 
     draw = settings(
         max_examples=DRAWN_AT_ONCE,
@@ -51,4 +56,4 @@ def seed_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> l
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HypothesisWarning)
         draw()
-    return found
+    return sequences

@@ -3,7 +3,6 @@
 import threading
 import traceback
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from harrow.live_cluster.errors import LiveError
@@ -27,9 +26,7 @@ class ThreadFailures:
         threading.excepthook = self._note
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         threading.excepthook = self._before
 
     def check(self) -> None:

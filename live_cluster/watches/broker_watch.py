@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Self
 
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
@@ -50,9 +49,7 @@ class BrokerWatch:
         self._watch.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._watch.close([self._connection])
 
     def offsets(self) -> Mapping[str, ReplicaOffsets]:

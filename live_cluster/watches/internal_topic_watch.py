@@ -1,7 +1,6 @@
 """What coordinators write to an internal topic, read from its leaders by a thread of its own."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 
 from harrow.cluster_model import errors, protocol
@@ -40,9 +39,7 @@ class InternalTopicWatch:
         self._watch.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._watch.close(self._connections.values())
 
     def _look(self) -> None:

@@ -1,1 +1,1 @@
-"""Single requests to a broker, and to the model's: produce, fetch, offsets, and elections between them."""
+"""Single requests to a broker: produce, fetch, offsets, with elections in between."""

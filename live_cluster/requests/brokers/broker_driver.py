@@ -1,4 +1,4 @@
-"""A broker that sequences are driven against, of the model or a real one."""
+"""The broker under test of a sequence, of the model or a real one."""
 
 from typing import Final, Protocol
 
@@ -14,11 +14,12 @@ from harrow.live_cluster.requests.answers import Answer
 
 BROKER: Final = 0
 FOLLOWER: Final = 1
-"""A broker that is registered, and never there: nothing listens at its address, and fetches in its name are the driver's."""
+"""A broker that is registered but does not run: the driver sends fetches in its name."""
 TOPIC: Final = "t"
 PARTITIONS: Final = (0, 1)
 REPLICAS: Final = (FOLLOWER, BROKER)
-"""The follower is preferred, so that it can be elected; it is created while the follower is not registered, and led by the broker."""
+"""The follower is the preferred leader, so that it can be elected. The topic is created while the
+follower is not registered, so the broker leads it at first."""
 
 SingleRequest = (
     ProduceRequest
@@ -28,29 +29,29 @@ SingleRequest = (
     | InitProducerIdRequest
     | MetadataRequest
 )
-"""A request in the model's words, with all its values."""
+"""A request of the model with all its values."""
 
 PartitionStates = dict[str, list[object]]
 """Leader, leader epoch and ISR of each partition, as the control plane has them."""
 
 
 class BrokerDriver(Protocol):
-    """One broker with a topic of its own, and its control plane."""
+    """One broker with its own topic, and its control plane."""
 
     def ask(self, request: SingleRequest) -> Answer:
         """Send a request, and return the answer."""
 
     def register_follower(self) -> None:
-        """Register the follower, and return when the broker knows."""
+        """Register the follower; return once the broker knows it."""
 
     def unregister_follower(self) -> None:
-        """Take the registration back, and return when the broker leads what the follower led."""
+        """Unregister the follower; return once the broker leads the follower's partitions."""
 
     def elect_follower(self) -> None:
-        """Have the preferred leader of each partition elected, and return when the broker knows."""
+        """Elect the preferred leader of each partition; return once the broker knows it."""
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
-        """Return what the control plane has; where that takes time it is waited for what is *expected*."""
+        """Return the control plane's states; a real one waits a while for the *expected* states."""
 
 
 def partition_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""A sequence on two brokers, up to the first answer in which they differ."""
+"""Comparison of a sequence on two brokers, up to the first difference."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,18 +10,18 @@ from harrow.live_cluster.requests.brokers.broker_driver import BrokerDriver, Par
 from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
 from harrow.live_cluster.requests.brokers.resolution import FetchSessions, Resolution
 from harrow.live_cluster.requests.brokers.steps import FollowerStep, Step
-from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, exchanged
+from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, finish_exchange
 
 _PRODUCER_ID: Final = "producer_id"
 
 
 class _Side:
-    """One of the two brokers, with what it draws taken out of its answers."""
+    """One of the two brokers; the ids that it chooses are replaced in its answers."""
 
     def __init__(self, driver: BrokerDriver) -> None:
         self._driver = driver
         self._sessions = FetchSessions()
-        # The first that it has given away.
+        # The first that it has assigned.
         self._producer_id: int | None = None
 
     def ask(self, request: SingleRequest, expected: Answer | None = None) -> Answer:
@@ -29,7 +29,7 @@ class _Side:
         if _PRODUCER_ID in answer:
             answer = {**answer, _PRODUCER_ID: self._since_first(answer[_PRODUCER_ID])}
         if isinstance(request, FetchRequest) and request.replica_id >= 0:
-            # What a follower fetches may bring it into the ISR.
+            # A fetch may bring the follower into the ISR.
             answer = {**answer, "states": self._states(expected)}
         return answer
 
@@ -51,27 +51,25 @@ class _Side:
         return self._driver.partition_states(None if expected is None else expected["states"])
 
 
-def compared_sequence(steps: Sequence[Step], model: ModelBroker, real: BrokerDriver) -> ComparedSequence:
-    """Take the steps on both brokers, which are new, up to the first difference.
+def compare_brokers(steps: Sequence[Step], model: ModelBroker, real: BrokerDriver) -> ComparedSequence:
+    """Take the steps on both brokers, which must be new, up to the first difference.
 
-    Raises:
-        SequenceEndedError: the real broker does not hold out.
-
+    Raise `SequenceEndedError` if the real broker fails.
     """
     resolution = Resolution(model)
     ours, theirs = _Side(model), _Side(real)
     exchanges: list[ComparedRequest] = []
     for step in steps:
+        request: SingleRequest | None = None
         if isinstance(step, FollowerStep):
             modelled = ours.elect(step)
-            take = partial(theirs.elect, step, modelled)
-            exchanges.append(exchanged(exchanges, step, None, modelled, take))
+            ask_real = partial(theirs.elect, step, modelled)
         else:
             request = resolution.request(step)
             modelled = ours.ask(request)
-            take = partial(theirs.ask, request, modelled)
-            exchanges.append(exchanged(exchanges, step, request, modelled, take))
+            ask_real = partial(theirs.ask, request, modelled)
             resolution.answered(request, modelled)
+        exchanges.append(finish_exchange(exchanges, step, request, modelled, ask_real))
         if exchanges[-1].differs:
             break
     return ComparedSequence(tuple(exchanges))

@@ -1,4 +1,4 @@
-"""A broker of the model, alone with its control plane."""
+"""A broker of the model with its control plane and nothing else."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, NetworkSpec, TopicSpec
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
-from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, ReceivedAnswers, described
+from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, ReceivedAnswers, plain_answer
 from harrow.live_cluster.requests.brokers.broker_driver import (
     BROKER,
     FOLLOWER,
@@ -26,13 +26,13 @@ from harrow.live_cluster.requests.brokers.broker_driver import (
 
 _LISTENER: Final = "client"
 _ELECTION_US: Final = US_PER_SECOND
-"""Within it all that an election brings has been said."""
+"""An election and all messages that follow from it take less."""
 _ANSWER_US: Final = 60 * US_PER_SECOND
 _SESSION_US: Final = 6 * US_PER_SECOND
 
 
 class _Registration:
-    """A session with ZooKeeper in the follower's name, for as long as it is registered."""
+    """A session with ZooKeeper that registers the follower for as long as it lasts."""
 
     def __init__(self, cluster: Cluster, process: Process) -> None:
         self._zookeeper = ZooKeeperClient(cluster.host(process), _SESSION_US, self)
@@ -43,33 +43,33 @@ class _Registration:
         self._zookeeper.submit((create,), lambda _: None)
 
     def session_expired(self) -> None:
-        """It pings in time."""
+        """Do nothing: the session never expires."""
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        """It watches nothing."""
+        """Do nothing: it sets no watches."""
 
     def end(self) -> None:
         self._zookeeper.close(lambda: None)
 
 
 class ModelBroker:
-    """A broker of the model with some behaviours, in a cluster of its own (`BrokerDriver`)."""
+    """A `BrokerDriver` for a broker of the model with the given behaviours."""
 
     def __init__(self, release: str, behaviours: Behaviours, settings: dict[str, Value]) -> None:
         spec = ClusterSpec(
             brokers=(BrokerSpec(id=BROKER),),
             topics=(TopicSpec(name=TOPIC, assignment=(REPLICAS,) * len(PARTITIONS)),),
             network=NetworkSpec(latency_min_us=US_PER_MS, latency_max_us=US_PER_MS),
-            # Whatever keeps the metadata: the follower that is not there is registered by the driver.
+            # The same for releases that use KRaft: the driver registers the follower in ZooKeeper.
             metadata=ZOOKEEPER,
             settings=settings,
         )
         self.knows_epochs = behaviours.replication.fetch_leader_epoch_fencing
         """Whether requests have leader epochs (KIP-320)."""
         self.knows_sessions = behaviours.replication.fetch_sessions
-        """Whether a fetch may be one of a session (KIP-227)."""
+        """Whether there are fetch sessions (KIP-227)."""
         self.knows_racks = behaviours.replication.follower_fetching
-        """Whether a consumer may be answered by a follower (KIP-392)."""
+        """Whether followers answer consumers (KIP-392)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._follower = Process(f"broker-{FOLLOWER}")
         self._cluster.network.stop_listening(self._follower)
@@ -81,7 +81,7 @@ class ModelBroker:
         self._registration: _Registration | None = None
 
     def ask(self, request: SingleRequest) -> Answer:
-        """Send a request, and let time pass until it is answered."""
+        """Send a request, and advance the time until the answer arrives."""
         self._correlation_id += 1
         self._host.send_request(self._connection, self._correlation_id, request)
         simulator = self._cluster.simulator
@@ -91,7 +91,7 @@ class ModelBroker:
                 return dict(NO_ANSWER)
         reply = self._answers.received.pop()
         assert reply.correlation_id == self._correlation_id
-        return described(reply.body, with_epochs=self.knows_epochs)
+        return plain_answer(reply.body, with_leader_epochs=self.knows_epochs)
 
     def register_follower(self) -> None:
         self._registration = self._registration or _Registration(self._cluster, self._follower)
@@ -111,22 +111,22 @@ class ModelBroker:
         self._cluster.simulator.run_until(self._cluster.simulator.now_us + _ELECTION_US)
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
-        """Return what ZooKeeper has, once what is on its way there has been written."""
+        """Return ZooKeeper's states after all pending writes."""
         self._settle()
-        found: PartitionStates = {}
+        states: PartitionStates = {}
         for number in PARTITIONS:
             state = self._cluster.partition_state(partition_name(number))
             assert state is not None
-            found[partition_name(number)] = [state.leader, state.leader_epoch, sorted(state.isr)]
-        return found
+            states[partition_name(number)] = [state.leader, state.leader_epoch, sorted(state.isr)]
+        return states
 
-    # What relative values of steps are relative to
+    # The base of relative values in steps
 
     def leader_epoch(self, number: int) -> int:
-        """Return the leader epoch as the control plane has it; 0 of a partition that there is not."""
+        """Return the control plane's leader epoch of a partition, 0 if it does not exist."""
         state = self._cluster.partition_state(partition_name(number))
         return 0 if state is None else state.leader_epoch
 
     def log(self, number: int) -> UnifiedLog | None:
-        """Return the broker's log of a partition, None of one that there is not."""
+        """Return the broker's log of a partition, None if it does not exist."""
         return self._cluster.log(BROKER, partition_name(number)) if number in PARTITIONS else None

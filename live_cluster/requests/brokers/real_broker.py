@@ -1,14 +1,14 @@
-"""A real broker, alone with its control plane, and a topic of its own for each sequence.
+"""A real broker with its control plane and nothing else, and a new topic for each sequence.
 
-Only the driver is the follower: a broker is registered in ZooKeeper at whose address nothing listens. The controller takes it
-for alive, puts it into ISRs and elects it; the broker takes fetches in its name for its own.
+The driver plays the follower: it registers a broker in ZooKeeper at an address where nothing
+listens. The controller believes that it is alive, adds it to ISRs and elects it. The broker answers
+fetches in its name.
 """
 
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from kafka.protocol.metadata import MetadataRequest
@@ -24,7 +24,7 @@ from harrow.live_cluster.local.zookeeper_control_plane import ZooKeeperControlPl
 from harrow.live_cluster.local.zookeeper_state import ZooKeeperState
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER, KafkaRelease
-from harrow.live_cluster.requests.answers import Answer, described
+from harrow.live_cluster.requests.answers import Answer
 from harrow.live_cluster.requests.brokers.broker_driver import (
     BROKER,
     FOLLOWER,
@@ -56,17 +56,17 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 _METADATA_WITH_EPOCHS: Final = 7
 """The first version of Metadata with leader epochs (KIP-320)."""
 _ISR_WRITTEN_S: Final = 5.0
-"""How long the controller may take to write an ISR on a busy machine, where a leader has to be in sync with somebody."""
+"""How long the controller may take to write an ISR on a busy machine."""
 _FIRST_WITH_ALTER_PARTITION: Final = (2, 7)
-"""From then on a leader goes on while the controller writes an ISR (KIP-497)."""
+"""Since then a leader continues while the controller writes an ISR (KIP-497)."""
 
 
 class NotSettledError(LiveError):
-    """An election has not come about as the control plane's state makes one expect."""
+    """The cluster does not reach the state that the control plane's state implies."""
 
 
 class RealBrokers:
-    """A broker that is started for it, with ZooKeeper or KRaft, for one sequence after the other; with this context it ends."""
+    """Starts a broker with ZooKeeper or KRaft, for one sequence after the other; exit ends it."""
 
     def __init__(self, started: StartedBrokers, folder: Path, settings: dict[str, Value]) -> None:
         self._release = started.release
@@ -101,17 +101,16 @@ class RealBrokers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def next_broker(self) -> "RealBroker":
-        """Return the broker with a new topic, and a follower that is new, for another sequence."""
+        """Return the broker for another sequence, with a new topic and a new follower."""
         if self._last is not None and self.is_followed:
             self._last.unregister_follower()
         self._sequences += 1
-        # Where there is no follower, it must not be called as a broker of a sequence for controllers is.
+        # With KRaft there is no follower; its id must not be that of a broker in a controller
+        # sequence.
         follower = BROKER + self._sequences if self.is_followed else FOLLOWER
         broker = RealBroker(
             self._connection,
@@ -127,7 +126,10 @@ class RealBrokers:
         return broker
 
     def next_controller(self) -> RealController | None:
-        """Return the controller with a new topic, and brokers that are new, for another sequence; None with ZooKeeper."""
+        """Return the controller for another sequence, with a new topic and new brokers.
+
+        With ZooKeeper there is none.
+        """
         if self._controller is None:
             return None
         if self._last_controller is not None:
@@ -144,7 +146,7 @@ class RealBrokers:
 
 
 class RealBroker:
-    """A real broker with the topic of one sequence (`BrokerDriver`); *topic* and *follower* are called so there."""
+    """A `BrokerDriver` for a real broker; *topic* and *follower* are the names of one sequence."""
 
     def __init__(
         self,
@@ -169,14 +171,12 @@ class RealBroker:
         self._is_registered = False
 
     def ask(self, request: SingleRequest) -> Answer:
-        """Send a request, and wait for the answer; that the broker closes the connection is one.
+        """Send a request, and wait for the answer; a closed connection counts as an answer.
 
-        Raises:
-            LiveError: the broker has ended.
-
+        Raise `LiveError` if the broker has ended.
         """
         if isinstance(request, protocol.InitProducerIdRequest):
-            # The next block of ids may be on its way; a client asks again, too.
+            # The broker may be waiting for its next block of ids. Clients retry, too.
             answers: list[Answer] = []
 
             def is_loaded() -> bool:
@@ -185,7 +185,7 @@ class RealBroker:
 
             self._until("a block of producer ids", is_loaded)
             return answers[0]
-        return self._conversation.ask(request, with_epochs=self._knows_epochs)
+        return self._conversation.ask(request, with_leader_epochs=self._knows_epochs)
 
     def create_topic(self, replicas: tuple[int, ...]) -> None:
         """Create the topic, and wait until the broker leads it."""
@@ -207,18 +207,12 @@ class RealBroker:
         )
 
     def _metadata(self) -> Answer:
-        asked = self._conversation.exchange(protocol.MetadataRequest())
-        return described(asked, with_epochs=self._knows_epochs)
+        return self._conversation.ask(protocol.MetadataRequest(), with_leader_epochs=self._knows_epochs)
 
     # The follower
 
     def register_follower(self) -> None:
-        """Register it as the broker is, at an address where nothing listens.
-
-        Raises:
-            NotSettledError: the broker hears nothing of it.
-
-        """
+        """Register the follower like the broker, at an address where nothing listens."""
         assert self._zookeeper is not None
         if self._is_registered:
             return
@@ -227,11 +221,9 @@ class RealBroker:
         self._until("a registration", lambda: FOLLOWER in self._brokers())
 
     def unregister_follower(self) -> None:
-        """Take the registration back; the follower leaves the ISRs, and a leader epoch begins where it was in one.
+        """Unregister the follower.
 
-        Raises:
-            NotSettledError: that does not come about, or the broker hears nothing of it.
-
+        It leaves its ISRs, and their partitions get a new leader epoch.
         """
         assert self._zookeeper is not None
         if not self._is_registered:
@@ -247,12 +239,7 @@ class RealBroker:
         self._until("the end of a registration", lambda: FOLLOWER not in self._brokers())
 
     def elect_follower(self) -> None:
-        """Ask for preferred leader election; the follower leads what it is in sync with.
-
-        Raises:
-            NotSettledError: that does not come about, or the broker hears nothing of it.
-
-        """
+        """Ask for a preferred leader election; the follower leads where it is in the ISR."""
         assert self._zookeeper is not None
         before = self._states()
         expected = {
@@ -267,15 +254,16 @@ class RealBroker:
         self._await_metadata(expected)
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
-        """Return what ZooKeeper has.
+        """Return ZooKeeper's states.
 
-        Where the controller writes ISRs (KIP-497), a fetch is answered before that: what is *expected* is waited for, and that every
-        leader which has asked for another ISR has been answered. What is not expected, and comes later, shows in the next states.
+        If the controller writes ISRs (KIP-497), a fetch is answered before it does. So this waits
+        until the states are the *expected* ones and all AlterPartition requests are answered. An
+        unexpected change that comes later shows up in the next states.
         """
         until_s = time.monotonic() + _ISR_WRITTEN_S
         while True:
             is_over = not self._is_async or time.monotonic() > until_s
-            settled = not self._control_requests.are_under_way()
+            settled = not self._control_requests.are_pending()
             states = {name: list(state) for name, state in self._states().items()}
             if is_over or (settled and expected in (None, states)):
                 return states
@@ -283,30 +271,34 @@ class RealBroker:
 
     def _states(self) -> dict[str, list[Any]]:
         assert self._zookeeper is not None
-        found = {}
+        states = {}
         for number in PARTITIONS:
             state = self._zookeeper.partition_state(f"{self._topic}-{number}")
             if state is not None:
                 leader, epoch, isr = state
-                found[partition_name(number)] = [
+                states[partition_name(number)] = [
                     self._naming.own_broker(leader),
                     epoch,
                     sorted(self._naming.own_broker(broker) for broker in isr),
                 ]
-        return found
+        return states
 
     def _await_metadata(self, expected: dict[str, list[Any]]) -> None:
-        """Wait until the broker has obeyed the controller: UpdateMetadata comes after LeaderAndIsr."""
-        told = {
+        """Wait until the broker has handled the controller's requests.
+
+        UpdateMetadata is the last one.
+        """
+        partitions = {
             name: [leader, epoch] if self._knows_epochs else [leader]
             for name, (leader, epoch, _) in expected.items()
         }
-        self._until("metadata", lambda: self._metadata()["partitions"] == told)
+        self._until("metadata", lambda: self._metadata()["partitions"] == partitions)
 
     def _brokers(self) -> list[int]:
         return list(self._metadata()["brokers"])
 
     def _until(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait until something holds; raise `NotSettledError` if it takes too long."""
         if not holds_in_time(holds):
             states = "" if self._zookeeper is None else f"; {self._topic} is {self._states()}"
             raise NotSettledError(f"waited {PATIENCE_S:.0f} s in vain for {what}{states}")

@@ -1,7 +1,8 @@
-"""From relative steps to requests, by what the model's broker has at that moment.
+"""Turns relative steps into requests, from the current state of the model's broker.
 
-A real broker that has answered everything alike until then has the same, so that both get one and the same request. Only ids
-that a broker draws differ: fetch sessions are known by the order in which they were opened (`FetchSessions`).
+A real broker that has given the same answers so far has the same state, so both get the same
+request. Only the ids that brokers draw differ: `FetchSessions` numbers sessions in the order in
+which they were opened.
 """
 
 from dataclasses import replace
@@ -29,17 +30,17 @@ RequestStep = ProduceStep | RetryStep | FetchStep | EndStep | EpochEndStep | Pro
 
 _FIRST_PRODUCER_ID: Final = 1_000
 _PRODUCE_TIMEOUT_US: Final = 30 * US_PER_MS
-"""Nothing replicates by itself meanwhile: an acks=all that waits for the follower waits for all of this."""
+"""A produce request with acks=all waits this long for the follower, which fetches only in steps."""
 _FETCH_WAIT_US: Final = 20 * US_PER_MS
 _MAX_BYTES: Final = 1_000_000
 _RECORD_BYTES: Final = 80
 _NO_SESSION_HANDLE: Final = 0
 UNKNOWN_SESSION: Final = 999_999
-"""An id that no broker gives a session, as far as can be told: they are drawn."""
+"""A session id that is almost surely unused: brokers draw theirs at random."""
 
 
 class FetchSessions:
-    """The sessions of one broker by numbers, from 1 in the order in which they were opened."""
+    """The sessions of one broker, numbered from 1 in the order in which they were opened."""
 
     def __init__(self) -> None:
         self._ids: list[int] = []
@@ -48,13 +49,13 @@ class FetchSessions:
         return len(self._ids)
 
     def with_id(self, request: SingleRequest) -> SingleRequest:
-        """Return a request as this broker understands it."""
+        """Return a request with this broker's session id in place of the number."""
         if isinstance(request, protocol.FetchRequest) and 0 < request.session_id <= len(self._ids):
             return replace(request, session_id=self._ids[request.session_id - 1])
         return request
 
     def with_number(self, answer: Answer) -> Answer:
-        """Return an answer without what this broker has drawn; a session that it has not named before is the next."""
+        """Return an answer with the number in place of this broker's session id."""
         session = answer.get("session", protocol.NO_SESSION)
         if session == protocol.NO_SESSION:
             return answer
@@ -64,18 +65,18 @@ class FetchSessions:
 
 
 class Resolution:
-    """Makes requests of the steps of one sequence."""
+    """Turns the steps of one sequence into requests."""
 
     def __init__(self, model: ModelBroker) -> None:
         self._model = model
         self._records = 0
         self._sent: dict[int, list[RecordBatch]] = {}
-        # The epoch that the next fetch of each session has, by its number.
+        # The epoch of the next fetch of each session, by number.
         self._session_epochs: dict[int, int] = {}
         self._open: list[int] = []
 
     def request(self, step: RequestStep) -> SingleRequest:
-        """Return what a step asks of a broker now."""
+        """Return the request of a step in the current state."""
         if isinstance(step, ProduceStep):
             return self._produce(step.partition, self._batch(step), step.acks)
         if isinstance(step, RetryStep):
@@ -155,7 +156,7 @@ class Resolution:
         return max(0, self._model.leader_epoch(partition) + relative)
 
     def _session(self, step: FetchStep) -> tuple[int, int]:
-        """Return the number of a fetch's session, and its epoch there."""
+        """Return the number of a fetch's session, and its epoch in the session."""
         if (
             step.session == "none"
             or not self._model.knows_sessions
@@ -172,7 +173,7 @@ class Resolution:
         return number, max(1, self._session_epochs[number] + step.session_epoch)
 
     def answered(self, request: SingleRequest, answer: Answer) -> None:
-        """Note what has come of a request: which session it has opened, or gone on with."""
+        """Follow the sessions that a request opens, continues or closes."""
         if not isinstance(request, protocol.FetchRequest) or answer["error"] != "NONE":
             return
         if request.session_epoch == protocol.FINAL_SESSION_EPOCH and request.session_id in self._open:

@@ -1,4 +1,4 @@
-"""Sequences of steps, drawn by Hypothesis."""
+"""Hypothesis strategies for sequences of steps for brokers."""
 
 from itertools import chain
 from typing import Final
@@ -18,13 +18,13 @@ from harrow.live_cluster.requests.brokers.steps import (
     RetryStep,
     Step,
 )
-from harrow.live_cluster.requests.drawing import weighted
+from harrow.live_cluster.requests.drawing import single, weighted
 
 LENGTH: Final = 30
-"""Steps that a sequence has at the most, beside those that close it."""
+"""The maximum number of steps in a sequence, without the closing ones."""
 
 _PARTITION: Final = st.sampled_from((*(0,) * 9, *(1,) * 4, 7))
-"""The last one there is not."""
+"""Partition 7 does not exist."""
 _EPOCH: Final = st.sampled_from((0, 0, 0, 0, None, -1, 1))
 _ACKS: Final = st.sampled_from((1, 1, -1))
 
@@ -81,7 +81,7 @@ _REPLICATION: Final = st.builds(
     ).map(tuple),
     follower=st.just(value=True),
 )
-"""What a follower that keeps up asks."""
+"""A fetch of a follower that keeps up."""
 _EPOCH_END: Final = st.builds(
     EpochEndStep, partition=_PARTITION, epoch=_EPOCH, requested=st.sampled_from((0, 0, -1, -2, -3, 1))
 )
@@ -100,7 +100,7 @@ _CATCHING_UP: Final[st.SearchStrategy[tuple[Step, ...]]] = st.sampled_from(
         (*_COMES, _LEADS, _GOES, *_COMES),
     )
 )
-"""What seldom comes about step by step: a follower that is in all ISRs, and may lead then."""
+"""A follower that enters all ISRs and may lead then; single steps seldom achieve that."""
 _CLIENT_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (4, _PRODUCE),
     (2, _RETRY),
@@ -110,21 +110,20 @@ _CLIENT_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
 
 
 def sequences(*, followed: bool) -> st.SearchStrategy[tuple[Step, ...]]:
-    """Return what draws sequences; of a topic that is not *followed* no follower fetches, and none is elected."""
+    """Return a strategy for sequences; unless *followed*, no follower fetches or is elected."""
     if not followed:
         never = st.just(value=False)
         alone = weighted(*_CLIENT_STEPS, (2, _fetches(never)), (1, _ends(never)))
         return st.lists(alone, min_size=LENGTH // 2, max_size=LENGTH).map(tuple)
-    anybody = st.booleans()
+    followers = st.booleans()
     step: st.SearchStrategy[Step] = weighted(
         *_CLIENT_STEPS,
-        (3, _fetches(anybody)),
+        (3, _fetches(followers)),
         (2, _REPLICATION),
-        (1, _ends(anybody)),
+        (1, _ends(followers)),
         (1, _FOLLOWER),
     )
-    one: st.SearchStrategy[tuple[Step, ...]] = step.map(lambda drawn: (drawn,))
-    parts = weighted((6, one), (1, _CATCHING_UP))
+    parts = weighted((6, single(step)), (1, _CATCHING_UP))
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
-        lambda drawn: (*chain.from_iterable(drawn), *CLOSING)
+        lambda steps: (*chain.from_iterable(steps), *CLOSING)
     )

@@ -1,23 +1,25 @@
-"""The steps of a sequence: requests whose values are relative to what the broker has, and real elections.
+"""The steps of a sequence: requests relative to the state of the broker, and real elections.
 
-What is relative is resolved when its turn comes, so that a sequence still means something when steps are left out of it: "a fetch at
-the log end offset less one" is one request on a log of three records, and another on an empty log.
+A relative value is resolved at its step, so a sequence stays meaningful when steps are left out: "a
+fetch at the log end offset minus one" asks for different offsets on a log of three records and on
+an empty one.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 Place = Literal["start", "hw", "end"]
-"""What an offset is counted from: the log start offset, the high watermark, the log end offset."""
+"""The base of an offset: the log start offset, the high watermark, the log end offset."""
 Session = Literal["none", "new", "last", "first", "unknown", "close"]
-"""Of a fetch session (KIP-227): none, one that is opened, the last or first that was, one that is not there, the last for the last time."""
+"""The fetch session (KIP-227): none, a new one, the last or first opened one, one that does not
+exist, or the last one, which this fetch closes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceStep:
-    """A batch of so many records. Without a *producer* it is not idempotent, and has no sequence number.
+    """Produce a batch; without a *producer* it is not idempotent and has no sequence number.
 
-    ``sequence`` is relative to the one that would follow, or None for 0.
+    ``sequence`` is relative to the next expected one, None for an absolute 0.
     """
 
     kind: Literal["produce"] = "produce"
@@ -31,7 +33,7 @@ class ProduceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryStep:
-    """A batch once more, as a producer retries it: of those that the partition was sent so many back."""
+    """Retry an earlier batch of the partition; ``back`` counts from the last one."""
 
     kind: Literal["retry"] = "retry"
     partition: int = 0
@@ -41,7 +43,10 @@ class RetryStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPlace:
-    """A partition of a fetch; ``epoch`` is relative to the leader epoch, None for a fetcher that knows none."""
+    """A partition of a fetch.
+
+    ``epoch`` is relative to the leader epoch, None if the fetch has none.
+    """
 
     partition: int = 0
     place: Place = "end"
@@ -51,9 +56,9 @@ class FetchedPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchStep:
-    """A fetch of the follower or of a consumer; ``session_epoch`` is relative to the one that would follow.
+    """Fetch as the follower or as a consumer; ``session_epoch`` is relative to the expected one.
 
-    A consumer that knows of *racks* is answered by who follows, too, where the release has that (KIP-392).
+    With ``racks`` the consumer sends its rack, so that followers answer it, too (KIP-392).
     """
 
     kind: Literal["fetch"] = "fetch"
@@ -69,7 +74,7 @@ class FetchStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndStep:
-    """Asks where a partition ends, for the follower or for a consumer (ListOffsets)."""
+    """Ask for the end of a partition, as the follower or as a consumer (ListOffsets)."""
 
     kind: Literal["end"] = "end"
     partition: int = 0
@@ -80,7 +85,7 @@ class EndStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEndStep:
-    """Asks where a leader epoch ends (OffsetsForLeaderEpoch); both epochs are relative to the present one."""
+    """Ask for the end of a leader epoch (OffsetsForLeaderEpoch); both epochs are relative."""
 
     kind: Literal["epoch-end"] = "epoch-end"
     partition: int = 0
@@ -90,23 +95,24 @@ class EpochEndStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdStep:
-    """A producer asks for its id (InitProducerId)."""
+    """Ask for a producer id (InitProducerId)."""
 
     kind: Literal["producer-id"] = "producer-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataStep:
-    """A client asks who leads."""
+    """Ask for metadata."""
 
     kind: Literal["metadata"] = "metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerStep:
-    """The follower's broker registers, goes, or is elected leader of what it is in sync with: the preferred one.
+    """The follower registers, unregisters, or is elected where it is in the ISR: it is preferred.
 
-    Going, it leaves the ISRs that it was in, and what it led is elected away from it. A leader epoch begins in each case but the first.
+    When it goes, it leaves its ISRs, and its partitions get another leader. Going and leading begin
+    new leader epochs.
     """
 
     kind: Literal["follower"] = "follower"
@@ -129,4 +135,4 @@ CLOSING: tuple[Step, ...] = (
     *(FetchStep(places=(FetchedPlace(partition=number, place="start"),), follower=True) for number in (0, 1)),
     *(EndStep(partition=number) for number in (0, 1)),
 )
-"""What ends each sequence: the broker leads, and tells all of its logs."""
+"""The end of every sequence: the broker leads, and all of its logs are read."""

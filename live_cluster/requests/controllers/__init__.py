@@ -1,1 +1,1 @@
-"""Single requests to a controller of KRaft, and to the model's: who registers, who is alive, what ISR a leader wants."""
+"""Single requests to a KRaft controller: registrations, heartbeats and changes of ISRs."""

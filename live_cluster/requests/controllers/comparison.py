@@ -1,4 +1,4 @@
-"""A sequence on two controllers, up to the first answer in which they differ."""
+"""Comparison of a sequence on two controllers, up to the first difference."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,10 +9,15 @@ from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.protocol import AlterPartition, AlterPartitionRequest
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, exchanged, where
+from harrow.live_cluster.requests.comparison import (
+    ComparedRequest,
+    ComparedSequence,
+    difference_text,
+    finish_exchange,
+)
 from harrow.live_cluster.requests.controllers.driver import (
     ControllerDriver,
-    PartitionsSeen,
+    ControllerPartitions,
     RequestToController,
 )
 from harrow.live_cluster.requests.controllers.model_controller import ALL_METADATA, ModelController
@@ -34,7 +39,7 @@ _NOTHING: Final = -1
 
 
 class _Controller:
-    """One of the two controllers, with the broker epochs that it has given: they are offsets of its log."""
+    """One of the two controllers, with the broker epochs that it assigned: offsets of its log."""
 
     def __init__(self, driver: ControllerDriver, model: ModelController) -> None:
         self._driver = driver
@@ -45,7 +50,7 @@ class _Controller:
     def take(
         self, step: ControllerStep, request: RequestToController | None, expected: Answer | None
     ) -> Answer:
-        """Take a step, which has become a request, and return what came of it."""
+        """Take a step, whose request is given, and return the result."""
         if request is None:
             self._driver.elect_preferred_leaders()
             return {_PARTITIONS: self._partitions(expected)}
@@ -56,11 +61,11 @@ class _Controller:
                 epochs.append(epoch)
         return {**answer, _PARTITIONS: self._partitions(expected)}
 
-    def _partitions(self, expected: Answer | None) -> PartitionsSeen:
+    def _partitions(self, expected: Answer | None) -> ControllerPartitions:
         return self._driver.partitions(None if expected is None else expected[_PARTITIONS])
 
     def request(self, step: ControllerStep) -> RequestToController | None:
-        """Return what a step comes to now, None where it is an election."""
+        """Return the request of a step in the current state, None for an election."""
         if isinstance(step, PreferredStep):
             return None
         if isinstance(step, RegisterStep):
@@ -78,9 +83,9 @@ class _Controller:
             )
         assert isinstance(step, AlterPartitionStep)
         name = partition_name(step.partition)
-        known = self._model.partition(name)
-        broker = known.leader if step.broker is None else step.broker
-        # There is no leader: a broker that does not lead asks.
+        partition = self._model.partition(name)
+        broker = partition.leader if step.broker is None else step.broker
+        # Without a leader, any broker sends the request.
         broker = broker if broker in BROKERS else BROKERS[0]
         isr = tuple(
             (
@@ -96,15 +101,15 @@ class _Controller:
             self._epoch(broker, stale=step.stale),
             {
                 name: AlterPartition(
-                    known.leader_epoch + step.leader_epoch,
-                    known.partition_epoch + step.partition_epoch,
+                    partition.leader_epoch + step.leader_epoch,
+                    partition.partition_epoch + step.partition_epoch,
                     isr,
                 )
             },
         )
 
     def _epoch(self, broker: int, *, stale: bool = False) -> int:
-        """Return a broker's epoch, or one that it does not have any more: of the first life there is none before."""
+        """Return a broker's epoch, or a former one; before its first registration it has none."""
         epochs = self._epochs[broker]
         if not epochs:
             return _UNKNOWN
@@ -113,21 +118,19 @@ class _Controller:
         return epochs[-2] if len(epochs) > 1 else epochs[-1] - 1
 
 
-def compared_controllers(
+def compare_controllers(
     steps: Sequence[ControllerStep], model: ModelController, real: ControllerDriver
 ) -> ComparedSequence:
-    """Take the steps on both controllers, with brokers and a topic that are new to them, up to the first difference.
+    """Take the steps on both controllers, with new names, up to the first difference.
 
-    Raises:
-        LiveError: the brokers cannot even register.
-        SequenceEndedError: the real controller does not hold out.
-
+    Raise `LiveError` if the brokers cannot register, `SequenceEndedError` if the real controller
+    fails.
     """
     ours, theirs = _Controller(model, model), _Controller(real, model)
     for step in OPENING:
-        opened = _exchange((), step, ours, theirs)
-        if opened.differs:
-            raise LiveError(f"brokers do not come up: {where(opened)}")
+        opening = _exchange((), step, ours, theirs)
+        if opening.differs:
+            raise LiveError(f"the brokers cannot register: {difference_text(opening)}")
     for driver in (model, real):
         driver.create_topic()
     exchanges: list[ComparedRequest] = []
@@ -141,7 +144,9 @@ def compared_controllers(
 def _exchange(
     before: Sequence[ComparedRequest], step: ControllerStep, ours: _Controller, theirs: _Controller
 ) -> ComparedRequest:
-    # Both are relative to what the model has before.
+    # Both requests are relative to the model's state before the step.
     request, their_request = ours.request(step), theirs.request(step)
     modelled = ours.take(step, request, None)
-    return exchanged(before, step, request, modelled, partial(theirs.take, step, their_request, modelled))
+    return finish_exchange(
+        before, step, request, modelled, partial(theirs.take, step, their_request, modelled)
+    )

@@ -1,4 +1,4 @@
-"""A controller that sequences are driven against, of the model or a real one."""
+"""The controller under test of a sequence, of the model or a real one."""
 
 from typing import Any, Protocol
 
@@ -7,15 +7,14 @@ from harrow.cluster_model.protocol import AlterPartitionRequest
 from harrow.live_cluster.requests.answers import Answer
 
 RequestToController = BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest
-"""A request in the model's words, with all its values."""
+"""A request of the model with all its values."""
 
-
-PartitionsSeen = dict[str, list[Any]]
-"""Leader, leader epoch, ISR and eligible leader replicas (KIP-966) of each partition, as the controller has decided."""
+ControllerPartitions = dict[str, list[Any]]
+"""Leader, leader epoch, ISR and eligible leader replicas (KIP-966) of each partition."""
 
 
 class ControllerDriver(Protocol):
-    """One controller, and a topic of its own."""
+    """One controller with its own topic."""
 
     def ask(self, request: RequestToController) -> Answer:
         """Send a request, and return the answer."""
@@ -24,7 +23,7 @@ class ControllerDriver(Protocol):
         """Create the topic."""
 
     def elect_preferred_leaders(self) -> None:
-        """Have the preferred leader of each partition elected."""
+        """Elect the preferred leader of each partition."""
 
-    def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:
-        """Return what has been decided; where that takes time to be seen it is waited for what is *expected*."""
+    def partitions(self, expected: ControllerPartitions | None) -> ControllerPartitions:
+        """Return the controller's partitions; a real one waits a while for the *expected* ones."""

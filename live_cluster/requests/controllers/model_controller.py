@@ -1,4 +1,4 @@
-"""A controller of the model, the only voter of its quorum."""
+"""A controller of the model, which is the only voter of its quorum."""
 
 from typing import Final, cast
 
@@ -18,23 +18,24 @@ from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, NetworkSpec, process_name
 from harrow.cluster_model.trace import Trace
-from harrow.live_cluster.requests.answers import Answer, ReceivedAnswers, described
+from harrow.live_cluster.requests.answers import Answer, ReceivedAnswers, plain_answer
 from harrow.live_cluster.requests.controllers.driver import (
-    PartitionsSeen,
+    ControllerPartitions,
     RequestToController,
 )
 from harrow.live_cluster.requests.controllers.steps import ASSIGNMENT, TOPIC
 
 VIEWER: Final = 0
-"""A broker that leads nothing, and knows all metadata at once: beside a real controller it is who tells of it."""
+"""A broker that leads nothing and always has all metadata. A real controller is observed through
+it."""
 ALL_METADATA: Final = 1 << 40
-"""More than any log has."""
+"""An offset beyond the end of every log."""
 _ELECTION_US: Final = 10 * US_PER_SECOND
 _ANSWER_US: Final = US_PER_SECOND
 
 
 class ModelController:
-    """A controller of the model with some behaviours (`ControllerDriver`)."""
+    """A `ControllerDriver` for a controller of the model with the given behaviours."""
 
     def __init__(self, release: str, behaviours: Behaviours, settings: dict[str, Value]) -> None:
         config = broker_config(release, settings)
@@ -67,15 +68,14 @@ class ModelController:
             process.name, protocol.server_name(FIRST_CONTROLLER_ID), self._answers
         )
         self._correlation_id = 0
-        registration = protocol.BrokerRegistrationRequest(VIEWER, 0, -1)
-        response = self._asked(registration)
+        response = self._exchange(protocol.BrokerRegistrationRequest(VIEWER, 0, -1))
         assert isinstance(response, protocol.BrokerRegistrationResponse)
         self._viewer_epoch = response.broker_epoch
         self._view()
 
     def ask(self, request: RequestToController) -> Answer:
-        """Send a request, and let time pass until it is answered and the viewer has heard of it."""
-        answer = described(self._asked(request))
+        """Send a request, and advance the time until the viewer knows its effects."""
+        answer = plain_answer(self._exchange(request))
         self._view()
         return answer
 
@@ -88,25 +88,24 @@ class ModelController:
         self._controller.elect_preferred_leaders()
         self._view()
 
-    def partitions(self, expected: PartitionsSeen | None) -> PartitionsSeen:
+    def partitions(self, expected: ControllerPartitions | None) -> ControllerPartitions:
         return {
-            name: [known.leader, known.leader_epoch, sorted(known.isr), sorted(known.elr)]
-            for name, known in self._controller.image.partitions.items()
+            name: [record.leader, record.leader_epoch, sorted(record.isr), sorted(record.elr)]
+            for name, record in self._controller.image.partitions.items()
         }
 
     def partition(self, name: str) -> PartitionRecord:
-        """Return a partition as it has been decided last."""
         return self._controller.image.partitions[name]
 
     def _view(self) -> None:
-        """Have the viewer say that it has heard of everything."""
+        """Send a heartbeat of the viewer, which says that it has all metadata."""
         heartbeat = protocol.BrokerHeartbeatRequest(
             VIEWER, self._viewer_epoch, ALL_METADATA, want_fence=False, want_shut_down=False
         )
-        response = self._asked(heartbeat)
+        response = self._exchange(heartbeat)
         assert response.error == errors.NONE
 
-    def _asked(self, request: RequestToController) -> protocol.ControllerResponse:
+    def _exchange(self, request: RequestToController) -> protocol.ControllerResponse:
         self._correlation_id += 1
         self._host.send_request(self._connection, self._correlation_id, request)
         self._simulator.run_until(self._simulator.now_us + _ANSWER_US)

@@ -1,4 +1,4 @@
-"""Sequences of steps for controllers, drawn by Hypothesis."""
+"""Hypothesis strategies for sequences of steps for controllers."""
 
 from itertools import chain
 from typing import Final
@@ -14,10 +14,10 @@ from harrow.live_cluster.requests.controllers.steps import (
     PreferredStep,
     RegisterStep,
 )
-from harrow.live_cluster.requests.drawing import weighted
+from harrow.live_cluster.requests.drawing import single, weighted
 
 LENGTH: Final = 24
-"""Steps that a sequence has at the most, beside those that open it and what belongs to one of them."""
+"""The maximum number of parts in a sequence, without the opening; a restart counts as one."""
 
 _BROKER: Final = st.sampled_from(BROKERS)
 _SELDOM: Final = st.sampled_from((False, False, False, False, True))
@@ -50,7 +50,7 @@ def _alterations(draw: st.DrawFn) -> AlterPartitionStep:
 
 
 def _restart(broker: int, *, stopped: bool) -> tuple[ControllerStep, ...]:
-    """Return how a broker goes and comes back, which seldom comes about step by step."""
+    """Return the steps of a restart, which single steps seldom make up."""
     goes = (HeartbeatStep(broker=broker, want_shut_down=True),) * 2 if stopped else ()
     fenced = () if stopped else (HeartbeatStep(broker=broker, want_fence=True),)
     return (*goes, *fenced, RegisterStep(broker=broker, stopped=stopped), HeartbeatStep(broker=broker))
@@ -60,11 +60,10 @@ _RESTART: Final = st.builds(lambda broker, stopped: _restart(broker, stopped=sto
 
 
 def controller_sequences() -> st.SearchStrategy[tuple[ControllerStep, ...]]:
-    """Return what draws sequences."""
     step: st.SearchStrategy[ControllerStep] = weighted(
         (3, _alterations()), (3, _HEARTBEAT), (1, _REGISTER), (1, st.just(PreferredStep()))
     )
-    parts = weighted((5, step.map(lambda drawn: (drawn,))), (1, _RESTART))
+    parts = weighted((5, single(step)), (1, _RESTART))
     return st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH).map(
-        lambda drawn: tuple(chain.from_iterable(drawn))
+        lambda steps: tuple(chain.from_iterable(steps))
     )

@@ -1,18 +1,21 @@
-"""The steps of a sequence for controllers: what brokers ask of them, with epochs that are relative to those that they have."""
+"""The steps of a sequence for controllers: requests of brokers, with relative epochs."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
 BROKERS: Final = (1, 2, 3)
-"""The brokers of a sequence: none has a process, what is asked in their names the driver asks."""
+"""The brokers of a sequence. None of them runs: the driver sends their requests."""
 TOPIC: Final = "t"
 ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
-"""The replicas of the topic of a sequence, by partition."""
+"""The replicas of the topic, by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterStep:
-    """A broker registers: as the same process again, or as a new one that knows, or does not, that the last has stopped in good order."""
+    """Register a broker, as the same process ``again`` or as a new one.
+
+    With ``stopped`` the new process proves a clean shutdown by its previous broker epoch.
+    """
 
     kind: Literal["register"] = "register"
     broker: int = 1
@@ -22,7 +25,7 @@ class RegisterStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatStep:
-    """A broker is alive; ``stale`` of a life before, with metadata or without any."""
+    """Send a heartbeat: with a ``stale`` broker epoch, or ``behind`` on all metadata."""
 
     kind: Literal["heartbeat"] = "heartbeat"
     broker: int = 1
@@ -34,9 +37,9 @@ class HeartbeatStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionStep:
-    """A broker, None for the leader, wants an ISR; both epochs are relative to the present ones.
+    """Ask for a change of the ISR, as a broker or (None) as the leader; both epochs are relative.
 
-    Of the members it tells the ``present`` broker epochs, those of a ``stale`` life, or that it does not know them.
+    The broker epochs of the members are the current ones, stale ones, or unknown.
     """
 
     kind: Literal["alter"] = "alter"
@@ -51,7 +54,7 @@ class AlterPartitionStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferredStep:
-    """An administrator asks that the first replica of each partition lead (ElectLeaders)."""
+    """Elect the preferred leaders (ElectLeaders)."""
 
     kind: Literal["preferred"] = "preferred"
 
@@ -61,7 +64,7 @@ ControllerStep = RegisterStep | HeartbeatStep | AlterPartitionStep | PreferredSt
 OPENING: Final[tuple[ControllerStep, ...]] = tuple(
     step for broker in BROKERS for step in (RegisterStep(broker=broker), HeartbeatStep(broker=broker))
 )
-"""What begins each sequence: all brokers are alive, so that the topic can be created."""
+"""The beginning of every sequence: all brokers become alive, so that the topic can be created."""
 
 
 def partition_name(number: int) -> str:

@@ -1,1 +1,1 @@
-"""Single requests to a broker as coordinator of groups and transactions, and to the model's."""
+"""Single requests to a broker as the coordinator of groups and transactions."""

@@ -1,4 +1,4 @@
-"""A sequence on two brokers that coordinate, up to the first answer in which they differ."""
+"""Comparison of a sequence on two coordinators, up to the first difference."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.live_cluster.requests.answers import Answer
-from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, exchanged
+from harrow.live_cluster.requests.comparison import ComparedRequest, ComparedSequence, finish_exchange
 from harrow.live_cluster.requests.coordinators.driver import (
     CoordinatorDriver,
     CoordinatorRequest,
@@ -15,39 +15,40 @@ from harrow.live_cluster.requests.coordinators.driver import (
 from harrow.live_cluster.requests.coordinators.model_coordinator import ModelCoordinator
 from harrow.live_cluster.requests.coordinators.resolution import (
     CoordinatorResolution,
-    Correspondence,
+    IdTranslation,
 )
 from harrow.live_cluster.requests.coordinators.steps import CoordinatorStep
 
 _TRANSACTIONS: Final = "transactions"
 _ANSWERS: Final = "answers"
 _REPEATABLE: Final = ("OffsetFetch", "Fetch", "ListOffsets")
-"""What changes nothing: a group coordinator takes what a marker says in a thread of its own, after the transaction is complete."""
+"""Requests without effects. They may be too early after a transaction: a group coordinator handles
+the marker in a thread of its own, after the transaction is complete."""
 
 
 class _CoordinatorSide:
-    """One of the two brokers, with what it makes up taken out of its answers."""
+    """One of the two brokers; the ids that it assigns are replaced in its answers."""
 
     def __init__(self, driver: CoordinatorDriver) -> None:
         self._driver = driver
-        self.ids = Correspondence(driver.sequence)
+        self.ids = IdTranslation(driver.sequence)
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Answer | None = None) -> Answer:
-        sent = self.ids.sent(request)
-        awaited = None if expected is None else [int(each) for each in expected[_ANSWERS]]
-        answers = self.ids.told(self._driver.ask(number, sent, awaited))
+        own_request = self.ids.own_request(request)
+        awaited = None if expected is None else list(map(int, expected[_ANSWERS]))
+        answers = self.ids.common_answers(self._driver.ask(number, own_request, awaited))
         if expected is not None and self._is_early(request, answers, expected[_ANSWERS], str(number)):
-            answers.update(self.ids.told({number: self._driver.again(number, sent)}))
-        states = self._driver.transactions(self._own(expected) if expected is not None else None)
+            answers.update(self.ids.common_answers({number: self._driver.again(number, own_request)}))
+        states = self._driver.transactions(None if expected is None else self._own(expected))
         return {_ANSWERS: answers, _TRANSACTIONS: self._common(states)}
 
     @staticmethod
     def _is_early(
         request: CoordinatorRequest, answers: dict[str, Answer], expected: dict[str, Answer], number: str
     ) -> bool:
-        """Return whether an answer may have come before all was done that came of the request before.
+        """Return whether an answer may have come before all effects of the previous request.
 
-        What is said of a transaction by a coordinator follows what stands in its log, a moment later.
+        A coordinator's view of a transaction lags a moment behind its log.
         """
         ours, theirs = expected.get(number), answers.get(number)
         if ours is None or theirs is None or ours == theirs:
@@ -72,21 +73,18 @@ class _CoordinatorSide:
 
 def _is_concurrent(answer: Answer) -> bool:
     partitions = answer.get("partitions", {})
-    told = partitions.values() if isinstance(partitions, dict) else ()
-    return errors.CONCURRENT_TRANSACTIONS in (answer.get("error"), *told)
+    partition_errors = partitions.values() if isinstance(partitions, dict) else ()
+    return errors.CONCURRENT_TRANSACTIONS in (answer.get("error"), *partition_errors)
 
 
-def compared_coordinators(
+def compare_coordinators(
     steps: Sequence[CoordinatorStep], model: ModelCoordinator, real: CoordinatorDriver
 ) -> ComparedSequence:
-    """Take the steps on both brokers, with a group, transactional ids and a topic that are new to them, up to the first difference.
+    """Take the steps on both brokers, with new names, up to the first difference.
 
-    Where a group's leader goes, a broker has one of the others lead, by the order of a hash table: a sequence in which the two have
-    chosen differently goes no further, and that is no difference.
-
-    Raises:
-        SequenceEndedError: the real broker does not hold out.
-
+    When the leader of a group goes, a broker chooses another one by the order of a hash table. If
+    the two choose differently, the sequence ends there, without a difference. Raise
+    `SequenceEndedError` if the real broker fails.
     """
     ours, theirs = _CoordinatorSide(model), _CoordinatorSide(real)
     resolution = CoordinatorResolution(model, ours.ids)
@@ -94,9 +92,9 @@ def compared_coordinators(
     for number, step in enumerate(steps, 1):
         request = resolution.request(number, step)
         modelled = ours.ask(number, request)
-        take = partial(theirs.ask, number, request, modelled)
-        exchange = exchanged(exchanges, step, request, modelled, take)
-        if exchange.differs and _have_chosen_leaders(exchange, resolution.leader):
+        ask_real = partial(theirs.ask, number, request, modelled)
+        exchange = finish_exchange(exchanges, step, request, modelled, ask_real)
+        if exchange.differs and _differ_in_leader(exchange, resolution.leader):
             break
         exchanges.append(exchange)
         if exchange.differs:
@@ -105,16 +103,16 @@ def compared_coordinators(
     return ComparedSequence(tuple(exchanges))
 
 
-def _have_chosen_leaders(exchange: ComparedRequest, former: str) -> bool:
-    """Return whether both began the same generation, with another leader, which the *former* one is not a member of any more."""
+def _differ_in_leader(exchange: ComparedRequest, former: str) -> bool:
+    """Return whether both only chose different successors of the *former* leader."""
     answers = exchange.modelled.get(_ANSWERS, {}).values()
-    stays = any(told.get("member") == former and told["error"] == errors.NONE for told in answers)
+    stays = any(answer.get("member") == former and answer["error"] == errors.NONE for answer in answers)
     return not stays and _without_leader(exchange.modelled) == _without_leader(exchange.real)
 
 
-def _without_leader(answer: Answer) -> dict[str, Any]:
+def _without_leader(result: Answer) -> dict[str, Any]:
     answers = {
-        number: {**told, "leader": None, "members": None, "skips": None} if "leader" in told else told
-        for number, told in answer.get(_ANSWERS, {}).items()
+        number: {**answer, "leader": None, "members": None, "skips": None} if "leader" in answer else answer
+        for number, answer in result.get(_ANSWERS, {}).items()
     }
-    return {**answer, _ANSWERS: answers}
+    return {**result, _ANSWERS: answers}

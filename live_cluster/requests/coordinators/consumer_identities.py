@@ -1,4 +1,4 @@
-"""Members of a group whose coordinator assigns (KIP-848), as they know themselves: ids of their own, epochs and partitions as they were told."""
+"""Members of a consumer group (KIP-848): their ids, epochs and assigned partitions."""
 
 from dataclasses import replace
 from typing import Final
@@ -15,17 +15,17 @@ from harrow.live_cluster.requests.coordinators.steps import (
     OTHER_INSTANCE,
     SUBSCRIPTIONS,
     ConsumerHeartbeatStep,
-    Who,
+    MemberId,
 )
 
 _REBALANCE_US: Final = 600 * US_PER_SECOND
-"""No member is fenced for not giving up its partitions, while a sequence lasts."""
+"""No member is fenced for keeping its partitions too long while a sequence lasts."""
 _NO_EPOCH: Final = -3
 _GHOST: Final = "ghost"
 
 
 class ConsumerIdentities:
-    """The members of one sequence: who they are, and what they were told last."""
+    """The members of one sequence, with their current epochs and assignments."""
 
     def __init__(self) -> None:
         self._lives: dict[int, int] = dict.fromkeys(MEMBERS, 0)
@@ -33,17 +33,17 @@ class ConsumerIdentities:
         self._assigned: dict[str, tuple[str, ...]] = {}
 
     @property
-    def are_there(self) -> bool:
-        """Whether anybody is a member."""
-        return bool(self._epochs)
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+        return not self._epochs
 
     def heartbeat(self, step: ConsumerHeartbeatStep) -> messages.ConsumerGroupHeartbeatRequest:
-        """Return what a step has a member say."""
+        """Return the heartbeat of a step."""
         if step.does == "restarts":
             self._lives[step.member] += 1
         member = self._member(step.member, step.who)
         if step.does == "lives" and step.who == "own" and member not in self._epochs:
-            # Who is not in a group joins it first: anything else is refused whatever the group is like.
+            # A new member joins first: any other heartbeat of it would be refused in every state.
             step = replace(
                 step, does="joins", subscription=step.subscription or 0, owned="nothing", has_timeout=True
             )
@@ -70,15 +70,18 @@ class ConsumerIdentities:
             owned[step.owned],
         )
 
-    def member_in_epoch(self, slot: int, who: Who, epoch: int | None) -> tuple[str, int]:
-        """Return who asks, and in which epoch: relative to its own, None for a client outside the group."""
+    def member_in_epoch(self, slot: int, who: MemberId, epoch: int | None) -> tuple[str, int]:
+        """Return a member id and an epoch, relative to its own.
+
+        None is a client outside the group.
+        """
         if epoch is None:
             return messages.NO_MEMBER, messages.NO_GENERATION
         member = self._member(slot, who)
         return member, max(messages.JOIN_EPOCH, self._epochs.get(member, messages.JOIN_EPOCH) + epoch)
 
     def answered(self, answer: Answer) -> None:
-        """Note what a member has been told."""
+        """Take over the epoch and the assignment in an answer."""
         if answer.get("error") != errors.NONE or "consumer" not in answer:
             return
         member = answer["consumer"]
@@ -90,7 +93,7 @@ class ConsumerIdentities:
         if answer["assignment"] is not None:
             self._assigned[member] = tuple(answer["assignment"])
 
-    def _member(self, slot: int, who: Who) -> str:
+    def _member(self, slot: int, who: MemberId) -> str:
         if who == "none":
             return messages.NO_MEMBER
         if who == "ghost":

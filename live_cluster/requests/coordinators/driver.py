@@ -1,4 +1,4 @@
-"""A broker that coordinates groups and transactions, of the model or a real one, as sequences are driven against it."""
+"""The coordinator under test of a sequence, of the model or a real one."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -43,30 +43,33 @@ CoordinatorRequest = (
     | FetchRequest
     | ListOffsetsRequest
 )
-"""A request in the model's words, with all its values."""
+"""A request of the model with all its values."""
 
 Answers = dict[int, Answer]
-"""What has been answered, by the number of the request: who joins a group is answered when others have joined."""
+"""Answers by the number of the request: a JoinGroup is answered when other members have joined."""
 
 TransactionStates = dict[str, list[object]]
-"""State, producer id and producer epoch of each transactional id, as they stand last in the log of its coordinator."""
+"""State, producer id and producer epoch of each transactional id, from its coordinator's log."""
 
 
 class CoordinatorDriver(Protocol):
-    """One broker, with a group, transactional ids and a topic of its own for a sequence, which has a number there."""
+    """One broker, with its own group, transactional ids and topic for a sequence."""
 
     @property
     def sequence(self) -> int:
-        """The number of the sequence."""
+        """The number of the sequence on this broker."""
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
-        """Send a request, and return what has been answered since the last one.
+        """Send a request, and return all new answers.
 
-        Where that takes time the answers of those that are *expected* to have one are waited for.
+        A real broker waits for the *expected* ones.
         """
 
     def again(self, number: int, request: CoordinatorRequest) -> Answer:
-        """Ask once more what has no effect, or has had none."""
+        """Repeat a request that has no effect, or had none."""
 
     def transactions(self, expected: TransactionStates | None) -> TransactionStates:
-        """Return how transactions stand; where that takes time it is waited for what is *expected*."""
+        """Return the states of transactions.
+
+        A real broker waits a while for the *expected* ones.
+        """

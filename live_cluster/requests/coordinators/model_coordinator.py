@@ -1,4 +1,4 @@
-"""A broker of the model as coordinator, alone with its control plane."""
+"""A broker of the model as coordinator, with its control plane and nothing else."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -23,7 +23,7 @@ from harrow.cluster_model.topology import (
     NetworkSpec,
     TopicSpec,
 )
-from harrow.live_cluster.requests.answers import Answer, ReceivedAnswers, described, described_batch
+from harrow.live_cluster.requests.answers import Answer, ReceivedAnswers, plain_answer, plain_batch
 from harrow.live_cluster.requests.brokers.broker_driver import BROKER, PARTITIONS, TOPIC, partition_name
 from harrow.live_cluster.requests.coordinators.driver import (
     Answers,
@@ -32,13 +32,13 @@ from harrow.live_cluster.requests.coordinators.driver import (
 )
 
 _SETTLED_US: Final = 100 * US_PER_MS
-"""Within it everything is done that comes of a request, markers included: nothing here waits for a timer."""
+"""All effects of a request, markers included, take less: nothing here waits for a timer."""
 _LISTENER: Final = "client"
 _NOT_COMPARED: Final = -1
 
 
 class ModelCoordinator:
-    """A broker of the model with some behaviours, which coordinates all there is (`CoordinatorDriver`)."""
+    """A `CoordinatorDriver` for a broker of the model with the given behaviours."""
 
     sequence = 0
 
@@ -55,50 +55,44 @@ class ModelCoordinator:
             settings=settings,
         )
         self.knows_instances = behaviours.groups.static_members_fenced
-        """Whether members may be static (KIP-345)."""
+        """Whether there are static members (KIP-345)."""
         self.knows_stable_offsets = behaviours.groups.stable_offset_fetch
-        """Whether who asks for committed offsets may wait for transactions (KIP-447)."""
-        self.knows_transactional_members = behaviours.groups.stable_offset_fetch
-        """Whether transactions commit offsets as members of a group (KIP-447)."""
+        """Whether OffsetFetch can wait for transactions, which commit offsets as members (KIP-447)."""
         self.knows_next_epoch = behaviours.clients.producer_bumps_epoch
         """Whether producers ask for their next epoch (KIP-360)."""
         self.knows_verification = behaviours.transactions.transaction_verification
-        """Whether leaders ask whether a transaction has their partition (KIP-890)."""
-        self.knows_consumer_groups = behaviours.groups.consumer_group_protocol
-        """Whether coordinators assign (KIP-848)."""
+        """Whether leaders verify that a transaction has their partition (KIP-890)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._cluster.start()
         self._host = self._cluster.host(Process("driver"))
         self._answers = ReceivedAnswers()
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
-        """Send a request, over a connection of its own, and let time pass until all has come of it."""
+        """Send a request over a new connection, and advance the time past all of its effects."""
         connection = self._host.connect(f"broker-{BROKER}", _LISTENER, self._answers)
         self._host.send_request(connection, number, request)
         self._cluster.simulator.run_until(self._cluster.simulator.now_us + _SETTLED_US)
-        answered = {
-            reply.correlation_id: described_to_client(reply.body, request) for reply in self._answers.received
-        }
-        self._answers.received.clear()
-        return answered
+        replies = self._answers.received
+        answers = {reply.correlation_id: plain_client_answer(reply.body, request) for reply in replies}
+        replies.clear()
+        return answers
 
     def again(self, number: int, request: CoordinatorRequest) -> Answer:
         return self.ask(number, request, None)[number]
 
     def transactions(self, expected: TransactionStates | None) -> TransactionStates:
-        found: TransactionStates = {}
+        states: TransactionStates = {}
         for batch in self._log(f"{TRANSACTION_STATE}-0").batches:
             for record in records_of(batch):
                 value = record.value
-                found[record.key] = (
+                states[record.key] = (
                     ["Dead"]
                     if value is None
                     else [value["state"], value["producer_id"], value["producer_epoch"]]
                 )
-        return found
+        return states
 
     def log(self, number: int) -> UnifiedLog:
-        """Return the broker's log of a partition of the topic."""
         return self._log(partition_name(number))
 
     def _log(self, partition: str) -> UnifiedLog:
@@ -107,28 +101,28 @@ class ModelCoordinator:
         return log
 
 
-def described_to_client(answer: Any, request: CoordinatorRequest) -> Answer:
-    """Return an answer as plain data: of what is read with transactions, and other answers as `described` has them."""
+def plain_client_answer(answer: Any, request: CoordinatorRequest) -> Answer:
+    """Return a response to a client as plain data; a fetch with what matters for transactions."""
     if not isinstance(answer, protocol.FetchResponse):
-        return described(answer)
+        return plain_answer(answer)
     assert isinstance(request, protocol.FetchRequest)
-    # Without read_committed a client is told no last stable offset, or one that says nothing to it.
+    # Without read_committed, the last stable offset is missing or means nothing to the client.
     is_committed = bool(request.isolation_level)
     return {
         "error": answer.error,
         "fetched": {
             name: {
-                "error": told.error,
-                "hw": told.hw,
-                "lso": told.last_stable_offset if is_committed else _NOT_COMPARED,
-                "batches": [_described_batch(batch) for batch in told.batches],
-                "aborted": [list(each) for each in told.aborted],
+                "error": fetched.error,
+                "hw": fetched.hw,
+                "lso": fetched.last_stable_offset if is_committed else _NOT_COMPARED,
+                "batches": [_plain_batch(batch) for batch in fetched.batches],
+                "aborted": list(map(list, fetched.aborted)),
             }
-            for name, told in sorted(answer.partitions.items())
+            for name, fetched in sorted(answer.partitions.items())
         },
     }
 
 
-def _described_batch(batch: RecordBatch) -> list[Any]:
-    *producer, values = described_batch(batch)
+def _plain_batch(batch: RecordBatch) -> list[Any]:
+    *producer, values = plain_batch(batch)
     return [*producer, batch.is_transactional, batch.control_type, values]

@@ -1,11 +1,10 @@
-"""A real broker as coordinator of groups and transactions, with a group, transactional ids and a topic of its own for each sequence."""
+"""A real broker as coordinator; each sequence has a new group, topic and transactional ids."""
 
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -34,7 +33,7 @@ from harrow.live_cluster.requests.coordinators.driver import (
     CoordinatorRequest,
     TransactionStates,
 )
-from harrow.live_cluster.requests.coordinators.model_coordinator import described_to_client
+from harrow.live_cluster.requests.coordinators.model_coordinator import plain_client_answer
 from harrow.live_cluster.requests.coordinators.steps import TOPIC
 from harrow.live_cluster.wire.administration import create_topic
 from harrow.live_cluster.wire.codec import Naming, Sent, exchange, fetched_batches, to_wire
@@ -45,12 +44,13 @@ from harrow.live_cluster.wire.schemas import CONSUMER_GROUP_HEARTBEAT
 from harrow.live_cluster.wire.stored_batches import next_offset
 
 _SETTLED_S: Final = 10.0
-"""How long what comes of a request may take on a busy machine, where something else is expected than is seen."""
+"""How long the effects of a request may take on a busy machine."""
 _LATE_S: Final = 5.0
-"""How long is waited for an answer that is expected, before and after the broker has shown that it answers."""
+"""How long to wait for an expected answer, and once more after the broker has shown that it
+answers."""
 _BYTES_MAX: Final = 1_000_000
-_BESIDE: Final = "beside"
-"""A group, and a transactional id, of no sequence."""
+_OUTSIDE: Final = "outside"
+"""A group, and a transactional id, that no sequence uses."""
 _OFFSETS_PARTITION: Final = f"{CONSUMER_OFFSETS}-0"
 _TRANSACTIONS_PARTITION: Final = f"{TRANSACTION_STATE}-0"
 _TRANSACTION_US: Final = 60 * US_PER_SECOND
@@ -59,7 +59,7 @@ _REBALANCE_TIMEOUT_US: Final = 60 * US_PER_SECOND
 
 
 class RealCoordinators:
-    """A broker that is started for it, alone with its control plane, for one sequence after the other; with this context it ends."""
+    """Starts a broker with its control plane, for one sequence after the other; exit ends it."""
 
     def __init__(self, started: StartedBrokers, folder: Path, settings: dict[str, Value]) -> None:
         self._sequences = 0
@@ -75,31 +75,30 @@ class RealCoordinators:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def _await_coordinators(self) -> None:
-        """Wait until the broker coordinates: the topics for that are created when somebody first looks for it."""
-        beside = RealCoordinator(self._connections, self._states, 0, lambda: True)
-        find = [
-            messages.FindCoordinatorRequest(topic, _BESIDE) for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)
+        """Wait until the broker coordinates.
+
+        The first FindCoordinator creates the internal topics.
+        """
+        outside = RealCoordinator(self._connections, self._states, 0, lambda: True)
+        topics = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+        requests: list[CoordinatorRequest] = [
+            *(messages.FindCoordinatorRequest(topic, _OUTSIDE) for topic in topics),
+            protocol.InitProducerIdRequest(_OUTSIDE, _TRANSACTION_US),
         ]
-        init = protocol.InitProducerIdRequest(_BESIDE, _TRANSACTION_US)
 
         def coordinates() -> bool:
-            return (
-                all(beside.again(0, each)["error"] == errors.NONE for each in find)
-                and self._connections.commit_beside() == errors.NONE
-                and beside.again(0, init)["error"] == errors.NONE
-            )
+            has_answered = all(outside.again(0, request)["error"] == errors.NONE for request in requests)
+            return has_answered and self._connections.commit_outside() == errors.NONE
 
         if not holds_in_time(coordinates, 2 * PATIENCE_S):
             raise LiveError("the broker does not coordinate")
 
     def next_coordinator(self) -> "RealCoordinator":
-        """Return the broker with a group and transactional ids that are new to it, for another sequence."""
+        """Return the broker for another sequence, with new names."""
         self._sequences += 1
         self._connections.forget()
         coordinator = RealCoordinator(
@@ -113,7 +112,7 @@ class RealCoordinators:
 
 
 class _Connections:
-    """Connections to the broker: one for each request that waits for its answer."""
+    """Connections to the broker: one for each pending request."""
 
     def __init__(self, connect: Callable[[], BrokerConnection]) -> None:
         self._connect = connect
@@ -127,86 +126,90 @@ class _Connections:
             connection.close()
 
     def forget(self) -> None:
-        """Wait for no answers any more."""
+        """Give up all pending requests."""
         for connection, _ in self._waiting.values():
             connection.close()
         self._waiting.clear()
 
     def begin(self, number: int, sent: Sent) -> None:
-        """Send a request."""
         connection = self._free.pop() if self._free else self._accepted()
         self._waiting[number] = connection, sent
         connection.send(sent.wire)
 
     def _accepted(self) -> BrokerConnection:
-        """Return a connection over which the broker has answered: what goes over one that it has not accepted yet may be overtaken."""
+        """Return a connection that the broker has accepted: earlier requests could be overtaken."""
         connection = self._connect()
         connection.ask(ApiVersionsRequest[0]())
         return connection
 
-    def ended(self, expected: Collection[int]) -> Answers:
-        """Return what has been answered, after what is expected to be."""
-        found: Answers = {}
+    def answers(self, expected: Collection[int]) -> Answers:
+        """Wait for the expected answers, and return all that have arrived."""
+        answers: Answers = {}
         for number in sorted(self._waiting):
             if number in expected:
-                found.update(self._end(number, _LATE_S) or self._late_end(number))
+                answers.update(self._answer(number, _LATE_S) or self._late_answer(number))
         if self._waiting:
-            # The broker handles one request after the other: what it has answered before this one is on its way. The first of them
-            # may be read together with the request that was sent before, and be handled first.
-            self.commit_beside()
-            self.commit_beside()
+            # The broker handles one request after the other, so earlier answers have arrived when
+            # this one is answered. Two are sent, because the first may be read together with the
+            # request before it, and be handled first.
+            self.commit_outside()
+            self.commit_outside()
             for number in sorted(self._waiting):
-                found.update(self._end(number, 0.0))
-        return found
+                answers.update(self._answer(number, 0.0))
+        return answers
 
-    def _late_end(self, number: int) -> Answers:
-        """Return an answer that has not come in time: it comes soon after the broker answers at all, or never."""
-        self.commit_beside()
-        return self._end(number, _LATE_S)
+    def _late_answer(self, number: int) -> Answers:
+        """Return a late answer: it comes soon after the broker answers anything, or never."""
+        self.commit_outside()
+        return self._answer(number, _LATE_S)
 
-    def _end(self, number: int, timeout_s: float) -> Answers:
+    def _answer(self, number: int, timeout_s: float) -> Answers:
         connection, sent = self._waiting[number]
         if not connection.has_answered(timeout_s):
             return {}
         del self._waiting[number]
         self._free.append(connection)
-        return {number: described_to_client(sent.answer(connection.receive(sent.wire)), sent.request)}
+        return {number: plain_client_answer(sent.answer(connection.receive(sent.wire)), sent.request)}
 
-    def commit_beside(self) -> str:
-        """Commit an offset for a group without members, in the partition that has all groups."""
+    def commit_outside(self) -> str:
+        """Commit an offset for a group without members, in the partition of all groups."""
         commit = messages.OffsetCommitRequest(
-            _BESIDE, messages.NO_GENERATION, messages.NO_MEMBER, messages.NO_INSTANCE, {_OFFSETS_PARTITION: 0}
+            _OUTSIDE,
+            messages.NO_GENERATION,
+            messages.NO_MEMBER,
+            messages.NO_INSTANCE,
+            {_OFFSETS_PARTITION: 0},
         )
         answer: messages.OffsetCommitResponse = exchange(self.own, commit)
         return answer.partitions[_OFFSETS_PARTITION]
 
 
 class _TransactionLog:
-    """What transactional ids are, by the log of their coordinator."""
+    """The states of transactional ids in their coordinator's log."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self._connection = connection
         self._offset = 0
-        self._known: TransactionStates = {}
+        self._states: TransactionStates = {}
 
     def read(self) -> TransactionStates:
-        """Return what the log has last of each id."""
-        places = {_TRANSACTIONS_PARTITION: (self._offset, protocol.NO_EPOCH)}
-        fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES_MAX, places)
+        """Read on, and return the last state of each id."""
+        positions = {_TRANSACTIONS_PARTITION: (self._offset, protocol.NO_EPOCH)}
+        fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES_MAX, positions)
         for _, batches in fetched_batches(self._connection, fetch).values():
             for batch in batches:
                 self._offset = next_offset(batch)
                 for record in transaction_records(batch):
                     has_producer = record.state != DEAD
-                    self._known[record.transactional_id] = [
+                    self._states[record.transactional_id] = [
                         record.state,
                         *([record.producer_id, record.producer_epoch] if has_producer else []),
                     ]
-        return self._known
+        return self._states
 
 
 class RealCoordinator:
-    """A real broker as coordinator, with what a sequence calls group, transactional ids and topic (`CoordinatorDriver`)."""
+    """A `CoordinatorDriver` for a real broker, with the names of one sequence."""
 
     def __init__(
         self,
@@ -224,16 +227,14 @@ class RealCoordinator:
         self._conversation = Conversation(connections.own, naming, is_running)
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
-        """Send a request, and return what has been answered; that the broker closes the connection is an answer.
+        """Send a request, and return all new answers; a closed connection counts as an answer.
 
-        Raises:
-            LiveError: the broker has ended.
-
+        Raise `LiveError` if the broker has ended.
         """
         sent = to_wire(request, self._connections.own, self._conversation.naming)
         try:
             self._connections.begin(number, sent)
-            return self._connections.ended((number,) if expected is None else expected)
+            return self._connections.answers((number,) if expected is None else expected)
         except ConnectionLostError:
             self._connections.forget()
             return {number: self._conversation.no_answer(request)}
@@ -249,7 +250,7 @@ class RealCoordinator:
         return self._own_states()
 
     def _own_states(self) -> TransactionStates:
-        # Behind its letters a transactional id has the number of its sequence.
+        # A transactional id consists of letters and the number of its sequence.
         return {
             name.removesuffix(self._suffix): state
             for name, state in self._states.read().items()
@@ -257,11 +258,9 @@ class RealCoordinator:
         }
 
     def create_topic(self) -> None:
-        """Create the topic, and wait until the broker leads it and its group coordinator has heard of it.
+        """Create the topic, and wait until the broker leads it and the group coordinator knows it.
 
-        Raises:
-            LiveError: it does not.
-
+        Raise `LiveError` if it takes too long.
         """
         own = self._connections.own
         create_topic(own, self._topic, [(BROKER,)] * len(PARTITIONS), {})
@@ -284,12 +283,13 @@ class RealCoordinator:
 
 
 class TopicProbe:
-    """Whether a group coordinator has heard of a topic that was just created, asked by a group of no sequence.
+    """Finds out whether the group coordinator knows a new topic, with a group of its own.
 
-    A broker leads a topic's partitions, and tells clients so, before its group coordinator has the metadata with the
-    topic: that is handed on last, and taken by a thread of the coordinator's own (``BrokerMetadataPublisher``,
-    ``CoordinatorRuntime.onMetadataUpdate``). A group that asks meanwhile is assigned nothing (KIP-848), which is no
-    difference to the model. All groups are in one partition, whose groups know the same topics.
+    A broker leads the partitions of a topic, and reports so to clients, before its group
+    coordinator knows the topic: the coordinator gets the metadata last, in a thread of its own
+    (``BrokerMetadataPublisher``, ``CoordinatorRuntime.onMetadataUpdate``). Until then a group is
+    assigned nothing (KIP-848), which is no difference to the model. All groups are in one
+    partition, whose groups know the same topics.
     """
 
     def __init__(self, connection: BrokerConnection, topic: str, partitions: int) -> None:
@@ -298,7 +298,10 @@ class TopicProbe:
         self._partitions = partitions
 
     def is_known(self) -> bool:
-        """Return whether a member that joins is assigned the whole topic; where no coordinator assigns there is nothing to know."""
+        """Return whether a joining member is assigned the whole topic.
+
+        True without consumer groups.
+        """
         if not self._connection.speaks(CONSUMER_GROUP_HEARTBEAT, 0):
             return True
         answer = self._heartbeat(messages.JOIN_EPOCH, _REBALANCE_TIMEOUT_US, (self._topic,), ())

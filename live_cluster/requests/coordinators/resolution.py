@@ -1,8 +1,9 @@
-"""From steps to requests, by what each slot was told, and what the model's broker has at that moment.
+"""Turns steps into requests.
 
-A real broker that has answered everything alike until then has the same, so that both get one and the same request. What brokers make
-up themselves stands in requests and answers as both sides have it in common (`Correspondence`): member ids by the order in which they
-were told, producer ids by how far they are from the first.
+They depend on the answers to each slot and on the current state of the model's broker. A real
+broker that has given the same answers so far has the same state, so both get the same request. The
+ids that brokers assign have a common form in requests and answers (`IdTranslation`): member ids are
+numbered in the order in which they were assigned, producer ids are relative to the first one.
 """
 
 from collections.abc import Mapping
@@ -42,17 +43,17 @@ from harrow.live_cluster.requests.coordinators.steps import (
     InitStep,
     JoinStep,
     LeaveStep,
+    MemberId,
     Producer,
     ReadStep,
     RepeatStep,
     SyncStep,
     TxnCommitStep,
     TxnProduceStep,
-    Who,
 )
 
 _SESSION_US: Final = 600 * US_PER_SECOND
-"""No session ends, and no rebalance goes on without who has not joined, while a sequence lasts."""
+"""No session ends while a sequence lasts, and no rebalance continues without a missing member."""
 _SHORT_SESSION_US: Final = US_PER_MS
 _TRANSACTION_US: Final = 600 * US_PER_SECOND
 _TOO_LONG_US: Final = 1_000 * US_PER_SECOND
@@ -61,24 +62,27 @@ _MAX_BYTES: Final = 1_000_000
 _RECORD_BYTES: Final = 80
 _GHOST: Final = "ghost"
 _UNKNOWN_PRODUCER: Final = 10**9
-"""A producer id that no broker has given."""
+"""A producer id that no broker has assigned."""
 _EPOCH_LIMIT: Final = 2**15 - 1
 
 
 _PARTITION_NAMES: Final = tuple(partition_name(number) for number in PARTITIONS)
 
 
-class Correspondence:
-    """What one broker has made up, and what stands for it: both ways."""
+class IdTranslation:
+    """Translates between the ids that one broker assigned and their common form.
+
+    *sequence* is the number of the sequence on this broker. It makes unknown producer ids unique:
+    the broker knows those of earlier sequences.
+    """
 
     def __init__(self, sequence: int = 0) -> None:
-        """*sequence* is the number of the sequence on this broker, which has known what is unknown in those before it."""
         self._sequence = sequence
         self._members: list[str] = []
         self._first_producer_id: int | None = None
 
-    def sent(self, request: CoordinatorRequest) -> CoordinatorRequest:
-        """Return a request as this broker understands it."""
+    def own_request(self, request: CoordinatorRequest) -> CoordinatorRequest:
+        """Return a request with this broker's ids."""
         changes: dict[str, Any] = {}
         if isinstance(member := getattr(request, "member", None), str):
             changes["member"] = self._member(member)
@@ -95,8 +99,11 @@ class Correspondence:
             }
         return replace(request, **changes) if changes else request
 
-    def told(self, answers: Mapping[int, Answer]) -> dict[str, Answer]:
-        """Return answers as both sides have them in common; who is told its id first has the first number."""
+    def common_answers(self, answers: Mapping[int, Answer]) -> dict[str, Answer]:
+        """Return answers with common ids.
+
+        Members are numbered in the order of their first answers.
+        """
         for _, answer in sorted(answers.items()):
             if answer.get("member") and answer["member"] not in (*self._members, _GHOST):
                 self._members.append(answer["member"])
@@ -120,13 +127,13 @@ class Correspondence:
             common["members"] = sorted([self._number(name), *rest] for name, *rest in common["members"])
         if "producer_id" in common:
             common["producer_id"] = self.common_producer_id(common["producer_id"])
-        for told in common.get("fetched", {}).values():
-            told["batches"] = [
+        for fetched in common.get("fetched", {}).values():
+            fetched["batches"] = [
                 [offset, epoch, self.common_producer_id(producer), *rest]
-                for offset, epoch, producer, *rest in told["batches"]
+                for offset, epoch, producer, *rest in fetched["batches"]
             ]
-            told["aborted"] = sorted(
-                [self.common_producer_id(producer), first] for producer, first in told["aborted"]
+            fetched["aborted"] = sorted(
+                [self.common_producer_id(producer), first] for producer, first in fetched["aborted"]
             )
         return common
 
@@ -134,11 +141,11 @@ class Correspondence:
         return f"m{self._members.index(member)}" if member in self._members else member
 
     def _member(self, number: str) -> str:
-        known = number[1:].isdecimal() and int(number[1:]) < len(self._members)
-        return self._members[int(number[1:])] if known else number
+        is_number = number[1:].isdecimal() and int(number[1:]) < len(self._members)
+        return self._members[int(number[1:])] if is_number else number
 
     def own_producer_id(self, common: int) -> int:
-        """Return a producer id as this broker has it."""
+        """Return this broker's id for a common producer id."""
         if common == NO_PRODUCER_ID:
             return common
         if common >= _UNKNOWN_PRODUCER:
@@ -147,7 +154,7 @@ class Correspondence:
 
 
 def replace_producer(batch: RecordBatch, producer_id: int) -> RecordBatch:
-    """Return a batch of another producer."""
+    """Return a batch with another producer id."""
     return RecordBatch(
         batch.values,
         producer_id,
@@ -159,16 +166,16 @@ def replace_producer(batch: RecordBatch, producer_id: int) -> RecordBatch:
 
 
 class CoordinatorResolution:
-    """Makes requests of the steps of one sequence."""
+    """Turns the steps of one sequence into requests."""
 
-    def __init__(self, model: ModelCoordinator, model_ids: Correspondence) -> None:
+    def __init__(self, model: ModelCoordinator, model_ids: IdTranslation) -> None:
         self._model = model
         self._ids = model_ids
         self._members: dict[int, list[str]] = {slot: [] for slot in MEMBERS}
         self._slots: dict[int, int] = {}
         self._generation = 0
         self.leader = ""
-        """The member that was told last to lead."""
+        """The member that became leader last."""
         self._group: tuple[str, ...] = ()
         self._consumers = ConsumerIdentities()
         self._instances: dict[int, tuple[int, int]] = {}
@@ -179,7 +186,7 @@ class CoordinatorResolution:
         self._sent: list[CoordinatorRequest] = []
 
     def request(self, number: int, step: CoordinatorStep) -> CoordinatorRequest:
-        """Return what a step asks of a broker now."""
+        """Return the request of a step in the current state."""
         request = self._of_group(number, step) or self._of_transaction(number, step)
         if not isinstance(request, (protocol.FetchRequest, protocol.ListOffsetsRequest)):
             self._sent.append(request)
@@ -211,7 +218,7 @@ class CoordinatorResolution:
         return None
 
     def _instance(self, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep) -> str:
-        """Return the instance that a member names."""
+        """Return the group instance id in a member's request."""
         if not self._model.knows_instances:
             return ""
         instance = INSTANCES_OF_MEMBERS.get(step.member, "")
@@ -227,8 +234,8 @@ class CoordinatorResolution:
         if isinstance(step, JoinStep):
             self._slots[number] = step.member
             session_us = _SHORT_SESSION_US if step.is_short else _SESSION_US
-            told = messages.Subscription(SUBSCRIPTIONS[step.subscription])
-            protocols = tuple((name, told) for name in PROTOCOLS[step.protocols])
+            subscription = messages.Subscription(SUBSCRIPTIONS[step.subscription])
+            protocols = tuple((name, subscription) for name in PROTOCOLS[step.protocols])
             return messages.JoinGroupRequest(GROUP, session_us, _SESSION_US, member, instance, protocols)
         if isinstance(step, LeaveStep):
             return messages.LeaveGroupRequest(GROUP, member, instance)
@@ -247,15 +254,15 @@ class CoordinatorResolution:
             GROUP, generation, member, instance, self._next_offsets(step.partitions)
         )
 
-    def _member(self, slot: int, who: Who) -> str:
+    def _member(self, slot: int, who: MemberId) -> str:
         if who == "other":
             slot, who = (slot + 1) % len(MEMBERS), "own"
-        known = self._members[slot]
+        ids = self._members[slot]
         if who == "ghost":
             return _GHOST
         if who == "former":
-            return known[-2] if len(known) > 1 else messages.NO_MEMBER
-        return known[-1] if known and who == "own" else messages.NO_MEMBER
+            return ids[-2] if len(ids) > 1 else messages.NO_MEMBER
+        return ids[-1] if ids and who == "own" else messages.NO_MEMBER
 
     def _next_offsets(self, partitions: tuple[int, ...]) -> dict[str, int]:
         self._offsets += 1
@@ -315,12 +322,12 @@ class CoordinatorResolution:
         return messages.EndTxnRequest(transactional_id, producer_id, epoch, step.commits)
 
     def _committing_member(self, step: TxnCommitStep) -> tuple[int, str, str]:
-        """Return as whom a transaction commits offsets: generation, member and its instance."""
-        if step.generation is None or not self._model.knows_transactional_members:
+        """Return the generation, member and instance with which a transaction commits offsets."""
+        if step.generation is None or not self._model.knows_stable_offsets:
             return messages.NO_GENERATION, messages.NO_MEMBER, messages.NO_INSTANCE
         if step.member is None:
             return step.generation, _GHOST, messages.NO_INSTANCE
-        if self._consumers.are_there:
+        if not self._consumers.is_empty:
             member, epoch = self._consumers.member_in_epoch(step.member, "own", step.generation)
             return epoch, member, messages.NO_INSTANCE
         instance = INSTANCES_OF_MEMBERS.get(step.member, messages.NO_INSTANCE)
@@ -360,23 +367,23 @@ class CoordinatorResolution:
         return protocol.ProduceRequest(-1, _PRODUCE_TIMEOUT_US, {name: batch}, transactional_id)
 
     def _next_sequence(self, partition: int, producer_id: int, epoch: int) -> int:
-        known = self._model.log(partition).producers.entries.get(self._ids.own_producer_id(producer_id))
-        if known is None or known.producer_epoch != epoch or known.last_sequence == NO_SEQUENCE:
+        entry = self._model.log(partition).producers.entries.get(self._ids.own_producer_id(producer_id))
+        if entry is None or entry.producer_epoch != epoch or entry.last_sequence == NO_SEQUENCE:
             return 0
-        return known.last_sequence + 1
+        return entry.last_sequence + 1
 
-    # What slots are told
+    # Answers
 
     def answered(self, answers: Mapping[str, Answer]) -> None:
-        """Note what slots have been told."""
+        """Take over the ids, epochs and generations in answers."""
         for text, answer in answers.items():
             number = int(text)
             self._consumers.answered(answer)
             if number in self._slots and answer.get("member"):
-                known = self._members[self._slots[number]]
-                is_given = answer["error"] in ("NONE", "MEMBER_ID_REQUIRED")
-                if is_given and (not known or known[-1] != answer["member"]):
-                    known.append(answer["member"])
+                ids = self._members[self._slots[number]]
+                has_id = answer["error"] in ("NONE", "MEMBER_ID_REQUIRED")
+                if has_id and (not ids or ids[-1] != answer["member"]):
+                    ids.append(answer["member"])
                 if answer["error"] == "NONE":
                     self._generation, self.leader = answer["generation"], answer["leader"]
                     if answer["members"]:

@@ -1,4 +1,4 @@
-"""Sequences of steps for coordinators, drawn by Hypothesis."""
+"""Hypothesis strategies for sequences of steps for coordinators."""
 
 from dataclasses import replace
 from itertools import chain
@@ -36,10 +36,10 @@ from harrow.live_cluster.requests.coordinators.steps import (
     TxnCommitStep,
     TxnProduceStep,
 )
-from harrow.live_cluster.requests.drawing import weighted
+from harrow.live_cluster.requests.drawing import single, weighted
 
 LENGTH: Final = 20
-"""Steps that a sequence has at the most, where what belongs together counts as one."""
+"""The maximum number of parts in a sequence; steps that belong together are one part."""
 
 _SELDOM: Final = st.sampled_from((*(False,) * 7, True))
 _MEMBER: Final = st.sampled_from(MEMBERS)
@@ -80,14 +80,17 @@ _COMMITTED: Final = st.builds(CommittedStep, stable=st.booleans())
 
 
 _TOGETHER: Final = st.sampled_from(((0,), (0, 1), (0, 1), (2,), (0, 2), (0, 1, 2), (0, 1, 3), (2, 3)))
-"""Who joins together; the static members 2 and 3 are one, so that where both join the second fences the first."""
+"""Members that join together. Static members 2 and 3 share an instance id, so the second fences the
+first."""
 
 
 @st.composite
 def _rebalances(draw: st.DrawFn, *, may_stop: bool = True) -> tuple[GroupStep, ...]:
-    """Draw members that join, each as often as a dynamic one needs that has no id yet, and ask what they are to read.
+    """Draw members that join and sync.
 
-    Step by step a generation comes about seldom: it takes all members. One that *may stop* does so before anybody has asked.
+    Each joins twice, because a new dynamic member has no id yet.
+    Single steps seldom complete a generation, because that takes all members. With *may_stop* some
+    rebalances end before anyone syncs.
     """
     members = draw(_TOGETHER)
     protocols = draw(st.sampled_from((0, 1, 2)))
@@ -97,7 +100,7 @@ def _rebalances(draw: st.DrawFn, *, may_stop: bool = True) -> tuple[GroupStep, .
         for member in (*members, *members)
     ]
     stops = may_stop and draw(st.sampled_from((False, False, True)))
-    # Who leads is seldom known here: it is asked last, or first and once more.
+    # The leader is seldom known here, so the order of the syncs is drawn.
     syncs = () if stops else tuple(SyncStep(member=member) for member in draw(st.permutations(members)))
     return (*joins, *syncs)
 
@@ -106,7 +109,7 @@ _NOTHING: Final[st.SearchStrategy[tuple[()]]] = st.just(())
 _STABLE: Final[st.SearchStrategy[tuple[GroupStep, ...]]] = weighted(
     (7, _rebalances(may_stop=False)), (1, _NOTHING)
 )
-"""What most sequences begin with: a group in which somebody reads."""
+"""The beginning of most sequences: a stable group."""
 _LIVES: Final = st.builds(
     lambda member, partitions: (
         GroupHeartbeatStep(member=member),
@@ -115,11 +118,11 @@ _LIVES: Final = st.builds(
     _MEMBER,
     _PARTITIONS,
 )
-"""What a member does between two rebalances."""
+"""The requests of a member between two rebalances."""
 
 
 def group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
-    """Return what draws sequences of requests of groups."""
+    """Return a strategy for sequences of classic groups."""
     step: st.SearchStrategy[GroupStep] = weighted(
         (8, _JOIN),
         (8, _SYNC),
@@ -129,11 +132,14 @@ def group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
         (4, _COMMITTED),
         (1, st.just(FindStep())),
     )
-    parts: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
-        (6, step.map(lambda drawn: (drawn,))), (2, _rebalances()), (2, _LIVES)
-    )
-    drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
-    return st.builds(lambda begins, then: (*begins, *chain.from_iterable(then)), _STABLE, drawn)
+    return _sequences(_STABLE, weighted((6, single(step)), (2, _rebalances()), (2, _LIVES)))
+
+
+def _sequences(
+    beginning: st.SearchStrategy[tuple[GroupStep, ...]], parts: st.SearchStrategy[tuple[GroupStep, ...]]
+) -> st.SearchStrategy[tuple[GroupStep, ...]]:
+    following = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
+    return st.builds(lambda first, rest: (*first, *chain.from_iterable(rest)), beginning, following)
 
 
 _CONSUMER_HEARTBEAT: Final = st.builds(
@@ -178,7 +184,7 @@ _CONSUMER_COMMITTED: Final = st.builds(
 
 
 def _reconciled(members: tuple[int, ...], subscription: int) -> tuple[GroupStep, ...]:
-    """Return members that join and go on until each has what it is to have."""
+    """Return the steps of members that join and send heartbeats until each has its assignment."""
     joins = tuple(
         ConsumerHeartbeatStep(
             member=member, does="joins", subscription=subscription, owned="nothing", has_timeout=True
@@ -193,18 +199,18 @@ _RECONCILED: Final = st.builds(_reconciled, _TOGETHER, st.sampled_from((0, 1)))
 _GIVES_UP: Final = st.builds(
     lambda members: tuple(ConsumerHeartbeatStep(member=member, owned="told") for member in members), _TOGETHER
 )
-"""Heartbeats in turn, with which partitions go from one to the other."""
+"""Heartbeats by which partitions move from one member to another."""
 
 
 def _renamed(members: tuple[int, int], *, leaves: bool) -> tuple[GroupStep, ...]:
-    """Return a static member that takes another instance id, after which a second one joins under its former id."""
+    """Return the steps of a static member that leaves its instance id to another one."""
     first, second = members
     joins = ConsumerHeartbeatStep(does="joins", subscription=0, owned="nothing", has_timeout=True)
-    left = (ConsumerHeartbeatStep(member=first, does="leaves", renames=True),) if leaves else ()
+    leaving = (ConsumerHeartbeatStep(member=first, does="leaves", renames=True),) if leaves else ()
     return (
         replace(joins, member=first),
         replace(joins, member=first, renames=True),
-        *left,
+        *leaving,
         replace(joins, member=second),
     )
 
@@ -215,17 +221,17 @@ _PREFERS: Final[tuple[GroupStep, ...]] = (
 )
 """A lone member that prefers another assignor for a while.
 
-With several the order of their ids in a hash table of Java would decide what each gets by ``uniform``.
+With several members, the ``uniform`` assignment would depend on the order of a Java hash table.
 """
 _UNKNOWN: Final[st.SearchStrategy[tuple[GroupStep, ...]]] = st.just(
     (ConsumerHeartbeatStep(who="ghost", epoch=1),)
 )
-"""A heartbeat for a group that there is not."""
+"""A heartbeat for a group that does not exist."""
 _RENAMED: Final = st.builds(_renamed, st.sampled_from(((2, 3), (3, 2))), leaves=st.booleans())
 
 
 def consumer_group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
-    """Return what draws sequences of requests of groups whose coordinator assigns (KIP-848)."""
+    """Return a strategy for sequences of consumer groups (KIP-848)."""
     step: st.SearchStrategy[GroupStep] = weighted(
         (8, _CONSUMER_HEARTBEAT),
         (4, _CONSUMER_JOIN),
@@ -233,14 +239,10 @@ def consumer_group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
         (4, _CONSUMER_COMMIT),
         (2, _CONSUMER_COMMITTED),
     )
-    parts: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
-        (6, step.map(lambda drawn: (drawn,))), (1, _RECONCILED), (2, _GIVES_UP), (1, _RENAMED)
-    )
-    drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
-    begins: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
+    beginning: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
         (8, _RECONCILED), (3, st.just(_PREFERS)), (2, _UNKNOWN)
     )
-    return st.builds(lambda begins, then: (*begins, *chain.from_iterable(then)), begins, drawn)
+    return _sequences(beginning, weighted((6, single(step)), (1, _RECONCILED), (2, _GIVES_UP), (1, _RENAMED)))
 
 
 _INSTANCE: Final = st.sampled_from(INSTANCES)
@@ -300,7 +302,7 @@ def _add_partitions() -> st.SearchStrategy[AddPartitionsStep]:
 
 @st.composite
 def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]:
-    """Draw a transaction as an application has it, of which something may be missing, and which may stay open."""
+    """Draw a transaction of an application; a step may be missing, and it may stay open."""
     instance = draw(_INSTANCE)
     partition = draw(_PARTITION)
     parts: list[TransactionStep] = []
@@ -324,9 +326,9 @@ def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]
 _STARTS: Final = st.sampled_from(((0, 2), (0, 2), (0, 1, 2), (1, 2), (0,), (2, 1, 0), ())).map(
     lambda instances: tuple(InitStep(instance=instance) for instance in instances)
 )
-"""What most sequences begin with: applications that have an epoch, without which nothing that they ask comes to anything.
+"""The beginning of most sequences: applications initialize their producers, or all else would fail.
 
-Instances 0 and 1 are one application: whichever has started before the other is a zombie from the beginning.
+Instances 0 and 1 belong to one application: the one that starts first is a zombie from then on.
 """
 
 
@@ -334,13 +336,14 @@ CLOSING: Final[tuple[TransactionStep, ...]] = (
     *(ReadStep(partition=number, committed=committed) for number in (0, 1) for committed in (True, False)),
     CommittedStep(),
 )
-"""What ends each sequence of transactions: all that there is is read."""
+"""The end of every sequence of transactions: all records and committed offsets are read."""
 
 
 def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
-    """Return what draws sequences of requests of transactions.
+    """Return a strategy for sequences of transactions.
 
-    Where it *adds* clients add partitions and offsets to them themselves; where it *assigns* there are groups whose coordinator does.
+    With *adds*, clients add partitions and offsets to transactions; with *assigns*, there are
+    consumer groups (KIP-848).
     """
     step: st.SearchStrategy[TransactionStep] = weighted(
         (2, _INIT),
@@ -353,24 +356,23 @@ def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tup
         (2, _REPEAT),
     )
     parts: st.SearchStrategy[tuple[TransactionStep, ...]] = weighted(
-        (5, step.map(lambda drawn: (drawn,))), (3, _transactions(adds=adds))
+        (5, single(step)), (3, _transactions(adds=adds))
     )
-    drawn = st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH)
     group: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
         (2, _rebalances(may_stop=False)), (1 if assigns else 0, _RECONCILED), (2, _NOTHING)
     )
     return st.builds(
-        lambda begins, reads, then: (*begins, *reads, *chain.from_iterable(then), *CLOSING),
+        lambda starts, joins, rest: (*starts, *joins, *chain.from_iterable(rest), *CLOSING),
         _STARTS,
         group,
-        drawn,
+        st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH),
     )
 
 
 def coordinator_sequences(
     release: str, coordinated: Coordinated
 ) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
-    """Return what draws sequences for coordinators of a release, which clients of that release ask."""
+    """Return a strategy for sequences that clients of a release send to its coordinators."""
     assigns = behaviours_in(release).groups.consumer_group_protocol
     if coordinated == "groups":
         classic = group_sequences()

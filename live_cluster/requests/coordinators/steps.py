@@ -1,32 +1,32 @@
-"""The steps of sequences for coordinators: what members of a group ask, and what instances of transactional applications do.
+"""The steps of sequences for coordinators: members of a group, and instances of applications.
 
-Who asks is one of a few slots, and goes by what it was told last: its member id and the group's generation, or its producer id and
-epoch. A step says how far it strays from that, so that it still means something when steps are left out.
+Each request comes from one of a few slots. A slot uses its latest member id and generation, or
+producer id and epoch. A step says how far it strays from these, so it stays meaningful when other
+steps are left out.
 """
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Who = Literal["own", "none", "former", "other", "ghost"]
-"""Which member id a request has: the one that was told last, none, the one before, another slot's, one that was never given."""
+MemberId = Literal["own", "none", "former", "other", "ghost"]
+"""The member id in a request: the latest one, none, the one before, another slot's, an unknown one."""
 
 Coordinated = Literal["groups", "transactions"]
-"""What a sequence is about."""
 
 GROUP: Final = "g"
 TOPIC: Final = "t"
 MEMBERS: Final = (0, 1, 2, 3)
 INSTANCES_OF_MEMBERS: Final = {2: "i", 3: "i"}
-"""The static members (KIP-345): two slots have one group instance id, so that each fences the other."""
+"""The static members (KIP-345). Two slots share a group instance id, so that each fences the other."""
 OTHER_INSTANCE: Final = "j"
-"""The group instance id of a consumer that renames itself."""
+"""The group instance id to which a consumer changes."""
 PROTOCOLS: Final = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("roundrobin",))
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
-"""The topic, and one that there is not."""
+"""``t`` is the topic, ``u`` does not exist."""
 
 INSTANCES: Final = (0, 1, 2)
 TRANSACTIONAL_IDS: Final = {0: "x", 1: "x", 2: "y"}
-"""The transactional ids: the first two instances have one, so that each is the other's zombie."""
+"""The transactional ids. The first two instances share one, so that each makes the other a zombie."""
 
 
 # Groups
@@ -34,59 +34,59 @@ TRANSACTIONAL_IDS: Final = {0: "x", 1: "x", 2: "y"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStep:
-    """A member joins; ``strays`` is one of a static member that names no instance, or of another that does."""
+    """Join the group; ``strays`` gives a static member no instance, or another one an instance."""
 
     kind: Literal["join"] = "join"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     strays: bool = False
     protocols: int = 0
     subscription: int = 0
     is_short: bool = False
-    """Whether it asks for a session that is shorter than the broker allows."""
+    """Whether the session timeout is shorter than the broker allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncStep:
-    """A member asks what it is to read, and brings the assignment where it *assigns*; generation relative to the last, None for -1."""
+    """Ask for an assignment; ``generation`` is relative to the last one, None is -1."""
 
     kind: Literal["sync"] = "sync"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     strays: bool = False
     generation: int | None = 0
     assigns: bool | None = None
-    """None: where it leads, as far as it was told."""
+    """Whether the request contains the assignments; None: if the member believes that it leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHeartbeatStep:
-    """A member is alive."""
+    """Send a heartbeat of a member."""
 
     kind: Literal["group-heartbeat"] = "group-heartbeat"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     strays: bool = False
     generation: int | None = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveStep:
-    """A member leaves."""
+    """Leave the group."""
 
     kind: Literal["leave"] = "leave"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     strays: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitStep:
-    """A member, or a client outside the group, commits offsets."""
+    """Commit offsets, as a member or as a client outside the group."""
 
     kind: Literal["commit"] = "commit"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     strays: bool = False
     generation: int | None = 0
     partitions: tuple[int, ...] = (0,)
@@ -94,7 +94,7 @@ class CommitStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedStep:
-    """Somebody asks where the group is; one that is *stable* waits for open transactions (KIP-447)."""
+    """Fetch the committed offsets; *stable* waits for open transactions (KIP-447)."""
 
     kind: Literal["committed"] = "committed"
     stable: bool = False
@@ -102,32 +102,33 @@ class CommittedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindStep:
-    """A client looks for the coordinator of the group, or of a transactional id."""
+    """Find the coordinator of the group, or of a transactional id."""
 
     kind: Literal["find"] = "find"
     of: Literal["group", "transactions"] = "group"
 
 
-# Groups whose coordinator assigns (KIP-848)
+# Consumer groups (KIP-848)
 
 Does = Literal["lives", "joins", "restarts", "leaves", "leaves-for-a-while", "strays"]
-"""What a heartbeat is sent for: the member epoch says it. Who restarts joins with an id that is new; -3 is no epoch at all."""
+"""The purpose of a heartbeat, which its member epoch expresses. A member that restarts joins with a
+new id; one that strays sends -3, which is no epoch."""
 
 Owned = Literal["told", "nothing", "all"]
-"""Of which partitions a member says that it owns them: those that it was told last, none, all of the topic."""
+"""The partitions that a member claims to own: those assigned last, none, all of the topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeatStep:
-    """A member of a group whose coordinator assigns joins, lives or leaves; what it does not say has not changed.
+    """Send a heartbeat of a consumer group's member; a field that is None has not changed.
 
-    One that *renames* itself takes another group instance id.
+    With ``renames`` the member changes its group instance id.
     """
 
     kind: Literal["consumer-heartbeat"] = "consumer-heartbeat"
     member: int = 0
     does: Does = "lives"
-    who: Who = "own"
+    who: MemberId = "own"
     strays: bool = False
     epoch: int = 0
     subscription: int | None = None
@@ -139,22 +140,22 @@ class ConsumerHeartbeatStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerCommitStep:
-    """A member commits offsets, in its epoch or beside it; None is a commit of a client outside the group."""
+    """Commit offsets in a relative member epoch; None is a client outside the group."""
 
     kind: Literal["consumer-commit"] = "consumer-commit"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     epoch: int | None = 0
     partitions: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerCommittedStep:
-    """A member asks where its group is."""
+    """Fetch the committed offsets as a member."""
 
     kind: Literal["consumer-committed"] = "consumer-committed"
     member: int = 0
-    who: Who = "own"
+    who: MemberId = "own"
     epoch: int | None = 0
     stable: bool = False
 
@@ -164,23 +165,23 @@ class ConsumerCommittedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitStep:
-    """An instance asks for its producer id and epoch; *again* it says which it has (KIP-360)."""
+    """Ask for a producer id and epoch; *again* sends the current ones (KIP-360)."""
 
     kind: Literal["init"] = "init"
     instance: int = 0
     again: bool = False
     epoch: int = 0
     is_too_long: bool = False
-    """Whether it asks for a longer transaction timeout than the broker allows."""
+    """Whether the transaction timeout is longer than the broker allows."""
 
 
 Producer = Literal["own", "other", "unknown"]
-"""Whose producer id a request has: the instance's, the next one's, one that was never given out."""
+"""The producer id in a request: the instance's, the next instance's, an unknown one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionsStep:
-    """An instance adds partitions to its transaction, or, as a leader does, somebody asks whether they are in it."""
+    """Add partitions to a transaction, or *verify* that it has them, as leaders do."""
 
     kind: Literal["add-partitions"] = "add-partitions"
     instance: int = 0
@@ -192,7 +193,7 @@ class AddPartitionsStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddOffsetsStep:
-    """An instance adds the offsets of the group to its transaction."""
+    """Add the offsets of the group to a transaction."""
 
     kind: Literal["add-offsets"] = "add-offsets"
     instance: int = 0
@@ -202,9 +203,10 @@ class AddOffsetsStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnCommitStep:
-    """An instance commits offsets of the group in its transaction; as a member of it where a generation is given (KIP-447).
+    """Commit offsets of the group in a transaction; with a generation, as a member of it (KIP-447).
 
-    That is one of the group's, with a generation relative to its last, or one that was never given, with that generation.
+    The member is one of the group, with a relative generation, or (None) an unknown one, with an
+    absolute generation.
     """
 
     kind: Literal["txn-commit"] = "txn-commit"
@@ -218,7 +220,7 @@ class TxnCommitStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTxnStep:
-    """An instance commits its transaction, or aborts it."""
+    """Commit or abort a transaction."""
 
     kind: Literal["end-txn"] = "end-txn"
     instance: int = 0
@@ -229,7 +231,10 @@ class EndTxnStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnProduceStep:
-    """An instance writes in its transaction, or outside of it where it is not *transactional*; None is a producer without an id."""
+    """Write in a transaction, or outside of it if not *transactional*.
+
+    Instance None is a producer without an id.
+    """
 
     kind: Literal["txn-produce"] = "txn-produce"
     instance: int | None = 0
@@ -243,7 +248,7 @@ class TxnProduceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStep:
-    """A consumer reads a partition from its beginning."""
+    """Read a partition from its beginning."""
 
     kind: Literal["read"] = "read"
     partition: int = 0
@@ -252,7 +257,7 @@ class ReadStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndOffsetStep:
-    """A consumer asks where a partition ends."""
+    """Ask for the end of a partition, as a consumer."""
 
     kind: Literal["end-offset"] = "end-offset"
     partition: int = 0
@@ -261,7 +266,7 @@ class EndOffsetStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatStep:
-    """A request that was sent before comes once more, late: of those to a coordinator and those that write, so many back."""
+    """Repeat an earlier request, which is late; ``back`` counts all but fetches and ListOffsets."""
 
     kind: Literal["repeat"] = "repeat"
     back: int = 0

@@ -1,1 +1,1 @@
-"""How many requests were compared, what differed, and recordings of that."""
+"""Comparisons of many requests, with a tally of the differences and recordings of them."""

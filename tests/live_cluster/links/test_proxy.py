@@ -26,7 +26,7 @@ from harrow.cluster_model.sim.message_rule import (
 )
 from harrow.live_cluster.links.frame import REPLICATION, RequestHeader, client_id_of
 from harrow.live_cluster.links.link_faults import LinkFaults
-from harrow.live_cluster.links.proxy import ProxiedLink, Proxies
+from harrow.live_cluster.links.proxy import MessageObserver, ProxiedLink, Proxies
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
 from tests.patience import PATIENCE_S
 
@@ -141,7 +141,7 @@ class Client:
             self.connection.settimeout(PATIENCE_S)
 
 
-class Passed:
+class Passed(MessageObserver):
     """What was seen to pass: server, other end, API and correlation id."""
 
     def __init__(self) -> None:

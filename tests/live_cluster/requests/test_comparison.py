@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.requests.answers import errors_in
-from harrow.live_cluster.requests.brokers.comparison import compared_sequence
+from harrow.live_cluster.requests.brokers.comparison import compare_brokers
 from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
 from harrow.live_cluster.requests.brokers.sequences import sequences
 from harrow.live_cluster.requests.brokers.steps import (
@@ -29,7 +29,7 @@ from harrow.live_cluster.requests.brokers.steps import (
     RetryStep,
     Step,
 )
-from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of, shortest
+from harrow.live_cluster.requests.comparison import ComparedSequence, difference_kind, shrink
 from harrow.live_cluster.requests.drawing import seed_sequences, weighted
 from harrow.live_cluster.requests.measures.measure import SETTINGS, model_broker
 
@@ -46,7 +46,7 @@ def broker(release: str = "2.4.1", **switches: Any) -> ModelBroker:
 
 def answers(steps: Sequence[Step], release: str = "2.4.1") -> list[object]:
     """Return what a broker of the model answers to each step."""
-    compared = compared_sequence(steps, broker(release), broker(release))
+    compared = compare_brokers(steps, broker(release), broker(release))
     assert compared.difference is None
     return [exchange.modelled for exchange in compared.exchanges]
 
@@ -61,7 +61,7 @@ def test_a_broker_of_the_model_answers_like_another_one(release: str) -> None:
     @given(sequences(followed=True))
     def agrees(steps: tuple[Step, ...]) -> None:
         made = KafkaRelease(release)
-        compared = compared_sequence(steps, model_broker(made), model_broker(made))
+        compared = compare_brokers(steps, model_broker(made), model_broker(made))
         assert compared.difference is None
         assert compared.steps == steps
         assert compared.requests == sum(not isinstance(step, FollowerStep) for step in steps)
@@ -164,18 +164,18 @@ def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
     switches: dict[str, Any], kind: str, needed: tuple[Step, ...]
 ) -> None:
     def compare(steps: Sequence[Step]) -> ComparedSequence:
-        return compared_sequence(steps, broker(), broker(**switches))
+        return compare_brokers(steps, broker(), broker(**switches))
 
     idle = EndStep(partition=1), ProducerIdStep(), MetadataStep()
     steps = tuple(part for step in needed for part in (*idle, step))
     found = compare((*steps, *CLOSING))
     assert found.difference is not None
     assert len(found.steps) == len(steps)
-    least = shortest(found, compare)
+    least = shrink(found, compare)
     assert least.steps == needed
     assert least.difference is not None
     assert least.difference.differs
-    assert kind in map(str, kind_of(least.difference))
+    assert kind in map(str, difference_kind(least.difference))
 
 
 def test_sequences_depend_on_the_seed_alone() -> None:
@@ -212,7 +212,7 @@ def test_sequences_come_to_every_answer_of_a_broker_and_most_often_to_those_of_l
     found: Counter[tuple[str, str]] = Counter()
     for number in range(6):
         for steps in seed_sequences(number, sequences(followed=True)):
-            found += compared_sequence(steps, broker(release), broker(release)).answered()
+            found += compare_brokers(steps, broker(release), broker(release)).answered()
     reached = {
         "Produce": {*OF_LEADERS, *produced},
         "Fetch": {*OF_LEADERS, *fenced, *sessions, "OFFSET_OUT_OF_RANGE"},
@@ -236,7 +236,7 @@ def test_what_was_answered_is_counted_by_api_and_error() -> None:
         MetadataStep(),
         FollowerStep(does="comes"),
     )
-    compared = compared_sequence(steps, broker(), broker())
+    compared = compare_brokers(steps, broker(), broker())
     assert compared.answered() == {
         ("Produce", "NONE"): 1,
         ("Fetch", "NONE"): 1,

@@ -22,24 +22,24 @@ def header(api_key: int, correlation_id: int) -> RequestHeader:
 
 
 def test_a_leader_waits_until_it_is_answered(requests: ControlRequests) -> None:
-    assert requests.are_under_way()
+    assert requests.are_pending()
     requests.answer_passed(LINK, header(ALTER_PARTITION, 6), b"")
-    assert requests.are_under_way()
+    assert requests.are_pending()
     requests.answer_passed(LINK, header(ALTER_PARTITION, 7), b"")
-    assert not requests.are_under_way()
+    assert not requests.are_pending()
 
 
 def test_nobody_waits_on_a_connection_that_is_over(requests: ControlRequests) -> None:
     requests.link_ended(LINK._replace(number=2))
-    assert requests.are_under_way()
+    assert requests.are_pending()
     requests.link_ended(LINK)
-    assert not requests.are_under_way()
+    assert not requests.are_pending()
 
 
 def test_other_requests_write_no_isr() -> None:
     requests = ControlRequests()
     requests.request_passed(LINK, header(FETCH, 7), b"")
-    assert not requests.are_under_way()
+    assert not requests.are_pending()
 
 
 def test_the_last_heartbeat_that_was_answered_is_known_by_its_number() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of
-from harrow.live_cluster.requests.controllers.comparison import compared_controllers
+from harrow.live_cluster.requests.comparison import ComparedSequence, difference_kind
+from harrow.live_cluster.requests.controllers.comparison import compare_controllers
 from harrow.live_cluster.requests.controllers.model_controller import ModelController
 from harrow.live_cluster.requests.controllers.real_controller import (
     SETTINGS as CONTROLLER_SETTINGS,
@@ -40,7 +40,7 @@ def controller(release: str = "4.3.1", **switches: Any) -> ModelController:
 
 
 def compared(steps: Sequence[ControllerStep], release: str = "4.3.1", **switches: Any) -> ComparedSequence:
-    return compared_controllers(steps, controller(release), controller(release, **switches))
+    return compare_controllers(steps, controller(release), controller(release, **switches))
 
 
 def answers(*steps: ControllerStep) -> list[Any]:
@@ -108,7 +108,7 @@ def test_sequences_come_to_every_answer_of_a_controller_and_most_often_to_what_d
 def test_a_switch_that_is_off_shows(switch: str, steps: tuple[ControllerStep, ...], kind: str) -> None:
     difference = compared(steps, "4.3.1", **{switch: False}).difference
     assert difference is not None
-    assert kind_of(difference)[0].api == kind
+    assert difference_kind(difference)[0].api == kind
 
 
 def test_epochs_are_relative_to_what_the_controller_has() -> None:
@@ -218,7 +218,7 @@ def test_what_a_controller_answered_is_answered_again(release: str) -> None:
     for steps in seed_sequences(7, controller_sequences()):
         recorded = json.loads(json.dumps(recording(compared(steps, release))))
         assert steps_of(recorded) == steps
-        again = compared_controllers(steps, controller(release), RecordedController(recorded))
+        again = compare_controllers(steps, controller(release), RecordedController(recorded))
         assert again.difference is None
         assert json.loads(json.dumps(recording(again))) == recorded
 
@@ -227,4 +227,4 @@ def test_a_recording_of_another_controller_shows() -> None:
     steps = (*FENCED, HeartbeatStep(broker=1))
     recorded = recording(compared(steps))
     without = controller(eligible_leader_replicas=False)
-    assert compared_controllers(steps, without, RecordedController(recorded)).difference is not None
+    assert compare_controllers(steps, without, RecordedController(recorded)).difference is not None

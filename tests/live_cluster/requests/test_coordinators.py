@@ -8,8 +8,8 @@ import pytest
 
 from harrow.cluster_model.release.profiles import SWITCHES, behaviours_in
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.requests.comparison import ComparedSequence, kind_of
-from harrow.live_cluster.requests.coordinators.comparison import compared_coordinators
+from harrow.live_cluster.requests.comparison import ComparedSequence, difference_kind
+from harrow.live_cluster.requests.coordinators.comparison import compare_coordinators
 from harrow.live_cluster.requests.coordinators.driver import (
     Answers,
     CoordinatorRequest,
@@ -54,7 +54,7 @@ def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
 
 
 def taken(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedSequence:
-    compared = compared_coordinators(steps, broker(release), broker(release))
+    compared = compare_coordinators(steps, broker(release), broker(release))
     assert compared.difference is None
     assert compared.steps == tuple(steps)
     return compared
@@ -164,7 +164,7 @@ def test_sequences_come_to_every_answer_that_they_are_about(
     found: set[tuple[str, str]] = set()
     for number in range(5):
         for steps in seed_sequences(number, coordinator_sequences(release, coordinated)):
-            compared = compared_coordinators(steps, model_coordinator(made), model_coordinator(made))
+            compared = compare_coordinators(steps, model_coordinator(made), model_coordinator(made))
             found |= set(compared.answered())
     expected = {(api, error) for about in reached for api, told in about.items() for error in told}
     assert expected - found == set()
@@ -182,7 +182,7 @@ def test_sequences_come_to_every_answer_that_they_are_about(
 def test_sequences_show_what_4_4_changed(coordinated: Coordinated, switch: str) -> None:
     made = KafkaRelease("4.4.0")
     assert any(
-        compared_coordinators(steps, model_coordinator(made), broker("4.4.0", **{switch: False})).difference
+        compare_coordinators(steps, model_coordinator(made), broker("4.4.0", **{switch: False})).difference
         for number in range(5)
         for steps in seed_sequences(number, coordinator_sequences("4.4.0", coordinated))
     )
@@ -193,7 +193,7 @@ def test_sequences_show_what_4_4_changed(coordinated: Coordinated, switch: str) 
 def test_a_coordinator_of_the_model_answers_like_another_one(release: str, coordinated: Coordinated) -> None:
     made = KafkaRelease(release)
     for steps in seed_sequences(0, coordinator_sequences(release, coordinated))[:8]:
-        compared = compared_coordinators(steps, model_coordinator(made), model_coordinator(made))
+        compared = compare_coordinators(steps, model_coordinator(made), model_coordinator(made))
         assert compared.difference is None
         assert compared.requests == len(steps)
 
@@ -235,7 +235,7 @@ def test_ids_that_brokers_make_up_are_compared_by_the_order_in_which_they_were_g
         JoinStep(),
         JoinStep(),
     )
-    compared = compared_coordinators(steps, broker("4.3.1"), real)
+    compared = compare_coordinators(steps, broker("4.3.1"), real)
     assert compared.difference is None
     told = [exchange.real["answers"] for exchange in compared.exchanges]
     assert told[1]["2"] == {"error": "NONE", "producer_id": 1, "producer_epoch": 0}
@@ -368,9 +368,9 @@ def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
 def test_a_broker_that_does_otherwise_is_noticed(
     switches: dict[str, Any], steps: tuple[CoordinatorStep, ...], kind: str
 ) -> None:
-    compared = compared_coordinators(steps, broker(), broker(**switches))
+    compared = compare_coordinators(steps, broker(), broker(**switches))
     assert compared.difference is not None
-    assert kind in map(str, kind_of(compared.difference))
+    assert kind in map(str, difference_kind(compared.difference))
 
 
 class OtherLeader(ModelCoordinator):
@@ -391,6 +391,6 @@ def test_a_leader_that_another_broker_has_chosen_is_no_difference(who_leaves: in
     rejoin = [JoinStep(member=member) for member in (*stay, *([2] if who_leaves != 2 else []))]
     steps: tuple[CoordinatorStep, ...] = (*first, LeaveStep(member=who_leaves), *rejoin)
     other = OtherLeader("3.9", behaviours_in("3.9.2"), COORDINATOR_SETTINGS)
-    compared = compared_coordinators(steps, broker(), other)
+    compared = compare_coordinators(steps, broker(), other)
     assert compared.difference is None
     assert (len(compared.steps) == len(steps)) == is_compared

@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from pydantic import ValidationError
 
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.requests.brokers.comparison import compared_sequence
+from harrow.live_cluster.requests.brokers.comparison import compare_brokers
 from harrow.live_cluster.requests.brokers.sequences import sequences
 from harrow.live_cluster.requests.brokers.steps import Step
-from harrow.live_cluster.requests.comparison import where
-from harrow.live_cluster.requests.controllers.comparison import compared_controllers
-from harrow.live_cluster.requests.coordinators.comparison import compared_coordinators
+from harrow.live_cluster.requests.comparison import difference_text
+from harrow.live_cluster.requests.controllers.comparison import compare_controllers
+from harrow.live_cluster.requests.coordinators.comparison import compare_coordinators
 from harrow.live_cluster.requests.measures.measure import model_broker, model_controller, model_coordinator
 from harrow.live_cluster.requests.measures.recording import (
     RecordedBroker,
@@ -33,8 +33,8 @@ RELEASE = KafkaRelease("2.4.1")
 def test_the_model_answers_as_a_real_broker_did(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     model = model_broker(KafkaRelease(kept["release"]))
-    compared = compared_sequence(steps_of(kept["sequence"]), model, RecordedBroker(kept["sequence"]))
-    assert compared.difference is None, where(compared.difference)
+    compared = compare_brokers(steps_of(kept["sequence"]), model, RecordedBroker(kept["sequence"]))
+    assert compared.difference is None, difference_text(compared.difference)
     assert len(compared.exchanges) == len(kept["sequence"])
 
 
@@ -43,8 +43,8 @@ def test_the_model_answers_as_a_real_controller_did(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     model = model_controller(KafkaRelease(kept["release"]))
     real = RecordedController(kept["sequence"])
-    compared = compared_controllers(steps_of(kept["sequence"]), model, real)
-    assert compared.difference is None, where(compared.difference)
+    compared = compare_controllers(steps_of(kept["sequence"]), model, real)
+    assert compared.difference is None, difference_text(compared.difference)
     assert len(compared.exchanges) == len(kept["sequence"])
 
 
@@ -53,18 +53,18 @@ def test_the_model_answers_as_a_real_coordinator_did(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     model = model_coordinator(KafkaRelease(kept["release"]))
     real = RecordedCoordinator(kept["sequence"])
-    compared = compared_coordinators(steps_of(kept["sequence"]), model, real)
-    assert compared.difference is None, where(compared.difference)
+    compared = compare_coordinators(steps_of(kept["sequence"]), model, real)
+    assert compared.difference is None, difference_text(compared.difference)
     assert len(compared.exchanges) == len(kept["sequence"])
 
 
 @settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(sequences(followed=True))
 def test_what_is_recorded_is_answered_again(steps: tuple[Step, ...]) -> None:
-    compared = compared_sequence(steps, model_broker(RELEASE), model_broker(RELEASE))
+    compared = compare_brokers(steps, model_broker(RELEASE), model_broker(RELEASE))
     recorded = json.loads(json.dumps(recording(compared)))
     assert steps_of(recorded) == steps
-    again = compared_sequence(steps, model_broker(RELEASE), RecordedBroker(recorded))
+    again = compare_brokers(steps, model_broker(RELEASE), RecordedBroker(recorded))
     assert json.loads(json.dumps(recording(again))) == recorded
 
 
