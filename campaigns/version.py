@@ -24,6 +24,12 @@ from typing import Any, Final
 RELEASE: Final = "0.3.0"
 """The last release."""
 
+HOME: Final = "https://github.com/kafka-harrow/harrow"
+"""The repository, as in `[project.urls]` of pyproject.toml."""
+
+SCHEMA_URL: Final = f"{HOME}/releases/download/v{RELEASE}/campaign.schema.json"
+"""The JSON Schema of campaigns as the last release published it: an editor downloads it from here."""
+
 BUILT: Final = "built.json"
 
 _RECORDS_SINCE: Final = (0, 2)

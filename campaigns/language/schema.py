@@ -26,6 +26,7 @@ from harrow.campaigns.language.shapes import (
     whole_range,
 )
 from harrow.campaigns.probes.probes import PROBES
+from harrow.campaigns.version import SCHEMA_URL
 from harrow.checks.finding import STATUSES
 from harrow.cluster_model.fields import SettingsMarker, fields_of
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
@@ -176,4 +177,9 @@ declared_shapes.SECTIONS.update(
 @derived
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of campaign files."""
-    return {"$schema": SCHEMA_DIALECT, **schema_of(file_section()), "title": "harrow campaign"}
+    return {
+        "$schema": SCHEMA_DIALECT,
+        "$id": SCHEMA_URL,
+        **schema_of(file_section()),
+        "title": "harrow campaign",
+    }

@@ -8,7 +8,8 @@ _TEXT = """\
 #   harrow validate {file}           check this file
 #   harrow run {file} --seeds 0..20  run it twenty times, each time with other choices
 #   harrow list faults               what else can go wrong; also: rules, releases, campaigns
-#   harrow schema                    a JSON Schema, so that your editor completes keys
+# Editors with a YAML language server read the first line and complete keys. They download the schema
+# once; without a network, run `harrow schema > campaign.schema.json` and name that file there.
 {name}description: >-
   A broker crashes now and then, and a producer that waits for all replicas in the ISR
   must not lose what was acknowledged.

@@ -7,6 +7,7 @@ import typer
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.template import new_campaign
+from harrow.campaigns.version import SCHEMA_URL
 from harrow.cli import exit_code
 from harrow.cli.completion import SUFFIXES
 from harrow.cli.console import message_console, say
@@ -22,7 +23,7 @@ def session(request: NewRequest) -> int:
         raise typer.BadParameter("a campaign needs a name", param_hint="NAME")
     path = Path(name if name.endswith(SUFFIXES) else f"{name}.yaml")
     text = new_campaign(path.stem) if request.cluster is None else _about(request.cluster, path.stem)
-    write_new(path, text)
+    write_new(path, f"# yaml-language-server: $schema={SCHEMA_URL}\n{text}")
     typer.echo(printable(str(path)))
     say(message_console(), f"now edit it, and try: harrow run {shlex.quote(str(path))}")
     return exit_code.OK

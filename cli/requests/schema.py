@@ -9,6 +9,7 @@ from harrow.cli.requests.request import CommandRequest
 class SchemaRequest(CommandRequest):
     """Print the JSON Schema of campaign files, for editors.
 
-    With the YAML language server: `harrow schema > campaign.schema.json`, and as first line
-    of a campaign `# yaml-language-server: $schema=campaign.schema.json`.
+    `harrow new` names the schema of the last release in the first line of a campaign, and the YAML
+    language server of an editor downloads it. Without a network: `harrow schema > campaign.schema.json`,
+    and as first line `# yaml-language-server: $schema=campaign.schema.json`.
     """

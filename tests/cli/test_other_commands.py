@@ -144,7 +144,9 @@ def test_new_writes_a_campaign_that_runs(harrow: Harrow, folder: Path) -> None:
     assert ended.returncode == 0
     assert ended.stdout == "mine.yaml\n"
     assert "harrow run mine.yaml" in ended.stderr
-    assert "#" in (folder / "mine.yaml").read_text(encoding="utf-8")
+    first, *_ = (folder / "mine.yaml").read_text(encoding="utf-8").splitlines()
+    schema = json.loads(harrow("schema").stdout)
+    assert first == f"# yaml-language-server: $schema={schema['$id']}"
     assert harrow("validate", "mine.yaml").returncode == 0
     assert harrow("run", "mine.yaml").returncode == 0
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
+from harrow.campaigns.version import HOME as HOME_IN_CODE
 from hatch_build import with_absolute_links
 from tests.packaging.distributions import content
 from tests.plain_environment import ROOT
@@ -60,6 +61,10 @@ def test_every_address_of_the_project_names_the_repository_of_pyproject() -> Non
     }
     assert owners
     assert {(name, owner) for name, owner in owners if f"https://github.com/{owner}/harrow" != HOME} == set()
+
+
+def test_the_code_names_the_same_home_as_pyproject() -> None:
+    assert HOME_IN_CODE == HOME
 
 
 def test_make_help_has_one_line_for_each_target() -> None:

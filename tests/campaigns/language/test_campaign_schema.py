@@ -18,6 +18,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.schema import json_schema
 from harrow.campaigns.language.shapes import SectionShape
 from harrow.campaigns.language.template import new_campaign
+from harrow.campaigns.version import SCHEMA_URL
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.fields import FOR, Broker, LastsMarker, described, fields_of
 from harrow.cluster_model.release.profiles import MUTANTS, Behaviours
@@ -47,6 +48,7 @@ def test_schema_is_a_schema() -> None:
     schema = json_schema()
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"] == SCHEMA_URL
 
 
 def test_schema_takes_the_reference_and_the_template() -> None:
