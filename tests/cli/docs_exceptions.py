@@ -12,6 +12,8 @@ NOT_RUN: Final = {
     "source .venv/bin/activate": "is about what the line before makes",
     "pip install 'kafka-harrow[hypothesis]'": "would install",
     "gh pr comment --body-file results/latest/report.md": "would speak to GitHub",
+    "docker build --tag harrow .": "needs a Docker daemon; tests/packaging/test_ci_files.py looks at the file",
+    'docker run --rm --volume "$PWD:/work" --user "$(id -u):$(id -g)" harrow run campaigns/': "see docker build",
     "harrow run loss-by-hw-truncation --variant base --watch": "needs a terminal; test_watch_snapshots.py has it",
     "harrow kafka get 4.4.0": "would download Kafka",
     **dict.fromkeys(
