@@ -10,8 +10,11 @@ from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.campaigns.version import version
 
-_IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-"""What could end a script, or begin a comment in one, as JSON says it otherwise."""
+_IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\x7f": "\\u007f"}
+"""What could end a script or begin a comment in one, and the only control character that JSON leaves as it is.
+
+Output replaces control characters by something that is no JSON (`harrow.cli.output_stream`).
+"""
 
 
 def trace_page(story: TraceStory, window: Window) -> str:
@@ -35,7 +38,7 @@ def trace_page(story: TraceStory, window: Window) -> str:
 
 def embedded(data: Any) -> str:
     """Return data as JSON that may stand in a script of a page, whatever its values are."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(data, separators=(",", ":"))
     for char, code in _IN_SCRIPT.items():
         text = text.replace(char, code)
     return text

@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory, read_story
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.partition_state import ReplicaState
+from harrow.cli.output_stream import OutputStream
 from harrow.cli.page.trace_page import embedded, trace_page
 from tests.cli.chromium import dom, measured, needs_chromium
 from tests.written_runs import written_run
@@ -212,6 +214,14 @@ class Accumulated:
 def test_a_page_of_the_yardstick_is_small(standard: TraceStory) -> None:
     assert len(standard.events) > 10_000
     assert len(trace_page(standard, Window()).encode()) < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["standard", "lost", "hostile"])
+def test_a_page_is_written_as_it_is(name: str, request: pytest.FixtureRequest) -> None:
+    page = trace_page(request.getfixturevalue(name), Window())
+    written = StringIO()
+    OutputStream(written).write(page)
+    assert written.getvalue() == page
 
 
 def test_no_value_can_end_the_script(hostile: TraceStory) -> None:
