@@ -82,7 +82,7 @@ class ClientMarker(Marker):
     """The name of a client."""
 
 
-class StruckClientMarker(ClientMarker):
+class ClientTargetMarker(ClientMarker):
     """The name of a client, ``any`` for one that is drawn when the fault strikes, or ``all``."""
 
 
@@ -195,7 +195,7 @@ Endpoint = Annotated[int | str, EndpointMarker]
 LinkEnd = Annotated[int | str, LinkEndMarker]
 """As `Endpoint`, or a reference to some; of a fault that strikes, an end."""
 Client = Annotated[str, ClientMarker]
-StruckClient = Annotated[str, StruckClientMarker]
+ClientTarget = Annotated[str, ClientTargetMarker]
 Producer = Annotated[str, ProducerMarker]
 Partition = Annotated[str, PartitionMarker]
 Probability = Annotated[float, ProbabilityMarker]
@@ -210,7 +210,7 @@ MessageRuleReference = Annotated[str, MessageRuleMarker]
 Api = Annotated[str, ApiMarker]
 ZnodePath = Annotated[str, ZnodePathMarker]
 EventMatch = Annotated[Any, EventMarker]
-"""A `harrow.faults.conditions.event_pattern.EventPattern`."""
+"""A `harrow.faults.event_pattern.EventPattern`."""
 OffsetsByBroker = Annotated[tuple[tuple[int, int], ...], OffsetsByBrokerMarker]
 EpochStarts = Annotated[tuple[tuple[int, int], ...], EpochStartsMarker]
 Release = Annotated[str, ReleaseMarker]

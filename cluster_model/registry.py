@@ -1,12 +1,12 @@
-"""Catalogues that can be added to from outside, and what is derived from them.
+"""Catalogues that other projects can extend, and values derived from them.
 
-A fault, a setting, an action is registered once. What follows from it (models of a campaign file, lists of
-names) is costly to make and asked for often, so it is kept until some catalogue changes.
+A fault, a setting or an action is registered once. Values that follow from it (shapes of a campaign
+file, lists of names) are expensive and needed often, so they are cached until a catalogue changes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
-from typing import ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Registry(dict[K, V]):
-    """A catalogue by name; ``changes`` counts what was put into any of them or taken out."""
+    """A catalogue by name; ``changes`` counts the insertions and removals of all catalogues."""
 
     changes: ClassVar[int] = 0
 
@@ -28,33 +28,42 @@ class Registry(dict[K, V]):
         super().__delitem__(key)
 
 
+def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the subclasses of *base* that modules define with a ``name`` of their own, in order of definition."""
+    for namespace in namespaces:
+        for value in namespace.values():
+            is_own = isinstance(value, type) and value.__module__ == namespace["__name__"]
+            if is_own and issubclass(value, base) and "name" in vars(value):
+                yield vars(value)["name"], value
+
+
 def derived(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that remembers its results until a registry changes."""
-    remembered = cache(function)
-    seen = -1
+    """Cache the results of a function until a registry changes."""
+    cached = cache(function)
+    version = -1
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        nonlocal seen
-        if seen != Registry.changes:
-            remembered.cache_clear()
-            seen = Registry.changes
-        return remembered(*args, **kwargs)  # type: ignore[arg-type]  # hashable, or the cache says so
+        nonlocal version
+        if version != Registry.changes:
+            cached.cache_clear()
+            version = Registry.changes
+        return cached(*args, **kwargs)  # type: ignore[arg-type]  # hashable, or the cache says so
 
     return call
 
 
 class DerivedMapping(Mapping[K, V]):
-    """A catalogue that follows from others, made again when some registry has changed."""
+    """A catalogue derived from others, computed again after any registry has changed."""
 
     def __init__(self, make: Callable[[], Mapping[K, V]]) -> None:
-        self._made = derived(make)
+        self._mapping = derived(make)
 
     def __getitem__(self, key: K) -> V:
-        return self._made()[key]
+        return self._mapping()[key]
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._made())
+        return iter(self._mapping())
 
     def __len__(self) -> int:
-        return len(self._made())
+        return len(self._mapping())

@@ -1,4 +1,4 @@
-"""What an action of a script is: data, and what it does on a target."""
+"""Actions of a script: data, and what each does on a target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -9,78 +9,78 @@ from harrow.faults.observer import Observer
 
 
 class AdminRequest(NamedTuple):
-    """A request of an administrator's client, by its name in Kafka's protocol, and the first release that answers it."""
+    """An administrator's request: its API in Kafka's protocol, and the first release that serves it."""
 
     api: str
     since: str
 
 
 class RecordSender(Protocol):
-    """A client that can be handed records."""
+    """A client to which a script hands records."""
 
     @abstractmethod
     def send(
         self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        """Hand it a record. A tombstone has no value, and *value* is what it is called."""
+        """Hand over a record. A tombstone has no value, and *value* is only its name."""
 
     @abstractmethod
     def begin_transaction(self) -> None:
-        """Begin a transaction."""
+        """Call ``beginTransaction``."""
 
     @abstractmethod
     def commit_transaction(self) -> None:
-        """Commit it."""
+        """Call ``commitTransaction``."""
 
     @abstractmethod
     def abort_transaction(self) -> None:
-        """Abort it."""
+        """Call ``abortTransaction``."""
 
     @abstractmethod
     def restart(self) -> None:
-        """The application dies and starts again."""
+        """Kill the application and start it again."""
 
 
 class Operator(Protocol):
-    """Who takes the steps of a script: what he has at hand of a target."""
+    """The operator who takes the steps of a script, with access to a target."""
 
     @property
     def observer(self) -> Observer:
-        """Return what conditions look through."""
+        """Return the observer that evaluates conditions."""
 
     def sender(self, name: str) -> RecordSender:
-        """Return a client that can be handed records."""
+        """Return a client to which records can be handed."""
 
     def elect_preferred_leaders(self) -> None:
         """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
+        """Ask for other replicas of a partition, or with None cancel its reassignment."""
 
     def add_broker(self, broker: int) -> None:
-        """Start a broker for the first time; nothing happens where it has joined already."""
+        """Start a broker for the first time, unless it has joined already."""
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Have each broker replicate what is throttled at another rate, in bytes a second; None for without limit."""
+        """Set the rate of throttled replicas on each broker, in bytes per second; None removes the limit."""
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
+        """Ask to delete the records of a partition below an offset, with -1 all committed ones."""
 
     def create_partitions(self, topic: str, total: int) -> None:
-        """Ask that a topic have so many partitions."""
+        """Ask to raise a topic's partitions to a total."""
 
     def inject(self, fault: Any) -> bool:
-        """Inject a fault; return False when there was nothing to do it to."""
+        """Inject a fault; return False if it had nothing to act on."""
 
 
 class Action(ABC):
     """An action: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
 
-    A campaign may write the field ``short`` alone in place of all, and of an action that is ``whole`` no
-    more than the value of that field. ``is_noted`` says that a run notes by itself that it happened, as
-    it does records and faults, or that nothing happens: a plan that is made of a run does not repeat it. ``since``
-    is the first release that can be asked for it, empty where all can. ``request`` is what an administrator sends to real brokers
-    for it.
+    A campaign may write the value of the field ``short`` instead of all fields. An action with a
+    ``whole`` field is always written as the value of that field. ``is_recorded`` says that a run
+    records it anyway, like records and faults, or that it changes nothing, so a plan made from a run
+    leaves it out. ``since`` is the first release that supports it, empty if all do. ``request`` is
+    what an administrator sends to real brokers.
     """
 
     __slots__ = ()
@@ -88,23 +88,23 @@ class Action(ABC):
     name: ClassVar[str]
     short: ClassVar[str | None] = None
     whole: ClassVar[str | None] = None
-    is_noted: ClassVar[bool] = False
+    is_recorded: ClassVar[bool] = False
     since: ClassVar[str] = ""
     request: ClassVar[AdminRequest | None] = None
 
     @classmethod
     def exists_in(cls, release: str) -> bool:
-        """Return whether a release can be asked for it."""
+        """Return whether a release supports it."""
         return not cls.since or version_of(release) >= version_of(cls.since)
 
     @abstractmethod
     def take(self, operator: Operator) -> list[str]:
-        """Do it; return in words what was not as the campaign expects."""
+        """Perform it; return in words what the campaign expected and did not get."""
 
-    def each(self) -> Iterator[Self]:
-        """Yield the single actions that it stands for."""
+    def single_actions(self) -> Iterator[Self]:
+        """Yield the single actions for which it stands."""
         yield self
 
-    def joined(self, following: Sequence["Action"]) -> tuple["Action", int]:
-        """Return the action that says the same as this one and the first of those *following* it, and of how many."""
+    def merged_with(self, following: Sequence["Action"]) -> tuple["Action", int]:
+        """Return one action equal to this one and the first actions *following* it, and how many those are."""
         return self, 0

@@ -1,4 +1,4 @@
-"""What a script does beside faults: an operator's and the clients' part."""
+"""Actions of scripts other than faults: those of administrators and of clients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +17,16 @@ from harrow.cluster_model.fields import (
 )
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
-from harrow.cluster_model.registry import Registry
+from harrow.cluster_model.registry import Registry, named_classes
 from harrow.cluster_model.topology import PARTITIONS_MAX
 from harrow.faults.action import Action, AdminRequest, Operator
 from harrow.faults.condition import ConditionField
 
 SENDS_MAX: Final = 10_000
-# So many numbered values, or more, are written as one `send` with a `count`.
+# A series of at least this many numbered values is written as one `send` with a `count`.
 _SERIES_MIN: Final = 3
 _FIRST_TRANSACTIONS: Final = "0.11"
+_PRODUCER: Final = "Which producer; may be left out if there is only one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,37 +35,38 @@ class Send(Action):
 
     name: ClassVar[str] = "send"
     short: ClassVar[str] = "value"
-    is_noted: ClassVar[bool] = True
+    is_recorded: ClassVar[bool] = True
 
-    value: str = described("What is sent; each value should be sent once only.")
+    value: str = described("The value. Send each value only once.")
     count: Count | None = described(
-        "How many records, `value-0`, `value-1` and so on; by default `value` alone.",
+        "How many records, with values `value-0`, `value-1` and so on; by default one with `value`.",
         default=None,
         maximum=SENDS_MAX,
     )
-    partition: Partition | None = described("Where to; by default as the partitioner says.", default=None)
-    record_key: str | None = described("The record's key; by default it has none.", default=None, key="key")
+    partition: Partition | None = described(
+        "The partition; by default the partitioner decides.", default=None
+    )
+    record_key: str | None = described("The record's key; by default none.", default=None, key="key")
     tombstone: bool = described(
-        "Whether the record has no value, which deletes its key; `value` is only what it is called.",
+        "Whether the record is a tombstone, which deletes its key; `value` is then only its name.",
         default=False,
     )
-    producer: Producer = described("By whom; may be left out when there is one producer.", implied=True)
+    producer: Producer = described(_PRODUCER, implied=True)
 
     def take(self, operator: Operator) -> list[str]:
-        for record in self.each():
+        for record in self.single_actions():
             sender = operator.sender(record.producer)
             sender.send(record.value, record.partition, record.record_key, tombstone=record.tombstone)
         return []
 
-    def each(self) -> Iterator["Send"]:
-        """Yield one for each record."""
+    def single_actions(self) -> Iterator["Send"]:
         if self.count is None:
             yield self
         for number in range(self.count or 0):
             yield replace(self, value=f"{self.value}-{number}", count=None)
 
-    def joined(self, following: Sequence[Action]) -> tuple["Send", int]:
-        """Return one for records ``value-0``, ``value-1`` and so on, where there are enough of them."""
+    def merged_with(self, following: Sequence[Action]) -> tuple["Send", int]:
+        """Merge records ``value-0``, ``value-1`` and so on, if there are enough of them."""
         stem, zero, rest = self.value.rpartition("-0")
         if not zero or rest or self.count is not None:
             return self, 0
@@ -80,19 +82,19 @@ class Send(Action):
 class TransactionAction(Action):
     """A call of a producer with a `transactional.id`.
 
-    An application that waits for the call before makes it when that has returned.
+    An application that still waits for its previous call makes this one when that has returned.
     """
 
     short: ClassVar[str] = "producer"
-    is_noted: ClassVar[bool] = True
+    is_recorded: ClassVar[bool] = True
     since: ClassVar[str] = _FIRST_TRANSACTIONS
 
-    producer: Producer = described("By whom; may be left out when there is one producer.", implied=True)
+    producer: Producer = described(_PRODUCER, implied=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransaction(TransactionAction):
-    """A producer with a `transactional.id` begins a transaction: what it sends from then on takes effect with it, or not at all."""
+    """A producer with a `transactional.id` begins a transaction: its next records take effect together or not at all."""
 
     name: ClassVar[str] = "begin_transaction"
 
@@ -103,9 +105,9 @@ class BeginTransaction(TransactionAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitTransaction(TransactionAction):
-    """A producer commits its transaction, once all that it has sent in it is in the logs.
+    """A producer commits its transaction, after all of its records have been acknowledged.
 
-    Where that fails the transaction stays open, until the producer aborts it or its coordinator does.
+    If the commit fails, the transaction stays open until the producer or its coordinator aborts it.
     """
 
     name: ClassVar[str] = "commit_transaction"
@@ -117,7 +119,7 @@ class CommitTransaction(TransactionAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortTransaction(TransactionAction):
-    """A producer aborts its transaction; what it has not sent yet it drops."""
+    """A producer aborts its transaction and drops its unsent records."""
 
     name: ClassVar[str] = "abort_transaction"
 
@@ -128,7 +130,7 @@ class AbortTransaction(TransactionAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartProducer(Action):
-    """The producer's application dies and is started again: a new session."""
+    """The producer's application dies and starts again with a new session."""
 
     name: ClassVar[str] = "restart_producer"
     whole: ClassVar[str] = "producer"
@@ -159,8 +161,9 @@ _REASSIGNMENT: Final = AdminRequest(REASSIGNMENT_API, since=_FIRST_REASSIGNED)
 class ReassignPartition(Action):
     """An administrator gives a partition other replicas (kafka-reassign-partitions, AlterPartitionReassignments).
 
-    It is over when `assignment` says so: new replicas have to be in the ISR before old ones go. Another one for the same
-    partition takes its place. From 2.4 on (KIP-455); before, a znode was the only way.
+    It has ended when `assignment` shows the new replicas: they must be in the ISR before the old ones
+    are removed. A second reassignment of the partition replaces the first. From 2.4 on (KIP-455);
+    earlier releases only have a znode for it.
     """
 
     name: ClassVar[str] = "reassign_partition"
@@ -168,9 +171,7 @@ class ReassignPartition(Action):
     request: ClassVar[AdminRequest | None] = _REASSIGNMENT
 
     partition: Partition = described("Which partition.")
-    replicas: tuple[BrokerId, ...] = described(
-        "The brokers that shall have it, preferred leader first.", unique=True
-    )
+    replicas: tuple[BrokerId, ...] = described("Its new replicas, preferred leader first.", unique=True)
 
     def take(self, operator: Operator) -> list[str]:
         operator.alter_partition_reassignment(self.partition, self.replicas)
@@ -179,14 +180,14 @@ class ReassignPartition(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReassignment(Action):
-    """An administrator has a reassignment that is under way taken back: what it has added goes again."""
+    """An administrator cancels a reassignment in progress: the replicas that it has added are removed again."""
 
     name: ClassVar[str] = "cancel_reassignment"
     whole: ClassVar[str] = "partition"
     since: ClassVar[str] = _FIRST_REASSIGNED
     request: ClassVar[AdminRequest | None] = _REASSIGNMENT
 
-    partition: Partition = described("Of which partition.")
+    partition: Partition = described("Which partition.")
 
     def take(self, operator: Operator) -> list[str]:
         operator.alter_partition_reassignment(self.partition, None)
@@ -195,9 +196,9 @@ class CancelReassignment(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddBroker(Action):
-    """A broker of the campaign is started for the first time, and joins the cluster (`cluster.brokers.joins`).
+    """A broker starts for the first time and joins the cluster (`cluster.brokers.joins`).
 
-    It has no partitions before some are reassigned to it, or a topic gets new ones.
+    It has no replicas until partitions are reassigned to it or created.
     """
 
     name: ClassVar[str] = "add_broker"
@@ -214,14 +215,15 @@ class AddBroker(Action):
 class ThrottleReplication(Action):
     """An administrator sets the rate of throttled replicas on all brokers (kafka-reassign-partitions --throttle, KIP-73).
 
-    That is `leader.replication.throttled.rate` and `follower.replication.throttled.rate`. Which replicas are throttled topics say:
-    `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas`.
+    This sets `leader.replication.throttled.rate` and `follower.replication.throttled.rate`. Topics
+    name the throttled replicas in `leader.replication.throttled.replicas` and
+    `follower.replication.throttled.replicas`.
     """
 
     name: ClassVar[str] = "throttle_replication"
     whole: ClassVar[str] = "rate"
 
-    rate: Bandwidth = described("How much each broker sends, and how much it fetches.")
+    rate: Bandwidth = described("The rate at which each broker sends, and at which it fetches.")
 
     def take(self, operator: Operator) -> list[str]:
         operator.throttle_replication(self.rate)
@@ -230,7 +232,7 @@ class ThrottleReplication(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnthrottleReplication(Action):
-    """An administrator has throttled replicas replicated as fast as can be again (kafka-reassign-partitions --verify)."""
+    """An administrator removes the throttle of replicas (kafka-reassign-partitions --verify)."""
 
     name: ClassVar[str] = "unthrottle_replication"
 
@@ -241,19 +243,20 @@ class UnthrottleReplication(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecords(Action):
-    """An administrator has the oldest records of a partition deleted (kafka-delete-records, DeleteRecords).
+    """An administrator deletes the oldest records of a partition (kafka-delete-records, DeleteRecords).
 
-    The leader's log begins at the offset from then on, for all who read, and the logs of its followers with their next fetches. He is
-    answered when all live replicas have done so: the event `delete_records_answered` says with what. From 0.11 on (KIP-107).
+    The leader's log starts at the offset from then on, for every reader, and the logs of followers
+    after their next fetch. The request is answered when all live replicas have done so. The event
+    `delete_records_answered` has the result. From 0.11 on (KIP-107).
     """
 
     name: ClassVar[str] = "delete_records"
     since: ClassVar[str] = "0.11"
     request: ClassVar[AdminRequest | None] = AdminRequest(DELETE_RECORDS, since="0.11")
 
-    partition: Partition = described("Of which partition.")
+    partition: Partition = described("Which partition.")
     offset: Skip | None = described(
-        "The first offset that stays; by default all that is committed is deleted.", default=None
+        "The first offset that stays; by default all committed records are deleted.", default=None
     )
 
     def take(self, operator: Operator) -> list[str]:
@@ -267,15 +270,16 @@ class DeleteRecords(Action):
 class AddPartitions(Action):
     """An administrator gives a topic more partitions (kafka-topics --alter, CreatePartitions, KIP-195).
 
-    Clients learn of them with new metadata. What a producer hashes or distributes goes elsewhere from then on, so that the order by
-    key that a topic had is broken; and a consumer with `auto.offset.reset=latest` misses what was written before (KAFKA-12261).
+    Clients learn of them with new metadata. From then on the partitioner maps keys to other
+    partitions, so records of one key may be read out of order. A consumer with
+    `auto.offset.reset=latest` misses records written before it learns of a partition (KAFKA-12261).
     """
 
     name: ClassVar[str] = "add_partitions"
     request: ClassVar[AdminRequest | None] = AdminRequest(CREATE_PARTITIONS_API, since="1.0")
 
     topic: Topic = described("Which topic.")
-    partitions: Count = described("How many it shall have in all.", maximum=PARTITIONS_MAX)
+    partitions: Count = described("The total number of partitions.", maximum=PARTITIONS_MAX)
 
     def take(self, operator: Operator) -> list[str]:
         operator.create_partitions(self.topic, self.partitions)
@@ -284,13 +288,13 @@ class AddPartitions(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect(Action):
-    """The condition has to hold now."""
+    """A condition must hold now."""
 
     name: ClassVar[str] = "expect"
     whole: ClassVar[str] = "condition"
-    is_noted: ClassVar[bool] = True
+    is_recorded: ClassVar[bool] = True
 
-    condition: ConditionField = described("What has to hold.")
+    condition: ConditionField = described("The condition.")
 
     def take(self, operator: Operator) -> list[str]:
         return self.condition.mismatches(operator.observer)
@@ -298,21 +302,14 @@ class Expect(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(Action):
-    """Nothing: the step only waits, as one without `do`."""
+    """Nothing: the step only waits, like one without `do`."""
 
     name: ClassVar[str] = "wait"
-    is_noted: ClassVar[bool] = True
+    is_recorded: ClassVar[bool] = True
 
     def take(self, operator: Operator) -> list[str]:
         return []
 
 
-ACTIONS: Final[Registry[str, type[Action]]] = Registry(
-    (action.name, action)
-    for action in (
-        *(Send, BeginTransaction, CommitTransaction, AbortTransaction, RestartProducer),
-        *(ElectPreferredLeaders, ReassignPartition, CancelReassignment),
-        *(AddBroker, ThrottleReplication, UnthrottleReplication, DeleteRecords, AddPartitions, Expect, Wait),
-    )
-)
-"""Action classes by the name that a campaign uses."""
+ACTIONS: Final[Registry[str, type[Action]]] = Registry(named_classes(Action, globals()))
+"""The actions of this module, by their names in a campaign."""

@@ -1,7 +1,7 @@
-"""What faults do to a cluster, as data.
+"""Effects of faults on a cluster, as data.
 
 A fault yields effects. A target has a handler for each type of effect that it can perform
-(`harrow.faults.handlers`), and a reason why it has none for the others.
+(`harrow.faults.handlers`), and a reason for each type that it cannot.
 """
 
 from collections.abc import Iterable
@@ -17,10 +17,10 @@ End = int | str
 
 @dataclass(slots=True)
 class Forecast:
-    """What effects would change of a cluster, as far as it decides who is in service.
+    """The changes that effects would make to which brokers are in service.
 
-    ``down`` and ``paused`` have only the processes that effects touch. ``emptied`` are brokers that lose records,
-    with their power or with their disks.
+    ``down`` and ``paused`` have only the processes that effects act on. ``emptied`` has the brokers
+    that lose records, because their power or their disk fails.
     """
 
     down: dict[int, bool] = field(default_factory=dict)
@@ -33,10 +33,10 @@ class Forecast:
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class FaultEffect:
-    """One thing that a fault does: to a process, a machine, a disk, a link, a session or a client.
+    """One effect of a fault on a process, a machine, a disk, a link, a session or a client.
 
-    Every class of effects is a frozen dataclass, as all that are derived from this one are. Effects hold ids and amounts,
-    with nothing left to draw. No effect writes what Kafka keeps.
+    Every subclass becomes a frozen dataclass. Its fields are ids and amounts, with nothing left to
+    draw. No effect writes Kafka's state.
     """
 
     disables: ClassVar[bool] = False
@@ -47,25 +47,25 @@ class FaultEffect:
         dataclass(frozen=True)(cls)
 
     def undo(self) -> "FaultEffect | None":
-        """Return the effect that takes this one back; None where nothing does."""
+        """Return the effect that undoes this one; None if nothing does."""
         return None
 
     def foresee(self, forecast: Forecast) -> None:
-        """Put into a forecast what this changes of who is in service: by default nothing."""
+        """Enter its changes into a forecast: by default none."""
 
 
 Effects = Iterable[FaultEffect]
-"""What a fault does, in order."""
+"""The effects of a fault, in order."""
 
 
 class Undo(FaultEffect):
-    """The end of an effect that was in force until now."""
+    """An effect that was in force ends."""
 
     effect: FaultEffect
 
 
 class LastingEffect(FaultEffect):
-    """An effect that is in force until it is undone, and has no opposite of its own. Several of them add up."""
+    """An effect that stays in force until it is undone, and has no opposite effect. Several of them add up."""
 
     def undo(self) -> FaultEffect | None:
         return Undo(self)
@@ -77,8 +77,8 @@ class LastingEffect(FaultEffect):
 class BrokerEffect(FaultEffect):
     """An effect on a broker or on a process of the control plane.
 
-    Its class says what it leaves: whether the process is down or paused afterwards (None: as before), whether its
-    session has expired, and whether its records are gone.
+    Its class says whether it leaves the process down or paused (None: as before), whether it expires
+    its session, and whether it loses records.
     """
 
     leaves_down: ClassVar[bool | None] = None
@@ -100,13 +100,13 @@ class BrokerEffect(FaultEffect):
 
 
 class Start(BrokerEffect):
-    """A process that is down starts; one that is stopping starts as soon as it has ended."""
+    """A process that is down starts. One that is stopping starts as soon as it has ended."""
 
     leaves_down: ClassVar[bool | None] = False
 
 
 class ProcessEnd(BrokerEffect):
-    """A process ends in some way."""
+    """A process ends."""
 
     disables: ClassVar[bool] = True
     leaves_down: ClassVar[bool | None] = True
@@ -116,33 +116,33 @@ class ProcessEnd(BrokerEffect):
 
 
 class Stop(ProcessEnd):
-    """It is asked to stop (SIGTERM), and takes the time that it needs."""
+    """A process shuts down (SIGTERM), and takes the time that it needs."""
 
 
 class Kill(ProcessEnd):
-    """It ends at once (SIGKILL). The operating system keeps what it has written."""
+    """A process ends at once (SIGKILL). The operating system keeps what the process has written."""
 
 
 class LosePower(ProcessEnd):
-    """Its machine loses its power, and with it whatever was not flushed."""
+    """A machine loses power, and everything that was not flushed."""
 
     empties: ClassVar[bool] = True
 
 
 class TearWrite(LosePower):
-    """Its machine loses its power while the disk writes: ``after`` unflushed batches of each log are whole, the next is torn."""
+    """A machine loses power during a write: ``after`` unflushed batches of each log are whole, the next is torn."""
 
     after: int
 
 
 class Resume(BrokerEffect):
-    """A paused process goes on (SIGCONT)."""
+    """A paused process continues (SIGCONT)."""
 
     leaves_paused: ClassVar[bool | None] = False
 
 
 class Pause(BrokerEffect):
-    """A process stands still (SIGSTOP)."""
+    """A process pauses (SIGSTOP)."""
 
     disables: ClassVar[bool] = True
     leaves_paused: ClassVar[bool | None] = True
@@ -152,7 +152,7 @@ class Pause(BrokerEffect):
 
 
 class SlowBroker(LastingEffect, BrokerEffect):
-    """Each request takes a broker longer."""
+    """A broker takes longer for each request."""
 
     request_us: int
 
@@ -165,11 +165,11 @@ class ExpireSession(BrokerEffect):
 
 
 class DeleteController(FaultEffect):
-    """``/controller`` is deleted, as ``rmr /controller`` does; in KRaft the controller's term ends."""
+    """``/controller`` is deleted, as by ``rmr /controller``; in KRaft the controller resigns."""
 
 
 class StepClock(FaultEffect):
-    """The clock of a broker's or a client's machine jumps; by less than nothing, backward."""
+    """The clock of a broker's or client's machine jumps, backward if ``by_us`` is negative."""
 
     end: End
     by_us: int
@@ -182,15 +182,15 @@ class StepClock(FaultEffect):
 
 
 class SlowDisk(LastingEffect, BrokerEffect):
-    """Each append of a broker waits longer for its disk."""
+    """Each append waits longer for the broker's disk."""
 
     write_us: int
 
 
 class FailLogDir(LastingEffect, BrokerEffect):
-    """All writing to a log directory fails once ``room_bytes`` more are written.
+    """All writes to a log directory fail after ``room_bytes`` more.
 
-    A running broker that has taken the directory offline does not look at it again when this is undone.
+    A running broker that has taken the directory offline keeps it offline when this is undone.
     """
 
     disables: ClassVar[bool] = True
@@ -201,13 +201,13 @@ class FailLogDir(LastingEffect, BrokerEffect):
 
 
 class LoseDisk(BrokerEffect):
-    """The log directories of a broker that is down, or of a controller of KRaft, are empty."""
+    """The log directories of a broker that is down, or of a KRaft controller, become empty."""
 
     empties: ClassVar[bool] = True
 
 
 class DamageBatch(BrokerEffect):
-    """Some bytes change of the stored batch that has an offset; of the last batch where that is None."""
+    """Bytes change in the stored batch that has an offset, or in the last batch if that is None."""
 
     empties: ClassVar[bool] = True
 
@@ -216,13 +216,13 @@ class DamageBatch(BrokerEffect):
 
 
 class RemoveCheckpoint(BrokerEffect):
-    """A checkpoint file of a broker that is down is missing."""
+    """A checkpoint file of a broker that is down disappears."""
 
     file: str
 
 
 class RevertCheckpoint(BrokerEffect):
-    """A checkpoint file of a broker that is down is as it was ``age_us`` ago."""
+    """A checkpoint file of a broker that is down reverts to its content of ``age_us`` ago."""
 
     file: str
     age_us: int
@@ -232,14 +232,14 @@ class RevertCheckpoint(BrokerEffect):
 
 
 class LinkEffect(FaultEffect):
-    """An effect on what one end of a link sends to the other."""
+    """An effect on one direction of a link."""
 
     sender: End
     receiver: End
 
 
 class Restore(LinkEffect):
-    """One `Cut` of a link is over."""
+    """One `Cut` of a link ends."""
 
     def foresee(self, forecast: Forecast) -> None:
         forecast.cut.discard((self.sender, self.receiver))
@@ -256,26 +256,26 @@ class Cut(LinkEffect):
 
 
 class SlowLink(LastingEffect, LinkEffect):
-    """What passes takes longer."""
+    """Messages take longer."""
 
     quality: LinkQuality
 
 
 class ResetLink(LinkEffect):
-    """The connections between the two ends break (RST), whoever has opened them."""
+    """The connections between two ends break (RST), in both directions."""
 
 
 class RuleMessages(LastingEffect):
-    """A rule for single messages is in force.
+    """A rule for single messages comes into force.
 
-    Its end takes the rules of the fault that ends out of force, and what they hold goes on its way.
+    Its undo ends the rules of the fault that ends, and delivers the messages that they hold.
     """
 
     rule: MessageRule
 
 
 class ReleaseMessages(FaultEffect):
-    """The rules of that name are out of force, and what they hold goes on its way."""
+    """The rules of that name end, and the messages that they hold are delivered."""
 
     rule: str
 
@@ -284,13 +284,13 @@ class ReleaseMessages(FaultEffect):
 
 
 class ClientEffect(FaultEffect):
-    """An effect on a client, which is a process of harrow's own on every target."""
+    """An effect on a client, which is harrow's own process on every target."""
 
     client: str
 
 
 class StartClient(ClientEffect):
-    """A client that is down starts, in a new process that knows nothing of the one before."""
+    """A client that is down starts, as a new process without the state of the old one."""
 
 
 class KillClient(ClientEffect):
@@ -301,33 +301,33 @@ class KillClient(ClientEffect):
 
 
 class CloseClient(ClientEffect):
-    """A member of a group closes its clients, and so leaves its group, and ends."""
+    """A group member closes its clients, leaves its group with that, and exits."""
 
 
 class ResumeClient(ClientEffect):
-    """A client's process goes on (SIGCONT), and so do all that were left behind."""
+    """A client's process continues (SIGCONT), and so do its zombies."""
 
 
 class PauseClient(ClientEffect):
-    """A client's process stands still (SIGSTOP)."""
+    """A client's process pauses (SIGSTOP)."""
 
     def undo(self) -> FaultEffect | None:
         return ResumeClient(self.client)
 
 
 class DoubleClient(PauseClient):
-    """A client's process stands still, and a new one starts beside it."""
+    """A client's process pauses, and a new one starts beside it."""
 
 
 class HoldClient(ClientEffect):
-    """An application is held at a step of its loop, once it has passed there ``passes`` times more."""
+    """An application is held at a step of its loop, after it has passed that step ``passes`` more times."""
 
     step: str
     passes: int
 
 
 class SlowClient(ClientEffect):
-    """Each poll takes an application so much longer; less than nothing takes that back."""
+    """An application takes longer for each poll. A negative amount undoes that."""
 
     by_us: int
 

@@ -1,51 +1,56 @@
-"""What a fault is: data, and the effects that it has on a cluster."""
+"""Faults as data: what each is, and the effects that it has on a cluster."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Final, Protocol, Self
 
 from harrow.cluster_model import topology
 from harrow.cluster_model.fields import LastsMarker, all_fields_of
 from harrow.cluster_model.sim.choices import Stream
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.action import Action, Operator
-from harrow.faults.effects import Cut, Effects, FaultEffect, RuleMessages
+from harrow.faults.effects import Cut, Effects, End, FaultEffect, RuleMessages
 
-Link = tuple[int | str, int | str]
-"""One direction of a link: the sender and the receiver. An end is a broker's id, a client's name, or ``zookeeper``."""
+Link = tuple[End, End]
+"""One direction of a link: the sender and the receiver."""
+
+UNTIL_HEALED: Final = "How long; by default until the cluster is healed."
+RESTART_TEXT: Final = (
+    "How long until it is started again; by default it stays down until the cluster is healed."
+)
 
 
-def process_name(endpoint: int | str) -> str:
+def process_name(end: End) -> str:
     """Return the name of the process at an end of a link."""
-    return topology.process_name(endpoint) if isinstance(endpoint, int) else endpoint
+    return topology.process_name(end) if isinstance(end, int) else end
 
 
-def process_names(endpoints: Iterable[int | str]) -> frozenset[str]:
-    """Return the names of several."""
-    return frozenset(process_name(endpoint) for endpoint in endpoints)
+def process_names(ends: Iterable[End]) -> frozenset[str]:
+    """Return the names of the processes at several ends."""
+    return frozenset(process_name(end) for end in ends)
 
 
 class BrokerProcesses(Protocol):
-    """Which brokers there are, and what state their processes are in."""
+    """The brokers and the state of their processes."""
 
     def broker_ids(self) -> tuple[int, ...]:
         """Return the ids of all brokers."""
 
     def is_running(self, broker: int) -> bool:
-        """Return whether a broker's process exists (it may be paused)."""
+        """Return whether a broker's process exists, paused or not."""
 
     def is_paused(self, broker: int) -> bool:
         """Return whether a broker's process is paused."""
 
     def is_stopping(self, broker: int) -> bool:
-        """Return whether a broker's process has been told to stop and still exists."""
+        """Return whether a broker's process exists and is shutting down."""
 
 
 class ClientApplication(Protocol):
-    """A client of the workload, as faults see it. What they do to it are effects (`harrow.faults.effects`)."""
+    """A client of the workload, as faults see it. Effects act on it (`harrow.faults.effects`)."""
 
     def is_running(self) -> bool:
-        """Return whether there is a process of it (it may be paused), and it is one that faults can act on."""
+        """Return whether its process exists, paused or not, and faults can act on it."""
 
     def is_paused(self) -> bool:
         """Return whether its process is paused."""
@@ -54,23 +59,20 @@ class ClientApplication(Protocol):
         """Return whether a second process of it can run beside the first."""
 
     def steps(self) -> tuple[str, ...]:
-        """Return the steps of its loop, none where it has no loop that could be held."""
+        """Return the steps of its loop, none if it has no loop in which it can be held."""
 
     def held_at(self) -> str | None:
-        """Return the step at which it is held, None where it is not."""
+        """Return the step at which it is held, None if it is not held."""
 
     def can_be_slowed(self) -> bool:
-        """Return whether it polls in a loop, so that there is something to slow down."""
+        """Return whether it polls in a loop, which a fault can slow down."""
 
     def is_member(self) -> bool:
-        """Return whether it is a member of a group, and can be closed and started again."""
+        """Return whether it is a group member that can be closed and started again."""
 
 
 class Environment(BrokerProcesses, Protocol):
-    """A cluster as a fault sees it: processes, machines, links, clients. Effects change it (`harrow.faults.effects`).
-
-    A broker is named by its id, any end of a link by a broker's id, a client's name or ``"zookeeper"``.
-    """
+    """A cluster as a fault sees it: processes, machines, links, clients. Effects change it (`harrow.faults.effects`)."""
 
     def client_names(self) -> tuple[str, ...]:
         """Return the names of the clients."""
@@ -79,27 +81,27 @@ class Environment(BrokerProcesses, Protocol):
         """Return a client."""
 
     def has_logs(self, broker: int) -> bool:
-        """Return whether a process has logs of partitions: servers of the control plane alone do not."""
+        """Return whether a process has partition logs. Servers of the control plane alone have none."""
 
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
-        """Return whether a broker's disk has a record at an offset of a partition, or any."""
+        """Return whether a broker's disk has a record at an offset of a partition, or any record for None."""
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether the campaign's budget allows a broker's unflushed records to go."""
+        """Return whether the campaign's budget allows that a broker loses its unflushed records."""
 
     def may_lose_disk(self, broker: int) -> bool:
-        """Return whether a process has something on its disk, and the campaign's budget allows that it goes."""
+        """Return whether a process has data on its disk, and the campaign's budget allows its loss."""
 
     def controller(self) -> int | None:
-        """Return the broker that is controller, as an administrator finds out."""
+        """Return the broker that is controller, as an administrator sees it."""
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
-        """Return the partitions whose ISR is not complete (``kafka-topics --under-replicated-partitions``)."""
+        """Return the partitions whose ISR is incomplete (``kafka-topics --under-replicated-partitions``)."""
 
-    def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
+    def is_link_cut(self, sender: End, receiver: End) -> bool:
         """Return whether nothing passes from one end to the other."""
 
     def has_message_rule(self, name: str) -> bool:
@@ -109,91 +111,87 @@ class Environment(BrokerProcesses, Protocol):
 class Fault(Action):
     """A fault: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
 
-    It is made concrete before it is injected: a reference to a broker becomes the broker's id, a range of
-    durations becomes one duration. So `applies` and `effects` see ids, and draw nothing.
+    It is made concrete before it is injected: a reference to a broker becomes the broker's id, a
+    range of durations becomes one duration. So `applies` and `effects` see ids, and draw nothing.
     """
 
     __slots__ = ()
 
-    is_noted: ClassVar[bool] = True
+    is_recorded: ClassVar[bool] = True
     parts_control_plane: ClassVar[bool] = False
-    """Whether the servers of ZooKeeper, or the controllers of KRaft, are single ends of links to it, and ``zookeeper`` all of them."""
+    """Whether ``zookeeper`` means each ZooKeeper server or KRaft controller as an end of its own."""
 
     def take(self, operator: Operator) -> list[str]:
-        """Inject it; a script expects that it finds something."""
+        """Inject it. A script expects that it finds something to act on."""
         return [] if operator.inject(self) else [f"{self.name} found nothing to act on"]
 
     def problem(self) -> str | None:
         """Return why a campaign cannot mean this, None if it can."""
         return None
 
-    def decided(self, draw: Stream) -> Self:
-        """Return it with what it leaves to chance drawn, once it is known whom it strikes."""
+    def with_choices(self, draw: Stream) -> Self:
+        """Return it with every random choice drawn, after its ends have been looked up."""
         return self
 
     def applies(self, environment: Environment) -> bool:
-        """Return whether there is something to do it to: not where a broker is down already."""
+        """Return whether it has something to act on. A crash has nothing if the broker is down already."""
         return self.problem() is None
 
     @abstractmethod
     def effects(self, environment: Environment) -> Effects:
-        """Return what it does, in order."""
+        """Return its effects, in order."""
 
     def is_lasting(self) -> bool:
         """Return whether it stays in force until something ends it."""
         return False
 
-    def named(self) -> "Fault | None":
-        """Return the fault that says of a broker what this one does to that which it looks for; None for this one."""
+    def on_fixed_broker(self) -> "Fault | None":
+        """Return the equivalent fault that names its broker, if this one looks it up; else None."""
         return None
 
-    def plainer(self) -> Iterator["Fault"]:
-        """Yield plainer faults that may come to the same, beside those with a field as by default."""
+    def simpler(self) -> Iterator["Fault"]:
+        """Yield simpler faults that may have the same outcome. The shrinker tries defaults of fields itself."""
         yield from ()
 
     def crashes(self, brokers: tuple[int, ...]) -> Iterator["Fault"]:
-        """Yield crashes of one of the brokers that may come to the same."""
+        """Yield crashes of one of the brokers that may have the same outcome."""
         yield from ()
 
     def ends(self, other: "Fault") -> bool:
-        """Return whether it takes another one out of force."""
+        """Return whether this fault ends another one."""
         return False
 
 
 class LastingFault(Fault):
-    """A fault that stays in force for a while: the time in its field of the kind `Lasts`.
-
-    Where that is None, it lasts until the cluster is healed.
-    """
+    """A fault that stays in force for the time in its field of the kind `Lasts`, None for until the cluster is healed."""
 
     __slots__ = ()
 
     def is_lasting(self) -> bool:
-        """Return whether it stays in force until something ends it."""
         return True
 
     def lasts_us(self) -> int | None:
-        """Return how long it lasts, once that has been drawn; None for until the cluster is healed."""
-        given = (item.of(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
-        return next((low_us for low_us, _ in filter(None, given)), None) if self.is_lasting() else None
+        """Return how long it lasts, after its duration has been drawn; None for until the cluster is healed."""
+        durations = (item.of(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
+        return next((low_us for low_us, _ in filter(None, durations)), None) if self.is_lasting() else None
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
-        """Return whether there is something left to end: not where a crashed broker runs again already."""
+        """Return whether there is anything to undo. After a crash there is not, if the broker runs again already."""
         return True
 
     def end(self, environment: Environment) -> Effects:
-        """Return what undoes it, as far as it is still in force: by default the end of each of its effects."""
+        """Return the effects that undo what is still in force: by default the undo of each of its effects."""
         return [undo for effect in self.effects(environment) if (undo := effect.undo()) is not None]
 
 
 class GradualFault(LastingFault):
-    """A fault that is done in steps, with time between them; it is over with the last one."""
+    """A fault in several steps with time between them. It ends with the last step."""
 
     __slots__ = ()
 
     @abstractmethod
     def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
-        """Yield what it does, and for how many microseconds it waits before it looks again."""
+        """Yield its effects, and for an int wait so many microseconds before the next step."""
 
     def effects(self, environment: Environment) -> Effects:
         """Return nothing: the injector takes the steps."""
@@ -201,20 +199,26 @@ class GradualFault(LastingFault):
 
 
 class LinkFault(LastingFault):
-    """A lasting fault that cuts links, so that nothing passes on them."""
+    """A lasting fault of links. It cuts them, unless it overrides `effect_on`."""
 
     __slots__ = ()
 
     @abstractmethod
     def links(self, environment: BrokerProcesses) -> list[Link]:
-        """Return the links, in each direction that is cut."""
+        """Return the affected links, each direction of its own."""
+
+    def effect_on(self, link: Link) -> FaultEffect:
+        return Cut(*link)
+
+    def applies(self, environment: Environment) -> bool:
+        return bool(self.links(environment))
 
     def effects(self, environment: Environment) -> Effects:
-        return [Cut(sender, receiver) for sender, receiver in self.links(environment)]
+        return [self.effect_on(link) for link in self.links(environment)]
 
 
 class MessageFault(LastingFault):
-    """A lasting fault that is a rule for messages; ``count`` of them may be all that it touches."""
+    """A lasting fault that is a rule for messages. It may end after a number of messages."""
 
     __slots__ = ()
 
@@ -226,5 +230,5 @@ class MessageFault(LastingFault):
         return [RuleMessages(self.rule(environment))]
 
     def messages(self) -> int | None:
-        """Return after how many messages it is over; None where their number does not end it."""
+        """Return after how many messages it ends; None if their number does not end it."""
         return None

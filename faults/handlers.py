@@ -1,4 +1,4 @@
-"""Which effects a kind of target performs, how, and why it does not perform the others."""
+"""The effects that a kind of target can perform, how it does, and why it cannot perform the others."""
 
 from collections import ChainMap
 from collections.abc import Callable
@@ -11,13 +11,14 @@ E = TypeVar("E", bound=FaultEffect)
 
 
 class NotPerformedError(Exception):
-    """A target has no handler for an effect; the message says why."""
+    """A target has no handler for an effect. The message says why."""
 
 
 class Handler(NamedTuple):
-    """What a target does for one type of effect. Both functions take the target and the effect.
+    """How a target performs and undoes one type of effect. Both functions take the target and the effect.
 
-    ``perform`` is None where the effect is impossible. ``lack`` returns why an effect is, or one with certain values.
+    ``perform`` is None if the effect is impossible. ``lack`` returns the reason why the effect is
+    impossible, perhaps only with certain values.
     """
 
     perform: Callable[[Any, Any], None] | None
@@ -26,13 +27,13 @@ class Handler(NamedTuple):
 
 
 class Handlers(Generic[T_contra]):
-    """The effects that targets of a kind perform. An effect without a handler is impossible there.
+    """The handlers of a kind of target. An effect without a handler is impossible there.
 
-    What is in *bases* holds here as well, unless it is registered here too.
+    Handlers of *bases* apply too, unless they are overridden here.
     """
 
     def __init__(self, *bases: "Handlers[T_contra]") -> None:
-        self.known: ChainMap[type[FaultEffect], Handler] = ChainMap({}, *(base.known for base in bases))
+        self.handlers: ChainMap[type[FaultEffect], Handler] = ChainMap({}, *(base.handlers for base in bases))
 
     def on(
         self,
@@ -41,38 +42,38 @@ class Handlers(Generic[T_contra]):
         *,
         undo: Callable[[T_contra, E], None] | None = None,
     ) -> None:
-        """Register how an effect is performed, and how it is undone if that is no effect of its own."""
-        self.known[effect] = Handler(perform, undo)
+        """Register how an effect is performed, and how it is undone unless its undo is an effect of its own."""
+        self.handlers[effect] = Handler(perform, undo)
 
     def refuse(self, effect: type[E], lack: Callable[[E], str | None]) -> None:
-        """Register why an effect with certain values is impossible, though others are not."""
-        self.known[effect] = self.known[effect]._replace(lack=lack)
+        """Register why an effect is impossible with certain values."""
+        self.handlers[effect] = self.handlers[effect]._replace(lack=lack)
 
     def never(self, reason: str, *effects: type[FaultEffect]) -> None:
         """Register why effects are impossible."""
         for effect in effects:
-            self.known[effect] = Handler(None, lack=lambda _: reason)
+            self.handlers[effect] = Handler(None, lack=lambda _: reason)
 
     def lack(self, effect: FaultEffect) -> str | None:
-        """Return why an effect is impossible, None where it is possible."""
-        struck = effect.effect if isinstance(effect, Undo) else effect
-        handler = self.known.get(type(struck))
+        """Return why an effect is impossible, None if it is possible."""
+        base = effect.effect if isinstance(effect, Undo) else effect
+        handler = self.handlers.get(type(base))
         if handler is None:
-            return f"nothing here performs {type(struck).__name__}"
-        if struck is not effect and handler.perform is not None and handler.undo is None:
-            return f"nothing here undoes {type(struck).__name__}"
-        return handler.lack(struck)
+            return f"nothing here performs {type(base).__name__}"
+        if base is not effect and handler.perform is not None and handler.undo is None:
+            return f"nothing here undoes {type(base).__name__}"
+        return handler.lack(base)
 
     def perform(self, target: T_contra, effect: FaultEffect) -> None:
-        """Have a target perform an effect.
+        """Make a target perform an effect.
 
         Raises:
             NotPerformedError: it has no handler for it.
 
         """
-        is_over, struck = (True, effect.effect) if isinstance(effect, Undo) else (False, effect)
-        handler = self.known.get(type(struck))
-        perform = None if handler is None else handler.undo if is_over else handler.perform
+        is_undo, base = (True, effect.effect) if isinstance(effect, Undo) else (False, effect)
+        handler = self.handlers.get(type(base))
+        perform = None if handler is None else handler.undo if is_undo else handler.perform
         if perform is None:
             raise NotPerformedError(self.lack(effect))
-        perform(target, struck)
+        perform(target, base)

@@ -1,13 +1,13 @@
-"""What conditions, and a run itself, can see of a cluster from outside."""
+"""Protocols for what conditions and runs observe of a cluster from outside."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.event_pattern import EventPattern
 
 
 class ReplicaView(Protocol):
-    """What can be seen of a replica: its log, and as leader what it knows of its followers."""
+    """An observed replica: its log and, on a leader, the state of its followers."""
 
     @property
     def role(self) -> str:
@@ -23,19 +23,19 @@ class ReplicaView(Protocol):
 
     @property
     def leader_epoch(self) -> int:
-        """Return the leader epoch that it knows."""
+        """Return its latest leader epoch."""
 
     @property
     def flushed(self) -> int:
-        """Return the offset up to which its log is on disk."""
+        """Return the offset up to which its log has been flushed."""
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """Return as a leader the ISR that it knows."""
+        """Return the ISR as the leader has it."""
 
     @property
     def remote(self) -> Mapping[int, int]:
-        """Return as a leader the LEO that it knows of each follower."""
+        """Return the LEO of each follower as the leader has it."""
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
@@ -47,38 +47,38 @@ class ReplicaView(Protocol):
 
     @property
     def records(self) -> Iterable[tuple[int, str]]:
-        """Return the offsets and values of what can be read of its log: not what has been deleted, nor what compaction took."""
+        """Return the offset and value of each readable record of its log, without those deleted or compacted away."""
 
 
 class Observer(Protocol):
-    """What conditions are evaluated against."""
+    """A cluster, as conditions see it."""
 
     def replica(self, partition: str, broker: int) -> ReplicaView | None:
-        """Return a replica, None while its broker is down or has not heard of it yet."""
+        """Return a replica, None while its broker is down or does not host it yet."""
 
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return (leader, leader epoch, ISR) as the control plane has them."""
+        """Return (leader, leader epoch, ISR) from the control plane."""
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Return (replicas, those that are being added, those that are being removed) of a partition."""
+        """Return (replicas, adding replicas, removing replicas) of a partition."""
 
     def controller(self) -> int | None:
-        """Return the active controller, None while there is none."""
+        """Return the active controller, None if there is none."""
 
     def broker_state(self, broker: int) -> str:
         """Return ``up``, ``down`` or ``paused``."""
 
     def is_registered(self, broker: int) -> bool:
-        """Return whether a broker is registered, and in KRaft not fenced."""
+        """Return whether a broker is registered, and in KRaft unfenced."""
 
     def is_acked(self, value: str) -> bool:
-        """Return whether a send of this value was reported as a success."""
+        """Return whether a send of this value was acknowledged."""
 
     def is_failed(self, value: str) -> bool:
-        """Return whether a send of this value was reported as a failure, definite or not."""
+        """Return whether a send of this value failed, definitely or with an unknown outcome."""
 
     def is_consumed(self, value: str) -> bool:
-        """Return whether a consumer got this value."""
+        """Return whether a consumer received this value."""
 
     def first_match(self, pattern: EventPattern) -> int | None:
-        """Return the position in the trace behind the first such event since the step before."""
+        """Return the trace position after the first matching event since the previous step."""

@@ -1,4 +1,4 @@
-"""A cluster as it would be after some effects, none of which is performed."""
+"""A cluster as it would be after effects that have not been performed."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,7 +11,7 @@ _STEPS_MAX: Final = 10_000
 
 
 class _AnyClient:
-    """A client that runs, and to which everything can be done (`harrow.faults.fault.ClientApplication`)."""
+    """A running client that allows every effect (`harrow.faults.fault.ClientApplication`)."""
 
     def is_running(self) -> bool:
         return True
@@ -32,9 +32,9 @@ ANY_CLIENT: Final = _AnyClient()
 
 
 class Outlook:
-    """A cluster as it is, and as effects would leave it (`harrow.faults.fault.Environment`).
+    """A cluster as effects would leave it (`harrow.faults.fault.Environment`).
 
-    Where a fault waits for an application or for the ISR, both come about at once.
+    Waits of a fault, for an application or for the ISR, are over at once.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -50,8 +50,8 @@ class Outlook:
         self.may_lose_disk = environment.may_lose_disk
         self.has_message_rule = environment.has_message_rule
 
-    def foreseen(self, fault: Fault) -> Iterator[FaultEffect]:
-        """Yield the effects of a fault, each once it counts as performed."""
+    def effects_of(self, fault: Fault) -> Iterator[FaultEffect]:
+        """Yield the effects of a fault, each after the forecast includes it."""
         steps = fault.steps(self) if isinstance(fault, GradualFault) else fault.effects(self)
         for step in islice(steps, _STEPS_MAX):
             if isinstance(step, FaultEffect):

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from harrow.faults.condition import FACTS, Condition
-from harrow.faults.conditions.fact import Fact
+from harrow.faults.condition import FACTS, Condition, Fact
 
 
 def condition(**said: Iterable[Any]) -> Condition:

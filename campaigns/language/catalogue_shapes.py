@@ -23,8 +23,7 @@ from harrow.cluster_model.settings import LONG_MAX, SCOPES, SETTINGS, Setting, s
 from harrow.faults.action import Action
 from harrow.faults.actions import ACTIONS
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.condition import FACTS
-from harrow.faults.conditions.fact import Fact
+from harrow.faults.condition import FACTS, Fact
 
 # Settings
 

@@ -18,7 +18,7 @@ from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BROKER_ID_MAX, FIRST_ZOOKEEPER_ID, node_id, process_name
-from harrow.faults.links.link_ends import GROUPS, ZOOKEEPER
+from harrow.faults.link_ends import GROUPS, ZOOKEEPER
 
 LONGEST_US: Final = 24 * 60 * 60 * US_PER_SECOND
 FASTEST_PER_SECOND: Final = 10_000

@@ -48,7 +48,7 @@ class Step:
 
     def __post_init__(self) -> None:
         """Have an action for each single one, and let a step without any be the same as one that only waits."""
-        actions = tuple(single for action in self.actions for single in action.each())
+        actions = tuple(single for action in self.actions for single in action.single_actions())
         object.__setattr__(self, "actions", actions or (Wait(),))
 
 

@@ -8,9 +8,7 @@ from harrow.campaigns.run.run_result import HurriedStep, MissedExpectation
 from harrow.campaigns.run.targets.target import Target
 from harrow.faults.action import Action
 from harrow.faults.actions import Expect
-from harrow.faults.condition import Condition
-from harrow.faults.conditions.fact import Fact
-from harrow.faults.conditions.happening import HasNotHappened
+from harrow.faults.condition import Condition, Fact, HasNotHappened
 from harrow.faults.observer import Observer
 
 
@@ -184,7 +182,7 @@ class Script:
         return given_up_us is not None and now_us >= given_up_us
 
     def _take(self, action: Action, line: int) -> None:
-        if not action.is_noted:
+        if not action.is_recorded:
             self.operated.append((self._target.now_us, action))
         messages = action.take(self)
         patience = self._target.patience

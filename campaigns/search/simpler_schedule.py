@@ -102,7 +102,7 @@ def with_plainer_faults(plan: Plan) -> Iterator[Plan]:
 
 
 def _plainer(fault: Any) -> Iterator[Fault]:
-    yield from fault.plainer()
+    yield from fault.simpler()
     items = [item for item in fields_of(type(fault)) if item.default is not MISSING]
     if all(item.options.shrinks for item in items):
         bare = replace(fault, **{item.attribute: item.default for item in items})

@@ -20,7 +20,7 @@ from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.record_batch import record_count
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.topology import server_text
-from harrow.faults.links.network_split import NetworkSplit
+from harrow.faults.links import NetworkSplit
 
 E = TypeVar("E", bound=Event)
 

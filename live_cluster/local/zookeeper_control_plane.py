@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.faults.fault import process_name
-from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.faults.link_ends import ZOOKEEPER
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.local.java_program import JavaPrograms, properties
 from harrow.live_cluster.local.zookeeper_state import ZooKeeperState

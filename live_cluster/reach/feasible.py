@@ -37,13 +37,12 @@ from harrow.cluster_model.topology import (
     TopicSpec,
 )
 from harrow.faults.actions import AddPartitions, Send, ThrottleReplication, UnthrottleReplication
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.clients.client_processes import ALL, ANY, ClientZombie
-from harrow.faults.conditions.broker import ControllerIs
-from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.brokers import BrokerCrash
+from harrow.faults.clients import ALL, ANY, ClientZombie
+from harrow.faults.condition import ControllerIs, ReplicaIs
 from harrow.faults.effects import ExpireSession, LoseDisk
 from harrow.faults.fault import Fault
-from harrow.faults.links.message import Message
+from harrow.faults.messages import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.links.frame import API_NAMES
@@ -274,7 +273,7 @@ def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
         for condition in conditions_of(plan)
         for fact in condition.facts
         if isinstance(fact, ReplicaIs)
-        for column in fact.asked()
+        for column in fact.compared_fields()
     }
     for column in sorted(asked & reach.unseen):
         yield f"{column} of a replica cannot be seen"

@@ -9,7 +9,7 @@ from harrow.cluster_model.topology import ApplicationSpec
 from harrow.faults.action import Action
 from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import ClientApplication, Fault, LastingFault
-from harrow.faults.links.link_ends import with_link_ends
+from harrow.faults.link_ends import with_link_ends
 from harrow.faults.outlook import ANY_CLIENT, Outlook
 
 Lack = Callable[[FaultEffect], str | None]
@@ -49,7 +49,7 @@ def rehearsed(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
     others = cycle((*brokers[1:], brokers[0]))
     concrete = with_link_ends(struck, brokers, cluster.client_names(), lambda _: (next(others),))
     outlook = Outlook(cluster)
-    effects = list(outlook.foreseen(concrete))
+    effects = list(outlook.effects_of(concrete))
     if isinstance(concrete, LastingFault) and concrete.is_lasting():
         effects += concrete.end(outlook)
     return tuple(dict.fromkeys(effects))

@@ -19,7 +19,7 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.trace import Trace
 from harrow.faults.effects import End
 from harrow.faults.handlers import Handlers
-from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.faults.link_ends import ZOOKEEPER
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.target.live_observer import LiveObserver

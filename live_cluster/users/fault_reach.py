@@ -110,7 +110,7 @@ def _examples(fault: type[Fault]) -> Iterator[Fault]:
         found += [fault(**{**required, item.attribute: choice}) for choice in item.choices]
         if item.kind is kinds.LinkEndMarker and not item.required:
             found.append(fault(**{**required, item.attribute: _ENDS}))
-        if item.kind is kinds.StruckClientMarker:
+        if item.kind is kinds.ClientTargetMarker:
             found.append(fault(**{**required, item.attribute: _APPLICATION}))
     yield from (example for example in found if example.problem() is None)
 

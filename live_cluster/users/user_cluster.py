@@ -11,7 +11,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.topology import ClusterSpec, TopicSpec
-from harrow.faults.links import link_ends
+from harrow.faults import link_ends
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.names import Names

@@ -19,8 +19,7 @@ from harrow.cluster_model.topology import (
     ClusterSpec,
     TopicSpec,
 )
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers import BrokerCrash, BrokerPause
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
 from harrow.live_cluster.users.user_cluster import PREFIX

@@ -27,7 +27,7 @@ def module(name, path):
 from harrow.faults.catalogue import FAULTS
 from harrow.checks.rules.catalogue import RULES
 
-fault = module("outage", "faults/brokers/outage.py").Outage
+fault = module("outage", "faults/outage.py").Outage
 FAULTS[fault.name] = fault
 rule = module("elected_outside_isr", "checks/elected_outside_isr.py").RULE
 RULES[rule.name] = rule

@@ -22,7 +22,7 @@ QUIET = settings(database=None, derandomize=True, deadline=None)
 
 @pytest.fixture(autouse=True)
 def isr_size(example: Callable[[str], ModuleType], register: Register) -> Any:
-    fact = example("faults/conditions/isr_size.py").IsrSize
+    fact = example("faults/isr_size.py").IsrSize
     register(FACTS, fact.name, fact)
     return fact
 

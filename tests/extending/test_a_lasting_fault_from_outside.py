@@ -27,7 +27,7 @@ SECOND = 1_000_000
 
 @pytest.fixture(autouse=True)
 def outage(example: Callable[[str], ModuleType], register: Register) -> Any:
-    fault = example("faults/brokers/outage.py").Outage
+    fault = example("faults/outage.py").Outage
     register(FAULTS, fault.name, fault)
     return fault
 

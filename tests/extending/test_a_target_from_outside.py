@@ -14,8 +14,8 @@ from harrow.cluster_model.settings import BrokerConfig, broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 from harrow.cluster_model.trace import Clock, Trace
-from harrow.faults.conditions.event_pattern import EventPattern
 from harrow.faults.effects import Kill, Start
+from harrow.faults.event_pattern import EventPattern
 from tests.faults.test_conditions import StillReplica
 from tests.faults.test_faults import FakeEnvironment
 

@@ -23,11 +23,11 @@ REASON = "fsync_slow: log directories are folders of one disk, whose flushes are
 
 @pytest.fixture(autouse=True)
 def module(example: Callable[[str], ModuleType], register: Register) -> Any:
-    found = example("faults/disks/fsync_slow.py")
+    found = example("faults/fsync_slow.py")
     register(FAULTS, found.FsyncSlow.name, found.FsyncSlow)
     yield found
     for handlers in (MODEL, STARTED):
-        handlers.known.pop(found.SlowFsync, None)
+        handlers.handlers.pop(found.SlowFsync, None)
 
 
 def run(text: str = FILES["slow-fsync.yaml"]) -> RunResult:
@@ -59,7 +59,7 @@ def test_where_it_has_no_handler_it_is_impossible_and_the_reason_is_shown(module
 
 
 def test_a_run_on_the_model_says_why_a_fault_without_a_handler_did_not_strike(module: Any) -> None:
-    del MODEL.known[module.SlowFsync]
+    del MODEL.handlers[module.SlowFsync]
     result = run()
     assert result.faults == ()
     assert any(

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.trace import TraceEvent
-from harrow.faults.condition import Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.event_pattern import EventPattern
 from tests.conditions import condition
 
 

@@ -8,21 +8,27 @@ import pytest
 
 from harrow.cluster_model.fields import draw_duration
 from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_isolation import BrokerIsolation
-from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
-from harrow.faults.brokers.broker_restart import BrokerRestart
-from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers import (
+    BrokerBounce,
+    BrokerCrash,
+    BrokerIsolation,
+    BrokerPause,
+    BrokerRestart,
+    BrokerResume,
+    BrokerStop,
+)
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.clocks.clock_skew import ClockSkew
-from harrow.faults.control_plane.controller_failover import ControllerFailover
-from harrow.faults.control_plane.session_expiry import SessionExpiry
-from harrow.faults.disks.bit_rot import BitRot
-from harrow.faults.disks.disk_loss import DiskLoss
-from harrow.faults.disks.disk_slow import DiskSlow
-from harrow.faults.disks.log_dirs import DiskFull, LogDirFailure
-from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
-from harrow.faults.disks.torn_write import TornWrite
+from harrow.faults.clocks import ClockSkew
+from harrow.faults.control_plane import ControllerFailover, SessionExpiry
+from harrow.faults.disks import (
+    BitRot,
+    DiskFull,
+    DiskLoss,
+    DiskSlow,
+    LogDirFailure,
+    StaleCheckpoint,
+    TornWrite,
+)
 from harrow.faults.effects import (
     Cut,
     DamageBatch,
@@ -47,10 +53,8 @@ from harrow.faults.effects import (
     Undo,
 )
 from harrow.faults.fault import Fault, LastingFault, MessageFault, process_name, process_names
-from harrow.faults.links.message import Message, Release
-from harrow.faults.links.network_ack_loss import NetworkAckLoss
-from harrow.faults.links.partition import NetworkPartition
-from harrow.faults.links.slow_follower import SlowFollower
+from harrow.faults.links import NetworkAckLoss, NetworkPartition, SlowFollower
+from harrow.faults.messages import Message, Release
 from tests.recorded_choices import RecordedStream
 
 SECOND = 1_000_000

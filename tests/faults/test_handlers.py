@@ -28,12 +28,12 @@ class Note(FaultEffect):
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
 def test_every_target_performs_each_effect_or_says_why_it_does_not(target: Handlers[object]) -> None:
-    assert set(target.known) >= set(KINDS) - ABSTRACT - {Undo}
+    assert set(target.handlers) >= set(KINDS) - ABSTRACT - {Undo}
 
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
 def test_what_a_target_performs_it_can_undo(target: Handlers[object]) -> None:
-    for kind, handler in target.known.items():
+    for kind, handler in target.handlers.items():
         if handler.perform is not None and issubclass(kind, LastingEffect):
             assert handler.undo is not None, kind
     assert target.lack(effects.Pause(0)) == target.lack(effects.Resume(0))

@@ -15,16 +15,15 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release.profiles import RELEASES, SWITCHES
 from harrow.cluster_model.settings import CONSUMER
 from harrow.cluster_model.topology import CONTROL_PLANES, KRAFT, ClusterSpec, ConsumerSpec
+from harrow.faults import link_ends
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.condition import Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.event_pattern import EventPattern
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
-from harrow.faults.links import link_ends
-from harrow.faults.links.message import Message, Release
+from harrow.faults.messages import Message, Release
 from tests.conditions import condition
 from tests.properties.drawn_clusters import (
     DAY_US,

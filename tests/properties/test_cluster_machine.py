@@ -26,12 +26,9 @@ from harrow.cluster_model.release.profiles import REPAIRED_SINCE
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import Send
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause, BrokerResume
-from harrow.faults.brokers.broker_restart import BrokerRestart
-from harrow.faults.control_plane.controller_failover import ControllerFailover
-from harrow.faults.links.network_ack_loss import NetworkAckLoss
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.brokers import BrokerCrash, BrokerPause, BrokerRestart, BrokerResume
+from harrow.faults.control_plane import ControllerFailover
+from harrow.faults.links import NetworkAckLoss, NetworkPartition
 
 BROKERS = (0, 1, 2)
 QUICK = settings(

@@ -20,7 +20,7 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.settings import RACK_AWARE_SELECTOR
 from harrow.cluster_model.trace import select
 from harrow.faults.injection import Rate
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links import NetworkPartition
 from tests.properties.test_idle_fetches import compare
 from tests.scenarios.dense_plan import yardstick
 

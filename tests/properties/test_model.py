@@ -21,17 +21,12 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release.profiles import REPAIRED_SINCE
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause
-from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
-from harrow.faults.brokers.rolling_restart import RollingRestart
-from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.brokers import BrokerBounce, BrokerCrash, BrokerPause, BrokerStop, RollingRestart
+from harrow.faults.control_plane import ControllerFailover
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection
-from harrow.faults.links.message import Message
-from harrow.faults.links.network_ack_loss import NetworkAckLoss
-from harrow.faults.links.partition import NetworkPartition
-from harrow.faults.links.slow_follower import SlowFollower
+from harrow.faults.links import NetworkAckLoss, NetworkPartition, SlowFollower
+from harrow.faults.messages import Message
 
 MS = 1_000
 SECOND = 1_000_000

@@ -12,8 +12,8 @@ from harrow.checks.finding import VIOLATED
 from harrow.cluster_model.events import LogStartedAnew, LogStartRaised
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.trace import select
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
+from harrow.faults.brokers import BrokerCrash
+from harrow.faults.disks import StaleCheckpoint
 from harrow.faults.injection import Rate
 from tests.scenarios.dense_plan import yardstick
 

@@ -30,11 +30,9 @@ from harrow.cluster_model.release.profiles import RELEASES, REPAIRED_SINCE
 from harrow.cluster_model.settings import BROKER, PRODUCER, SETTINGS, TOPIC, Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import Send
-from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers import BrokerCrash
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.condition import FACTS, Condition
-from harrow.faults.conditions.broker import ControllerIs
-from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.condition import FACTS, Condition, ControllerIs, ReplicaIs
 from harrow.faults.injection import At, When
 from tests.conditions import condition
 

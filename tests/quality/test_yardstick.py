@@ -11,12 +11,8 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.disks.bit_rot import BitRot
-from harrow.faults.disks.disk_loss import DiskLoss
-from harrow.faults.disks.log_dirs import DiskFull, LogDirFailure
-from harrow.faults.disks.stale_checkpoint import StaleCheckpoint
-from harrow.faults.disks.torn_write import TornWrite
+from harrow.faults.brokers import BrokerCrash
+from harrow.faults.disks import BitRot, DiskFull, DiskLoss, LogDirFailure, StaleCheckpoint, TornWrite
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
 

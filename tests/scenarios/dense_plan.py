@@ -7,11 +7,10 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers import BrokerCrash, BrokerPause
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links import NetworkPartition
 
 _S = US_PER_SECOND
 

@@ -23,7 +23,7 @@ from harrow.cluster_model.log.producer_state import ProducerStates
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers import BrokerCrash
 from harrow.faults.injection import Rate
 from tests.plain_model import patches_the_model
 

@@ -53,9 +53,9 @@ from harrow.cluster_model.topology import node_id
 from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 from harrow.cluster_model.zookeeper.service.protocol import CONTROLLER_EPOCH
-from harrow.faults.clients.applications import StepFault
+from harrow.faults.clients import StepFault
 from harrow.faults.fault import process_name
-from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.faults.link_ends import ZOOKEEPER
 from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans

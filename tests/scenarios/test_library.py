@@ -8,7 +8,7 @@ from harrow.campaigns.record.report import reason
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE
 from harrow.cluster_model.clients.programs import POLL
-from harrow.faults.clients.applications import ApplicationCrash
+from harrow.faults.clients import ApplicationCrash
 from tests.scenarios.library_plans import each_plan, library_plans, library_run
 
 PLANS = library_plans()

@@ -22,7 +22,7 @@ from harrow.cluster_model.topology import (
     QuotaSpec,
     TopicSpec,
 )
-from harrow.faults.control_plane.features import where_kept
+from harrow.faults.control_plane import where_metadata_is
 
 BROKERS_DEFAULT = 3
 REPLICAS_DEFAULT = 3
@@ -164,7 +164,7 @@ class ClusterReader:
         if release is None:
             return
         metadata = spec.metadata or release.metadata
-        why = where_kept(release.name, metadata)
+        why = where_metadata_is(release.name, metadata)
         for name, given in (item for each in settings for item in each.items()):
             known = SETTINGS[BROKER, name]
             if known.metadata not in ("", metadata):

@@ -21,11 +21,9 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONTROL_PLANES, FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
-from harrow.faults.condition import FACTS, Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.fact import Fact
-from harrow.faults.conditions.happening import HasHappened
-from harrow.faults.control_plane.features import where_kept
+from harrow.faults.condition import FACTS, Condition, Fact, HasHappened
+from harrow.faults.control_plane import where_metadata_is
+from harrow.faults.event_pattern import EventPattern
 
 _NO_LEADER = -1
 _API = "api"
@@ -109,7 +107,7 @@ class ConditionReader:
         """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
         release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         metadata = self._references.metadata
-        why = where_kept(release, metadata) if metadata else ""
+        why = where_metadata_is(release, metadata) if metadata else ""
         self._draft.problem(part, f"{what}: {why}", at_key=at_key)
 
     def _check_says_something(self, part: Part) -> None:

@@ -8,7 +8,7 @@ from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model.fields import FOR, LastsMarker, MessageRuleMarker, MessageRuleNameMarker, fields_of
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.control_plane.features import control_plane_of, where_kept
+from harrow.faults.control_plane import control_plane_of, where_metadata_is
 from harrow.faults.fault import Fault
 from harrow.faults.injection import TIMINGS, At, Every, Injection, Timing, When
 
@@ -69,7 +69,7 @@ class FaultReader:
                 len(unmet), f" (nor do {len(unmet) - 1} other faults)"
             )
             release = self._draft.body.get("kafka") or DEFAULT_RELEASE
-            why = where_kept(release, metadata)
+            why = where_metadata_is(release, metadata)
             self._draft.note(unmet[0], f"this never meets a message{others}: {why}")
 
     def injections(self, section: Part) -> tuple[Injection, ...]:

@@ -10,7 +10,7 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.faults.control_plane.features import where_kept
+from harrow.faults.control_plane import where_metadata_is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def check_probes(draft: Draft, plan: Plan) -> None:
         why = probe.obstacle(reach)
         if why is None or probe.control_planes() & reach.control_planes:
             return why
-        return f"{why}, and {where_kept(plan.kafka, plan.metadata)}"
+        return f"{why}, and {where_metadata_is(plan.kafka, plan.metadata)}"
 
     for part in required:
         if why := obstacle(part.value):

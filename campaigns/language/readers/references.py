@@ -17,8 +17,8 @@ from harrow.cluster_model.topology import (
     quorum_counterpart,
 )
 from harrow.faults.actions import AddPartitions
-from harrow.faults.clients.client_processes import ALL, ANY
-from harrow.faults.links.link_ends import GROUPS, ZOOKEEPER
+from harrow.faults.clients import ALL, ANY
+from harrow.faults.link_ends import GROUPS, ZOOKEEPER
 
 
 class References:
@@ -86,7 +86,7 @@ class References:
             kinds.EndpointMarker: self.endpoint,
             kinds.LinkEndMarker: self.link_end,
             kinds.ProducerMarker: self.producer,
-            kinds.StruckClientMarker: self.struck_client,
+            kinds.ClientTargetMarker: self.struck_client,
             kinds.ClientMarker: self.client,
             kinds.PartitionMarker: self.partition,
             kinds.TopicMarker: self.topic,

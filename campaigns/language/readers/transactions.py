@@ -18,7 +18,7 @@ from harrow.faults.actions import (
     Send,
     TransactionAction,
 )
-from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
+from harrow.faults.clients import ClientCrash, ClientPause, ClientZombie
 
 _FACTORS: Final[Mapping[str, Setting]] = {
     TRANSACTION_STATE: SETTINGS[BROKER, "transaction.state.log.replication.factor"],

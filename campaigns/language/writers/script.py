@@ -28,7 +28,7 @@ def _entries(actions: Sequence[Action], only_producer: str | None) -> list[Any]:
     entries: list[Any] = []
     index = 0
     while index < len(actions):
-        action, more = actions[index].joined(actions[index + 1 :])
+        action, more = actions[index].merged_with(actions[index + 1 :])
         entries.append(action_entry(action, only_producer))
         index += 1 + more
     return entries

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from harrow.campaigns.language.plan import BlastRadius
 from harrow.campaigns.run.targets.target import Target
 from harrow.faults.fault import Environment, Fault, GradualFault
-from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.faults.link_ends import ZOOKEEPER
 from harrow.faults.outlook import Outlook
 
 Outage = tuple[frozenset[int], frozenset[int]]
@@ -112,7 +112,7 @@ def _outages(fault: Fault, rehearsal: _Rehearsal) -> Iterator[Outage]:
     is_gradual = isinstance(fault, GradualFault)
     if is_gradual:
         yield rehearsal.out_of_service()
-    for effect in rehearsal.foreseen(fault):
+    for effect in rehearsal.effects_of(fault):
         if effect.disables:
             yield rehearsal.out_of_service()
     if not is_gradual:

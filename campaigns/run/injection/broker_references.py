@@ -6,7 +6,7 @@ from math import ceil
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, quorum_counterpart
-from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.faults.link_ends import ZOOKEEPER
 
 
 class BrokerReferences:

@@ -19,8 +19,8 @@ from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_durat
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text
-from harrow.faults.brokers.rolling_restart import LOOK_US
-from harrow.faults.clients.client_processes import ALL, ANY
+from harrow.faults.brokers import POLL_US
+from harrow.faults.clients import ALL, ANY
 from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import (
     ClientApplication,
@@ -31,7 +31,7 @@ from harrow.faults.fault import (
     process_name,
 )
 from harrow.faults.injection import At, Every, Injection, Rate, When
-from harrow.faults.links.link_ends import with_link_ends
+from harrow.faults.link_ends import with_link_ends
 from harrow.faults.outlook import Outlook
 
 F = TypeVar("F", bound=Fault)
@@ -189,7 +189,7 @@ class FaultInjector:
         A fault that lasts until the cluster is healed blocks nothing.
         """
         if any(strike in self._in_steps for strike in strikes):
-            return LOOK_US
+            return POLL_US
         now_us = self._target.now_us
         return max((self._over_us.get(strike, now_us) for strike in strikes), default=now_us) - now_us
 
@@ -230,7 +230,7 @@ class FaultInjector:
             return False
         environment = self._target.environment
         is_gradual = isinstance(resolved, GradualFault)
-        effects = Outlook(environment).foreseen(resolved) if is_gradual else resolved.effects(environment)
+        effects = Outlook(environment).effects_of(resolved) if is_gradual else resolved.effects(environment)
         if lacks := [lack for effect in effects if (lack := environment.lack(effect))]:
             self._miss([fault], lacks[0])
             return False
@@ -246,7 +246,7 @@ class FaultInjector:
                 fault=fault.name,
                 details=details,
                 concrete=_as_written(concrete),
-                named=concrete.named(),
+                named=concrete.on_fixed_broker(),
                 given=fault,
             )
         )
@@ -269,7 +269,7 @@ class FaultInjector:
             if item.kind is markers.BrokerMarker and isinstance(value, int):
                 name = f"broker {value}" if value < FIRST_ZOOKEEPER_ID else process_name(value)
                 states.append(f"{name} was {_state_of_broker(environment, value)}")
-            elif item.kind is markers.StruckClientMarker and value in environment.client_names():
+            elif item.kind is markers.ClientTargetMarker and value in environment.client_names():
                 states.append(f"{value} was {_state_of_client(environment.client(value))}")
         return ": ".join(["it found nothing to act on", *([listed(states)] if states else [])])
 
@@ -317,13 +317,13 @@ class FaultInjector:
                 *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
                 self._target.observer.quorum(),
             )
-            yield from (resolved.decided(self._draw) for resolved in self._with_clients(ends))
+            yield from (resolved.with_choices(self._draw) for resolved in self._with_clients(ends))
 
     def _with_clients(self, fault: F) -> Iterator[F]:
         """Yield the fault with a client chosen for ``any``, or with each client for ``all``."""
         for item in all_fields_of(type(fault)):
             reference = item.of(fault)
-            if item.kind is markers.StruckClientMarker and reference in (ANY, ALL):
+            if item.kind is markers.ClientTargetMarker and reference in (ANY, ALL):
                 candidates = [
                     with_fields(fault, {item.attribute: name})
                     for name in self._target.environment.client_names()

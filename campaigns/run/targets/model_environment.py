@@ -20,7 +20,7 @@ from harrow.faults import effects
 from harrow.faults.effects import End
 from harrow.faults.fault import process_name
 from harrow.faults.handlers import Handlers
-from harrow.faults.links.link_ends import ZOOKEEPER
+from harrow.faults.link_ends import ZOOKEEPER
 
 _LOOK_US: Final = 250 * US_PER_MS
 

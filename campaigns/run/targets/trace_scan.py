@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harrow.cluster_model.events import FieldTrait, event_fields, fields_with
 from harrow.cluster_model.trace import TraceEvent
-from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.event_pattern import EventPattern
 
 
 class TraceScan:

@@ -27,9 +27,8 @@ from harrow.cluster_model.events import (
     fields_with,
 )
 from harrow.cluster_model.fields import FieldOptions, fields_of
-from harrow.faults.condition import FACTS, Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.fact import Fact
+from harrow.faults.condition import FACTS, Condition, Fact
+from harrow.faults.event_pattern import EventPattern
 
 SAYS_MAX: Final = 2
 """How much a condition says at the most: one that says more hardly ever comes true."""

@@ -12,7 +12,7 @@ from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import Fault
-from harrow.faults.links.link_ends import GROUPS, ZOOKEEPER
+from harrow.faults.link_ends import GROUPS, ZOOKEEPER
 
 Kind = str | type[Fault] | Fault
 
@@ -67,7 +67,7 @@ def _usual(brokers: Sequence[int], partitions: Sequence[str], clients: Sequence[
             [*brokers, ZOOKEEPER, *clients, *GROUPS, "controller", "any", *roles]
         ),
         kinds.ClientMarker: st.sampled_from(list(clients)) if clients else st.nothing(),
-        kinds.StruckClientMarker: st.sampled_from([*clients, "any", "all"]),
+        kinds.ClientTargetMarker: st.sampled_from([*clients, "any", "all"]),
         kinds.PartitionMarker: st.sampled_from(list(partitions)),
         kinds.MessageRuleNameMarker: st.just("message"),
         kinds.MessageRuleMarker: st.just("message"),

@@ -32,7 +32,7 @@ USUAL: Final[Values] = {
     kinds.BrokerIdMarker: st.just(0),
     kinds.EndpointMarker: st.just(0),
     kinds.ClientMarker: st.just("producer-0"),
-    kinds.StruckClientMarker: st.just("any"),
+    kinds.ClientTargetMarker: st.just("any"),
     kinds.PartitionMarker: st.just("t-0"),
     kinds.ProbabilityMarker: st.sampled_from([1.0, 0.5, 0.1]),
     kinds.CountMarker: st.integers(1, 4),

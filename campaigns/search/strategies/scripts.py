@@ -85,7 +85,7 @@ def _actions(
     others = [
         specs(kind, known, **counts.get(kind, {}))
         for kind in ACTIONS.values()
-        if not kind.is_noted and kind.exists_in(kafka)
+        if not kind.is_recorded and kind.exists_in(kafka)
     ]
     found = [sends, *([] if struck is None else [struck]), *others]
     return st.one_of([strategy for strategy in found if not strategy.is_empty])

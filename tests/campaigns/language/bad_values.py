@@ -219,7 +219,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         faults:
           - {at: 1s, do: {partition: {between: [0], and: [0]}}}
         """,
-        [("4:30", "there is no link: the same stands on both sides")],
+        [("4:30", "there is no link: both sides are the same")],
     ),
     "znodes": (
         """\

@@ -92,7 +92,7 @@ def test_schema_describes_what_it_names() -> None:
     assert sorted(settings) == setting_names()
     assert all(settings[name]["description"] for name in settings)
     crash = schema["$defs"]["BrokerCrash"]
-    assert crash["description"].startswith("The broker is gone at once.")
+    assert crash["description"].startswith("The broker's process dies, or its machine loses power.")
     assert crash["properties"]["kind"]["description"]
     assert crash["required"] == ["broker"]
 

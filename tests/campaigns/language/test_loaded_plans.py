@@ -11,13 +11,12 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import AddPartitions, ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.brokers import BrokerCrash
+from harrow.faults.condition import ReplicaIs
+from harrow.faults.event_pattern import EventPattern
 from harrow.faults.injection import At, Every, Rate, When
-from harrow.faults.links.message import Message
-from harrow.faults.links.network_ack_loss import NetworkAckLoss
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links import NetworkAckLoss, NetworkPartition
+from harrow.faults.messages import Message
 from tests.campaigns.language.campaign_texts import load, plan, problems, reference_example
 from tests.conditions import condition
 

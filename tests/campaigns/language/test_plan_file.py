@@ -20,14 +20,13 @@ from harrow.cluster_model.topology import (
 )
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.condition import Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.replica import ReplicaIs
-from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.brokers import BrokerCrash
+from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.control_plane import ControllerFailover
+from harrow.faults.event_pattern import EventPattern
 from harrow.faults.injection import At, Every, Injection, Rate, When
-from harrow.faults.links.message import Message, Release
-from harrow.faults.links.network_ack_loss import NetworkAckLoss
+from harrow.faults.links import NetworkAckLoss
+from harrow.faults.messages import Message, Release
 from tests.conditions import condition
 from tests.properties.drawn_clusters import HOSTILE
 

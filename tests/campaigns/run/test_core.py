@@ -20,7 +20,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, ProducerSpec, TopicSpec
-from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers import BrokerCrash
 from tests.cluster_model.sim.test_network import Net
 
 # Who is in it

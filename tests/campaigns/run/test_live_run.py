@@ -4,8 +4,7 @@ from harrow.campaigns.language.plan import Plan, Step
 from harrow.campaigns.run.live_run import LiveRun
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import ElectPreferredLeaders, RestartProducer, Send
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_restart import BrokerRestart
+from harrow.faults.brokers import BrokerCrash, BrokerRestart
 from harrow.faults.injection import At, Injection
 
 SEND = Send(producer="producer-0", value="m0")

@@ -26,7 +26,7 @@ from harrow.checks.prevention import (
     Refutation,
 )
 from harrow.cluster_model.topology import ProducerSpec
-from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers import BrokerCrash
 from tests.campaigns.record.run_results import CHAIN, lost, plan, run_result, tried, verdict
 from tests.scenarios.library_plans import library_plans
 

@@ -5,11 +5,9 @@ from typing import Any
 from harrow.campaigns.language.plan import Step
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
-from harrow.faults.brokers.broker_pause import BrokerPause
-from harrow.faults.brokers.broker_restart import BrokerRestart
-from harrow.faults.condition import Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.conditions.replica import ReplicaIs
+from harrow.faults.brokers import BrokerPause, BrokerRestart
+from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.event_pattern import EventPattern
 from tests.campaigns.run.stage import Stage
 from tests.conditions import condition
 

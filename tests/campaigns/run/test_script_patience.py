@@ -4,9 +4,8 @@ from harrow.campaigns.language.plan import Step
 from harrow.campaigns.run.run_result import MissedExpectation
 from harrow.campaigns.run.targets.target import Patience
 from harrow.faults.actions import Expect, Wait
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_restart import BrokerRestart
-from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.brokers import BrokerCrash, BrokerRestart
+from harrow.faults.event_pattern import EventPattern
 from tests.campaigns.run.stage import Stage
 from tests.campaigns.run.test_script import MS, SECOND, send, sends, step
 from tests.conditions import condition

@@ -23,8 +23,7 @@ from harrow.checks.causes.links import elected
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.faults.actions import AddPartitions, Send
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause
+from harrow.faults.brokers import BrokerCrash, BrokerPause
 
 _PAUSED = """
 name: paused

@@ -12,9 +12,8 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause
-from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.brokers import BrokerCrash, BrokerPause
+from harrow.faults.control_plane import ControllerFailover
 from harrow.faults.injection import Rate
 
 KINDS = (

@@ -14,7 +14,7 @@ from harrow.cluster_model.events import ApplicationEnded, ApplicationStep, Offse
 from harrow.cluster_model.history import COMMIT, FAIL, OK, STORE, effect_of, origin_of
 from harrow.cluster_model.topology import Delivery
 from harrow.cluster_model.trace import select
-from harrow.faults.clients import applications as faults
+from harrow.faults import clients as faults
 
 BASE = """
 name: applications

@@ -1,6 +1,6 @@
 """`broker_isolation`: which links are cut, by whom the broker is cut off from."""
 
-from harrow.faults.brokers.broker_isolation import BrokerIsolation
+from harrow.faults.brokers import BrokerIsolation
 from harrow.faults.effects import Cut
 from tests.faults.test_faults import FakeEnvironment
 

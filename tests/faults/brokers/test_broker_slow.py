@@ -10,7 +10,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import select
-from harrow.faults.brokers.broker_slow import BrokerSlow
+from harrow.faults.brokers import BrokerSlow
 from harrow.faults.effects import SlowBroker, Undo
 from tests.faults.test_faults import FakeEnvironment
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harrow.faults.brokers.rolling_restart import LOOK_US, RollingRestart
+from harrow.faults.brokers import POLL_US, RollingRestart
 from harrow.faults.effects import FaultEffect, Kill, Start, Stop
 from tests.faults.test_faults import FakeEnvironment
 
@@ -51,7 +51,7 @@ def test_a_broker_is_started_when_it_has_ended_and_only_then_is_the_next_one_sto
     brokers = Brokers()
     restart = steps(brokers)
     for broker in (0, 1, 2):
-        assert next(restart) == LOOK_US
+        assert next(restart) == POLL_US
         assert brokers.did[-2:] == [Stop(broker), Start(broker)]
         brokers.ends(broker)
     assert next(restart, None) is None
@@ -64,7 +64,7 @@ def test_the_next_broker_waits_for_the_isr() -> None:
     next(restart)
     brokers.under_replicated = ("t-0",)
     brokers.ends(0)
-    assert [next(restart) for _ in range(3)] == [LOOK_US] * 3
+    assert [next(restart) for _ in range(3)] == [POLL_US] * 3
     assert brokers.did == [Stop(0), Start(0)]
     brokers.under_replicated = ()
     next(restart)
@@ -90,13 +90,13 @@ def test_the_pause_is_between_brokers_and_not_after_the_last_one() -> None:
         waits.append(next(restart))
         brokers.ends(broker)
         waits += [next(restart)] if broker < 2 else list(restart)
-    assert waits == [LOOK_US, 5 * SECOND, LOOK_US, 5 * SECOND, LOOK_US]
+    assert waits == [POLL_US, 5 * SECOND, POLL_US, 5 * SECOND, POLL_US]
 
 
 def test_a_broker_stays_down_for_a_while_before_it_is_started() -> None:
     brokers = Brokers()
     restart = steps(brokers, down_for=(9 * SECOND, 9 * SECOND))
-    assert next(restart) == LOOK_US
+    assert next(restart) == POLL_US
     brokers.ends(0)
     brokers.running.remove(0)
     assert next(restart) == 9 * SECOND

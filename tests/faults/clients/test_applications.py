@@ -13,7 +13,7 @@ from harrow.cluster_model.events import (
     MembershipLost,
 )
 from harrow.cluster_model.trace import select
-from harrow.faults.clients.applications import STEPS, ApplicationCrash
+from harrow.faults.clients import STEPS, ApplicationCrash
 from tests.recorded_choices import RecordedStream
 
 CAMPAIGN = """
@@ -84,9 +84,9 @@ def test_a_step_is_passed_as_often_as_the_fault_says() -> None:
 
 
 def test_a_step_that_is_not_named_is_drawn() -> None:
-    drawn = ApplicationCrash(client="app").decided(RecordedStream([STEPS.index("send")]))
+    drawn = ApplicationCrash(client="app").with_choices(RecordedStream([STEPS.index("send")]))
     assert drawn.step == "send"
-    assert drawn.decided(RecordedStream([])) is drawn
+    assert drawn.with_choices(RecordedStream([])) is drawn
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD
-from harrow.faults.clients.client_processes import ClientCrash, ClientPause, ClientZombie
+from harrow.faults.clients import ClientCrash, ClientPause, ClientZombie
 from harrow.faults.effects import (
     DoubleClient,
     FaultEffect,

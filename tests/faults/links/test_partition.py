@@ -4,9 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from harrow.faults.links.link_ends import with_link_ends
-from harrow.faults.links.network_split import NetworkSplit
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.link_ends import with_link_ends
+from harrow.faults.links import NetworkPartition, NetworkSplit
 from tests.campaigns.run.stage import Stage
 from tests.faults.test_faults import FakeEnvironment
 from tests.recorded_choices import recorded_choices
@@ -118,9 +117,9 @@ def test_the_order_of_nodes_is_drawn_when_a_split_strikes_and_is_kept_with_it() 
 
 def test_a_given_order_draws_nothing() -> None:
     split = NetworkSplit(nodes=(0, 1), order="given")
-    assert split.decided(recorded_choices({"schedule": ()}).schedule) is split
+    assert split.with_choices(recorded_choices({"schedule": ()}).schedule) is split
 
 
 def test_halves_are_plainer_as_a_partition_that_names_them() -> None:
     split = NetworkSplit(nodes=(2, 0, 1), order="given", shape="bridge")
-    assert list(split.plainer()) == [NetworkPartition(between=(2,), and_=(0, 1))]
+    assert list(split.simpler()) == [NetworkPartition(between=(2,), and_=(0, 1))]

@@ -5,9 +5,7 @@ import pytest
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.faults.effects import ResetLink, SlowLink, Undo
 from harrow.faults.fault import Fault
-from harrow.faults.links.link_reset import LinkReset
-from harrow.faults.links.link_slow import LinkSlow
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links import LinkReset, LinkSlow, NetworkPartition
 from tests.faults.test_faults import FakeEnvironment
 
 
@@ -43,5 +41,5 @@ def test_a_fault_that_would_do_nothing_is_refused(fault: Fault) -> None:
 
 @pytest.mark.parametrize("kind", [LinkSlow, LinkReset, NetworkPartition])
 def test_fewer_ends_are_plainer(kind: type[LinkSlow | LinkReset | NetworkPartition]) -> None:
-    plainer = list(kind(between=(0, "c"), and_=(1,)).plainer())
+    plainer = list(kind(between=(0, "c"), and_=(1,)).simpler())
     assert plainer == [kind(between=("c",), and_=(1,)), kind(between=(0,), and_=(1,))]

@@ -6,7 +6,7 @@ import pytest
 
 from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
-from harrow.faults.brokers.broker_crash import BrokerCrash
+from harrow.faults.brokers import BrokerCrash
 from harrow.faults.effects import (
     Kill,
 )

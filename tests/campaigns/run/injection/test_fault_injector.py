@@ -8,13 +8,9 @@ import pytest
 
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_pause import BrokerPause
-from harrow.faults.brokers.broker_restart import BrokerRestart
-from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
+from harrow.faults.brokers import BrokerBounce, BrokerCrash, BrokerPause, BrokerRestart, BrokerStop
 from harrow.faults.condition import Condition
-from harrow.faults.conditions.event_pattern import EventPattern
-from harrow.faults.control_plane.controller_failover import ControllerFailover
+from harrow.faults.control_plane import ControllerFailover
 from harrow.faults.effects import (
     Cut,
     DeleteController,
@@ -28,10 +24,10 @@ from harrow.faults.effects import (
     Start,
     Undo,
 )
+from harrow.faults.event_pattern import EventPattern
 from harrow.faults.fault import Environment, Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
-from harrow.faults.links.network_ack_loss import NetworkAckLoss
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links import NetworkAckLoss, NetworkPartition
 from tests.campaigns.run.stage import Stage
 from tests.conditions import condition
 

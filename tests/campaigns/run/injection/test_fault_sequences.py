@@ -14,17 +14,18 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
-from harrow.faults.brokers.broker_crash import BrokerCrash
-from harrow.faults.brokers.broker_isolation import BrokerIsolation
-from harrow.faults.brokers.broker_pause import BrokerPause
-from harrow.faults.brokers.broker_restart import BrokerRestart
-from harrow.faults.brokers.broker_stop import BrokerBounce, BrokerStop
-from harrow.faults.brokers.rolling_restart import RollingRestart
-from harrow.faults.control_plane.session_expiry import SessionExpiry
+from harrow.faults.brokers import (
+    BrokerBounce,
+    BrokerCrash,
+    BrokerIsolation,
+    BrokerPause,
+    BrokerRestart,
+    BrokerStop,
+    RollingRestart,
+)
+from harrow.faults.control_plane import SessionExpiry
 from harrow.faults.fault import Fault
-from harrow.faults.links.link_reset import LinkReset
-from harrow.faults.links.network_split import NetworkSplit
-from harrow.faults.links.partition import NetworkPartition
+from harrow.faults.links import LinkReset, NetworkPartition, NetworkSplit
 from tests.campaigns.run.stage import Stage
 from tests.recorded_choices import recorded_choices
 

@@ -6,7 +6,7 @@ import pytest
 
 from harrow.campaigns.run.targets.trace_scan import LateTraceScan, TraceScan
 from harrow.cluster_model.trace import TraceEvent
-from harrow.faults.conditions.event_pattern import EventPattern
+from harrow.faults.event_pattern import EventPattern
 
 PAUSED, CUT = "broker_paused", "truncate"
 

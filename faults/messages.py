@@ -1,4 +1,4 @@
-"""Single messages: hold, drop, delay or duplicate the next one of a kind."""
+"""Faults of single messages: hold, drop, delay, duplicate or reset them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -14,31 +14,30 @@ from harrow.faults.fault import Environment, Fault, MessageFault, process_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(MessageFault):
-    """What happens to the next messages of a kind, for example the next Fetch response from 0 to 1.
+    """Something happens to the next messages of a kind, for example to the next Fetch response from 0 to 1.
 
-    Connections keep their order, so a message that is held or delayed holds up those
-    behind it. `reset` breaks the connection in place of delivering the message. A
-    held message goes on its way with `release`, or when the cluster is healed. Its
-    sender cannot take it back: it arrives even if that has given up and closed the connection.
+    Connections keep their order, so a message that is held or delayed also holds up the messages
+    behind it. `reset` breaks the connection instead of delivering the message. A held message is
+    delivered on `release`, or when the cluster is healed. Its sender cannot take it back: it arrives
+    even if the sender has given up and closed the connection.
     """
 
     name: ClassVar[str] = "message"
 
     action: Literal["hold", "drop", "delay", "duplicate", "reset"] = described("What happens to it.")
-    api: fields.Api | None = described("Of which API; by default of any.", default=None, shrinks=False)
+    api: fields.Api | None = described("Its API; by default any.", default=None, shrinks=False)
     kind: Literal["request", "response"] | None = described("By default both.", default=None, shrinks=False)
     from_: fields.Endpoint | None = described(
-        "Who sends it (written `from`); by default anyone.", default=None, shrinks=False
+        "Its sender (written `from`); by default anyone.", default=None, shrinks=False
     )
-    to: fields.Endpoint | None = described(
-        "Who would get it; by default anyone.", default=None, shrinks=False
-    )
+    to: fields.Endpoint | None = described("Its receiver; by default anyone.", default=None, shrinks=False)
     znode: fields.ZnodePath | None = described(
-        "Only messages about this znode or one below it: requests that read or write it, their answers, and watches that fire on it; by default any.",
+        "Only messages about this znode or one below it: requests that read or write it, their answers, and watches "
+        "that fire on it; by default any.",
         default=None,
         shrinks=False,
     )
-    count: fields.Count = described("How many.", default=1)
+    count: fields.Count = described("How many messages.", default=1)
     skip: fields.Skip = described("How many pass first.", default=0)
     delay: fields.Duration = described("With `delay`: how long.", default=US_PER_SECOND)
     id: fields.MessageRuleName = described("A name, for `release`.", default="message", shrinks=False)
@@ -50,7 +49,7 @@ class Message(MessageFault):
             return f"no {self.api} request is about a znode"
         ends = [end for end in (self.from_, self.to) if end is not None]
         if "zookeeper" not in ends and (len(ends) > 1 or any(isinstance(end, str) for end in ends)):
-            return "only brokers and zookeeper tell each other of znodes"
+            return "only brokers and zookeeper exchange messages about znodes"
         return None
 
     def rule(self, environment: Environment) -> message_rule.MessageRule:
@@ -69,13 +68,13 @@ class Message(MessageFault):
         )
 
     def messages(self) -> int | None:
-        """Return its count; what is held goes on its way when it is released, however much it is."""
+        """A rule that holds messages stays in force until they are released, however many it has held."""
         return None if self.action == message_rule.HOLD else self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Fault):
-    """Held messages go on their way, and the rule that held them ends."""
+    """Held messages are delivered, and the rule that held them ends."""
 
     name: ClassVar[str] = "release"
 
@@ -90,5 +89,4 @@ class Release(Fault):
         return [ReleaseMessages(self.id)]
 
     def ends(self, other: Fault) -> bool:
-        """Return whether that is the rule's fault."""
         return isinstance(other, Message) and other.id == self.id

@@ -1,1 +1,0 @@
-"""What happens to producers and consumers: their processes die or stand still."""

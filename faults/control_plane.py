@@ -1,0 +1,101 @@
+"""Faults of the control plane: a session ends, or the controller fails over. Which control plane a fault needs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from harrow.cluster_model import fields
+from harrow.cluster_model.apis import APIS
+from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.cluster_model.topology import CONTROL_PLANES, ZOOKEEPER
+from harrow.faults.brokers import BrokerCrash
+from harrow.faults.effects import DeleteController, Effects, ExpireSession, Kill
+from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerFailover(LastingFault):
+    """The controller's broker dies, its session expires, or `/controller` is deleted.
+
+    With ZooKeeper, the first broker that creates the znode becomes the controller and raises the
+    controller epoch. With KRaft, the quorum elects a controller, and the old one resigns unless it
+    died. Only a crash affects the replicas of the old controller, if it is a broker.
+    """
+
+    name: ClassVar[str] = "controller_failover"
+
+    broker: Broker = described("The controller's.", default="controller", key="")
+    how: Literal["crash", "session_expiry", "delete_znode"] = described(
+        "`crash` of its broker, `session_expiry` in ZooKeeper, or `delete_znode` (rmr /controller).",
+        default="crash",
+    )
+    restart_after: Lasts | None = described(
+        "With `crash`: how long until the broker is started again; by default when the cluster is healed.",
+        default=None,
+    )
+
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_running(self.broker)
+
+    def effects(self, environment: Environment) -> Effects:
+        if self.how == "delete_znode":
+            return [DeleteController()]
+        return [ExpireSession(self.broker) if self.how == "session_expiry" else Kill(self.broker)]
+
+    def is_lasting(self) -> bool:
+        """Only a crash leaves a broker to start again."""
+        return self.how == "crash"
+
+    def on_fixed_broker(self) -> BrokerCrash | None:
+        """Return the crash of the broker that was the controller, which depends on all that happened before."""
+        if not isinstance(self.broker, int) or self.how != "crash":
+            return None
+        return BrokerCrash(broker=self.broker, restart_after=self.restart_after)
+
+    def crashes(self, brokers: tuple[int, ...]) -> Iterator[BrokerCrash]:
+        for broker in brokers if self.how == "crash" else ():
+            yield BrokerCrash(broker=broker, restart_after=self.restart_after)
+
+    def is_in_force(self, processes: BrokerProcesses) -> bool:
+        return not processes.is_running(self.broker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionExpiry(Fault):
+    """The control plane declares a running broker dead, as after a long silence.
+
+    ZooKeeper expires its session: its registration disappears, and `/controller` too if it was the
+    controller. The broker learns of it with the next answer of ZooKeeper, and registers again with a
+    new broker epoch. A KRaft controller fences it until its next heartbeat; a KRaft controller that
+    loses its own session resigns.
+    """
+
+    name: ClassVar[str] = "session_expiry"
+
+    broker: Broker = described("Whose session.")
+
+    def applies(self, environment: Environment) -> bool:
+        return environment.is_running(self.broker)
+
+    def effects(self, environment: Environment) -> Effects:
+        return [ExpireSession(self.broker)]
+
+
+def where_metadata_is(release: str, metadata: str) -> str:
+    """Return in words where a cluster of a release keeps its metadata."""
+    return f"Kafka {release} keeps its metadata in {CONTROL_PLANES[metadata]} here"
+
+
+def control_plane_of(fault: Fault) -> str | None:
+    """Return the only control plane whose messages a fault matches; None if it matches some in both.
+
+    A campaign can run on a release of the other control plane. Without this check a step that waits
+    for a message of the missing control plane would wait until the run ends.
+    """
+    for item in fields.fields_of(type(fault)):
+        value = item.of(fault)
+        if item.kind is fields.ZnodePathMarker and value is not None:
+            return ZOOKEEPER
+        if item.kind is fields.ApiMarker and APIS.get(value) in CONTROL_PLANES:
+            return APIS[value]
+    return None

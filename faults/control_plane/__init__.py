@@ -1,1 +1,0 @@
-"""What happens to a broker's registration, and to the controller."""

@@ -1,1 +1,0 @@
-"""What happens to disks, and to the files on them."""

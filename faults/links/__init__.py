@@ -1,1 +1,0 @@
-"""What happens to links, and to single messages on them."""
