@@ -1,1 +1,1 @@
-"""What each release of Kafka does, as switches: a file for each subject."""
+"""The behaviour of each Kafka release as switches, with a file for each subject."""

@@ -1,4 +1,4 @@
-"""Consumer groups: members, generations, committed offsets."""
+"""Switches of consumer groups: members, generations, committed offsets."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,256 +16,261 @@ _switch: Final = partial(switch, of=GROUPS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSwitches:
-    """The switches; their defaults are what the default release does."""
+    """The switches, with the values of the default release."""
 
     member_id_required: bool = _switch(
-        "A consumer that joins a group without a member id is given one first, and is a member when it joins with it. Before, each "
-        "attempt made another member, which was never heard of again if its answer was lost.",
+        "A consumer without a member id is given one first, and becomes a member when it joins with it. "
+        "Before, each attempt added another member, and if the answer was lost, that member was never used.",
         "KIP-394, GroupCoordinator.doNewMemberJoinGroup",
         meaning="a consumer gets a member id before it joins a group (KIP-394)",
-        before=(("2.2", False),),
+        since="2.2",
         is_repair=False,
     )
     static_members_fenced: bool = _switch(
-        "A member with a group.instance.id keeps its partitions while it restarts, for as long as its session lasts; of two with "
-        "the same id the former is fenced.",
+        "A member with a group.instance.id keeps its partitions while it restarts, until its session "
+        "expires. If two members have the same id, the older one is fenced.",
         "KIP-345, GroupCoordinator.updateStaticMemberAndRebalance",
         of=STATIC_MEMBERS,
         meaning="static members (KIP-345)",
-        before=(("2.3", False),),
+        since="2.3",
         is_repair=False,
     )
     static_rejoin_rebalances: str = _switch(
-        "When a static member that comes back makes its group rebalance: never, also where the leader assigns to its former life and so "
-        "nothing to it; while the leader assigns; then, and where the group would choose another assignor.",
+        "When a static member that comes back makes its group rebalance: never, even if the leader then "
+        "assigns partitions to its old member id and none to it; while the leader assigns; or then, and "
+        "also if the group would choose another assignor.",
         "KAFKA-9801, KAFKA-10284, GroupCoordinator.updateStaticMemberAndRebalance",
         of=STATIC_MEMBERS,
-        choices=(NEVER, WHILE_COMPLETING, WITH_OTHER_PROTOCOL),
-        meaning="a static member that comes back while its group rebalances joins again (KAFKA-9801)",
-        before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
+        meaning="a static member that comes back during a rebalance joins again (KAFKA-9801)",
         latest=WITH_OTHER_PROTOCOL,
+        choices=(NEVER, WHILE_COMPLETING, WITH_OTHER_PROTOCOL),
+        before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
         is_repair=False,
         guards=("unconsumed",),
     )
     impossible_requests_answered: bool = _switch(
-        "A request about a group on which its coordinator fails is told UNKNOWN_SERVER_ERROR: a join of a member that was given its id, and names a "
-        "group.instance.id with it. Before, it got no answer; neither did the leader of a group to which a static member has come back "
+        "A request that makes a group coordinator fail is answered with UNKNOWN_SERVER_ERROR. One such "
+        "request is a join of a member that has been given its id and sends a group.instance.id with it. "
+        "Before, it got no answer; neither did the leader of a group to which a static member came back "
         "without its assignor.",
-        "GroupCoordinator.doJoinGroup, MemberMetadata.metadata, JoinGroupRequest.getErrorResponse, SyncGroupRequest.getErrorResponse",
-        meaning="a request on which a coordinator fails is answered",
-        before=(("2.5", False),),
+        "GroupCoordinator.doJoinGroup, MemberMetadata.metadata, JoinGroupRequest.getErrorResponse, "
+        "SyncGroupRequest.getErrorResponse",
+        meaning="a request that makes a coordinator fail is answered",
+        since="2.5",
         is_repair=False,
     )
     unknown_instances_refused: bool = _switch(
-        "A member that names a group.instance.id which its group does not know is refused (UNKNOWN_MEMBER_ID), whatever it asks. "
-        "Before, only when it joined.",
+        "Every request with an unknown group.instance.id is refused with UNKNOWN_MEMBER_ID. Before, only a "
+        "join was.",
         "GroupCoordinator.validateCurrentMember (5dae3648abd)",
         of=STATIC_MEMBERS,
-        meaning="a group.instance.id that is not known is refused",
-        before=(("3.0", False),),
+        meaning="an unknown group.instance.id is refused",
+        since="3.0",
         is_repair=False,
         is_met=False,
     )
     heartbeats_while_syncing: bool = _switch(
-        "A member that waits for its partitions may send heartbeats. Before, they were answered REBALANCE_IN_PROGRESS.",
+        "A member that waits for its partitions may send heartbeats. Before, they were answered with "
+        "REBALANCE_IN_PROGRESS.",
         "KAFKA-10134, GroupCoordinator.handleHeartbeat (CompletingRebalance)",
-        meaning="heartbeats count while the leader of a group assigns",
-        before=(("2.6.1", False),),
+        meaning="heartbeats count while a group's leader assigns",
+        since="2.6.1",
         is_repair=False,
         is_met=False,
     )
     static_leader_skips_assignment: bool = _switch(
-        "A static member that led its group and comes back is told that it leads, and that there is nothing to assign. Before, it was "
-        "told that its former life led, and the group had no member that looked for new partitions.",
+        "A static leader that comes back is told that it leads and that nothing needs to be assigned. "
+        "Before, it was told that its old member id led, so no member of the group looked for new "
+        "partitions.",
         "KIP-814, KAFKA-13435, JoinGroupResponse.SkipAssignment",
         of=STATIC_MEMBERS,
-        meaning="a static leader that comes back goes on leading (KIP-814)",
-        before=(("3.2", False),),
-        guards=("unconsumed",),
-        repair=Repair(
-            name="KIP-814",
-            since="3.2",
-            text="a static member that led its group and comes back leads it again, and looks for new partitions (KAFKA-13435)",
+        meaning=(
+            "a static leader that comes back still leads its group, and looks for new partitions (KIP-814)"
         ),
+        since="3.2",
+        guards=("unconsumed",),
+        repair=Repair("KIP-814"),
     )
     syncs_expire: bool = _switch(
-        "A member that has joined and does not ask for its partitions is removed after the rebalance timeout. Before, the others "
-        "waited for as long as it sent heartbeats.",
+        "A member that has joined but does not sync is removed after the rebalance timeout. Before, the "
+        "others waited as long as it sent heartbeats.",
         "KAFKA-12890, GroupCoordinator.onExpirePendingSync",
         meaning="a member that does not sync is removed (KAFKA-12890)",
-        before=(("2.8", False),),
+        since="2.8",
         is_repair=False,
         guards=("unconsumed",),
     )
     commits_fenced: bool = _switch(
-        "The coordinator of a group refuses a commit of a consumer that is no member, or is of another generation. Off is a mutant.",
+        "A group coordinator refuses commits of non-members and of other generations.",
         "GroupCoordinator.validateOffsetCommit",
-        meaning="a group takes commits of members of its present generation alone",
+        meaning="a group accepts commits only from members of its current generation",
         guards=(*guards.GROUPS, *guards.COMMITS, "commits-of-present-generation"),
         mutant=Mutant(
-            name="old-generation-commit-accepted",
-            doc=(
-                "The coordinator of a group takes commits of who is no member any more: one that was taken for dead sets the group "
-                "back, or forward over what its successor has not processed."
-            ),
-            source="GroupCoordinator.validateOffsetCommit",
+            "old-generation-commit-accepted",
+            "A group coordinator accepts commits of former members. A consumer that was declared dead sets "
+            "the group back, or forward past records that its successor has not processed.",
             noticed_by=("commits-of-present-generation", "offset-regression"),
         ),
     )
     consumer_group_protocol: bool = _switch(
-        "Brokers coordinate groups with group.protocol=consumer, where they assign, as with group.version=1. Before, that was off by default.",
+        "Brokers coordinate groups with group.protocol=consumer, where they assign the partitions, as with "
+        "group.version=1. Before, that was off by default.",
         "KIP-848, GroupVersion, ConsumerGroupHeartbeat",
-        meaning="groups whose coordinator assigns (KIP-848)",
-        before=(("4.0", False),),
+        meaning="the coordinator assigns partitions to groups (KIP-848)",
+        since="4.0",
         is_repair=False,
     )
     group_epochs_begin_at_one: bool = _switch(
-        "With KIP-848 a new group and its assignment of nothing are of epoch 1, and the first member is in epoch 2. Before, all began at 0, "
-        "and the first member was in epoch 1.",
+        "With KIP-848 a new group and its empty assignment have epoch 1, and the first member gets epoch 2. "
+        "Before, both began at 0, and the first member got epoch 1.",
         "KAFKA-20268, ModernGroup",
-        meaning="the first member of a group is in epoch 2 (KAFKA-20268)",
-        before=(("4.3", False),),
+        meaning="the first member of a group has epoch 2 (KAFKA-20268)",
+        since="4.3",
         is_repair=False,
     )
     assignment_follows_subscription: bool = _switch(
-        "With KIP-848 a member gives up what it does not subscribe to any more with the heartbeat that says so. Before, with the next target "
-        "assignment.",
+        "With KIP-848 a member gives up partitions of a topic with the heartbeat that unsubscribes from it. "
+        "Before, with the next target assignment.",
         "KAFKA-19431, CurrentAssignmentBuilder.updateCurrentAssignment",
-        meaning="what a member has follows its subscription at once (KAFKA-19431)",
-        before=(("4.2", False),),
+        meaning="a member's assignment follows its subscription at once (KAFKA-19431)",
+        since="4.2",
         is_repair=False,
     )
     tied_assignors_by_java_hash: bool = _switch(
-        "Where as many members of a group vote for one assignor as for another, the group has that which comes first in a hash table of "
-        "Java: range before roundrobin. Before, in one of Scala: roundrobin before range.",
+        "If two assignors get the same number of votes in a group, the one that comes first in a Java hash "
+        "table wins: range before roundrobin. Before, in a Scala hash table: roundrobin before range.",
         "GroupMetadata.selectProtocol, ClassicGroup.selectProtocol",
-        meaning="a tie between assignors goes to range rather than roundrobin",
-        before=(("4.0", False),),
+        meaning="a tie between assignors goes to range, not to roundrobin",
+        since="4.0",
         is_repair=False,
     )
     partitions_released_first: bool = _switch(
-        "With KIP-848 a member is given a partition once no member owns it: its former owner has said that it has revoked it, or is gone. "
-        "Off is a mutant.",
+        "With KIP-848 a member gets a partition only after its former owner has confirmed its revocation, "
+        "or has left.",
         "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
         meaning="a partition is revoked before another member gets it (KIP-848)",
         guards=("one-owner-per-partition",),
         mutant=Mutant(
-            name="partition-given-before-revoked",
-            kafka="4.3",
-            doc=(
-                "With group.protocol=consumer a member is given a partition that another one is still to give up: two read it, and "
-                "commit over one another."
-            ),
+            "partition-given-before-revoked",
+            "With group.protocol=consumer a member gets a partition that another member has not given up "
+            "yet, so both read it and overwrite each other's commits.",
             source="KIP-848, CurrentAssignmentBuilder.computeNextAssignment",
             noticed_by=("one-owner-per-partition",),
+            kafka="4.3",
         ),
     )
     member_epochs_fence_commits: bool = _switch(
-        "With KIP-848 a group's coordinator refuses a commit of a consumer that is no member, or whose member epoch is stale. Off is a mutant.",
+        "With KIP-848 a group coordinator refuses commits of non-members and those with a stale member "
+        "epoch.",
         "KIP-848, ConsumerGroup.validateOffsetCommit",
         meaning="a commit with a stale member epoch is refused (KIP-848)",
         guards=("offset-regression",),
         mutant=Mutant(
-            name="stale-epoch-commit-accepted",
+            "stale-epoch-commit-accepted",
+            "With group.protocol=consumer a group accepts commits of former members, and of members that "
+            "have since been given other partitions. A consumer that was declared dead sets the group back, "
+            "or forward past records that its successor has not processed.",
             kafka="4.3",
-            doc=(
-                "With group.protocol=consumer a group takes commits of who is no member any more, or was given something else since: one "
-                "that was taken for dead sets the group back, or forward over what its successor has not processed."
-            ),
-            source="KIP-848, ConsumerGroup.validateOffsetCommit",
         ),
     )
     commits_by_assignment_epoch: bool = _switch(
-        "With KIP-848 a commit in an older member epoch is taken of partitions that the member was given in that epoch or before, and owns "
-        "still. Before, it was refused while the answer with the new epoch was under way.",
+        "With KIP-848 a commit with an older member epoch is accepted for partitions that the member was "
+        "assigned in that epoch or before, and still owns. Before, it was refused while the answer with the "
+        "new epoch was in flight.",
         "KIP-1251 (KAFKA-20066), ConsumerGroup.createAssignmentEpochValidator",
-        meaning="a commit is fenced by the epoch in which the partition was assigned (KIP-1251)",
-        before=(("4.3", False),),
+        meaning="a commit is fenced by the epoch in which its partition was assigned (KIP-1251)",
+        since="4.3",
         is_repair=False,
     )
     fenced_member_rejoins: bool = _switch(
-        "With KIP-848 a member that was fenced joins again at once, in epoch 0. Before, it was fenced again until its session was over: its "
-        "coordinator had it in another epoch.",
+        "With KIP-848 a fenced member joins again at once, in epoch 0. Before, the coordinator still had it "
+        "in another epoch, and fenced it again until its session expired.",
         "KAFKA-19233, GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
         meaning="a fenced member may join again (KAFKA-19233)",
-        before=(("4.2", False),),
+        since="4.2",
         is_repair=False,
     )
     assignor_change_assigns: bool = _switch(
-        "With KIP-848 the group's epoch rises when the assignor that most members prefer changes, so that it assigns. Before, that assignor "
-        "was used with the next change of members or topics.",
+        "With KIP-848 the group epoch rises when the members' preferred assignor changes, which triggers an "
+        "assignment. Before, the new assignor was used only after the next change of members or topics.",
         "KAFKA-20434, GroupMetadataManager.hasPreferredServerAssignorChanged",
         meaning="a group assigns when its members prefer another assignor (KAFKA-20434)",
-        before=(("4.4", False),),
+        since="4.4",
         is_repair=False,
     )
     emptied_group_assigns_at_once: bool = _switch(
-        "With KIP-848 the first member after a group was empty gets its partitions at once. Before, it waited until "
-        "group.consumer.assignment.interval.ms had passed since the group's last assignment.",
+        "With KIP-848 the first member of a group that was empty gets its partitions at once. Before, it "
+        "waited until group.consumer.assignment.interval.ms had passed since the group's last assignment.",
         "KAFKA-20442, GroupMetadataManager.consumerGroupFenceMembers",
         meaning="a group that was empty assigns at once (KAFKA-20442)",
-        before=(("4.4", False),),
+        since="4.4",
         is_repair=False,
     )
     static_member_rejoins_full_group: bool = _switch(
-        "With KIP-848 a static member that has left for a while may come back to a group that has group.consumer.max.size members: it takes a "
-        "place that counts already. Before, it was refused (GROUP_MAX_SIZE_REACHED), and its consumer failed.",
+        "With KIP-848 a static member that has left temporarily may come back to a group with "
+        "group.consumer.max.size members, because its place still counts. Before, it was refused with "
+        "GROUP_MAX_SIZE_REACHED, and its consumer failed.",
         "KAFKA-20601, GroupMetadataManager.throwIfConsumerGroupIsFull",
-        is_met=False,
         meaning="a static member may come back to a full group (KAFKA-20601)",
-        before=(("4.4", False),),
+        since="4.4",
         is_repair=False,
+        is_met=False,
     )
     former_instance_released: bool = _switch(
-        "With KIP-848 a member that takes another group.instance.id gives up its former one. Before, nobody could join under the former "
-        "one: it was refused with UNRELEASED_INSTANCE_ID, and with UNKNOWN_MEMBER_ID once the member was gone.",
+        "With KIP-848 a member that changes its group.instance.id gives up the old one. Before, no consumer "
+        "could join with the old id: it was refused with UNRELEASED_INSTANCE_ID, and with UNKNOWN_MEMBER_ID "
+        "after the member had left.",
         "ConsumerGroup.updateStaticMember",
-        meaning="a member that takes another group.instance.id gives up its former one",
-        before=(("4.4", False),),
+        meaning="a member that changes its group.instance.id gives up the old one",
+        since="4.4",
         is_repair=False,
     )
     group_answers_wait_for_writes: bool = _switch(
-        "A group's coordinator answers a heartbeat, who leaves and who asks for stable offsets when all that it has written of their partition "
-        "is committed, on which the answer may rest. Before, it answered from memory, also one that had been replaced and did not know it.",
+        "A group coordinator answers a heartbeat, a leave or a fetch of stable offsets only after every "
+        "record that it has written to that partition, and on which the answer may depend, is committed. "
+        "Before, it answered from memory, even after it had been replaced without noticing.",
         "KIP-848, CoordinatorRuntime.CoordinatorWriteEvent, GroupCoordinatorService.fetchOffsets",
-        meaning="a group's coordinator answers when what it has written is committed (KIP-848)",
-        before=(("4.0", False),),
+        meaning="a group coordinator answers after its writes are committed (KIP-848)",
+        since="4.0",
         is_repair=False,
         guards=guards.COMMITS,
     )
     unknown_group_told: bool = _switch(
-        "A member that commits for a group which its coordinator does not know is told so (GROUP_ID_NOT_FOUND, in a transaction "
-        "ILLEGAL_GENERATION). Before, that its generation is over, in a transaction that it is no member of the group, which was made.",
+        "A commit of a member for an unknown group is refused with GROUP_ID_NOT_FOUND, in a transaction "
+        "with ILLEGAL_GENERATION. Before, the error was that of a wrong generation; in a transaction the "
+        "group was created, and the error was that of a non-member.",
         "KIP-848, OffsetMetadataManager.validateOffsetCommit, validateTransactionalOffsetCommit",
-        meaning="a commit for a group that is not known is refused as such",
-        before=(("4.0", False),),
+        meaning="a commit for an unknown group is refused as such",
+        since="4.0",
         is_repair=False,
         is_met=False,
     )
     transactional_commit_errors_named: bool = _switch(
-        "A transaction that commits for a group that the coordinator does not know gets GROUP_ID_NOT_FOUND, and with a stale member epoch "
-        "STALE_MEMBER_EPOCH (TxnOffsetCommit 6). Before, both were ILLEGAL_GENERATION. The producer aborts the transaction either way.",
+        "A transactional commit for an unknown group is refused with GROUP_ID_NOT_FOUND, and one with a "
+        "stale member epoch with STALE_MEMBER_EPOCH (TxnOffsetCommit 6). Before, both got "
+        "ILLEGAL_GENERATION. The producer aborts the transaction in each case.",
         "KIP-1319 (KAFKA-20444), OffsetMetadataManager.validateTransactionalOffsetCommit",
         of=TRANSACTIONS,
-        meaning="a refused transactional commit has the same error as a plain one (KIP-1319)",
-        before=(("4.4", False),),
+        meaning="a transactional commit is refused with the same error as a plain one (KIP-1319)",
+        since="4.4",
         is_repair=False,
     )
     offsets_kept_while_read: bool = _switch(
-        "Offsets expire offsets.retention.minutes after their group became empty, and of a group with members those of topics that none of "
-        "them reads, so long after they were committed. Before, all of them did that.",
+        "Offsets expire offsets.retention.minutes after their group became empty. In a group with members, "
+        "only offsets of topics that none of them reads expire, that long after their commit. Before, all "
+        "offsets expired that long after their commit.",
         "KIP-211, GroupMetadata.removeExpiredOffsets",
         meaning="offsets of a group with members do not expire (KIP-211)",
-        before=(("2.1", False),),
+        since="2.1",
         is_repair=False,
         is_met=False,
     )
     stable_offset_fetch: bool = _switch(
-        "A consumer that asks where its group is waits for commits that are under way, of transactions too (UNSTABLE_OFFSET_COMMIT). "
-        "Before, it began with what had been committed before.",
+        "A consumer that fetches committed offsets waits for pending commits, including those of "
+        "transactions (UNSTABLE_OFFSET_COMMIT). Before, it started from the previous commit.",
         "KIP-447, GroupMetadataManager.getOffsets (requireStable)",
-        meaning="a consumer that asks for committed offsets waits for open transactions (KIP-447)",
-        before=(("2.5", False),),
+        meaning="a fetch of committed offsets waits for open transactions (KIP-447)",
+        since="2.5",
         is_repair=False,
         guards=guards.GROUPS,
     )

@@ -1,4 +1,4 @@
-"""What several switches guard: rules whose promise they keep, and causes that they rule out."""
+"""Groups of rules and causes that several switches guard (`Switch.guards`)."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Release profiles: what each Kafka release does, as named switches, and what follows from their declarations.
+"""Release profiles: the behaviour of each Kafka release as named switches, and catalogues derived from them.
 
-A campaign names a release; each behaviour is a switch that it can also set alone (``behaviours:``).
+A campaign names a release, and may set single switches (``behaviours:``).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -28,9 +28,9 @@ from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviours:
-    """What a release does; by default, what the default release does.
+    """The switches of a release, by default of the default release.
 
-    Campaigns, documentation and findings know a switch by its name alone, whichever subject it belongs to.
+    Campaigns, documentation and findings use a switch's name alone, without its subject.
     """
 
     replication: ReplicationSwitches = ReplicationSwitches()
@@ -50,7 +50,7 @@ class Behaviours:
         return {name: self.value(name) for name in SWITCHES}
 
     def with_switches(self, **changes: Any) -> "Behaviours":
-        """Return the same with some switches set."""
+        """Return a copy with some switches changed."""
         by_home: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             by_home.setdefault(SWITCHES[name].home, {})[name] = value
@@ -59,15 +59,15 @@ class Behaviours:
         )
 
     def elects_uncleanly(self, metadata: str) -> bool:
-        """Return whether controllers go by unclean.leader.election.enable, by where the metadata is."""
+        """Return whether the controller applies unclean.leader.election.enable in a metadata mode."""
         return metadata != "kraft" or self.kraft.kraft_elects_uncleanly
 
 
 @derived
 def _subjects() -> dict[str, tuple[type[Any], list[Switch]]]:
-    """Return the class of each field of `Behaviours`, and the switches that it declares."""
-    declared = {item.name: type(item.default) for item in fields(Behaviours)}
-    classes = {home: EXTENSIONS.get(subject, subject) for home, subject in declared.items()}
+    """Return the class of each field of `Behaviours`, and its switches."""
+    defaults = {item.name: type(item.default) for item in fields(Behaviours)}
+    classes = {home: EXTENSIONS.get(subject, subject) for home, subject in defaults.items()}
     return {home: (subject, switches_in(subject, home)) for home, subject in classes.items()}
 
 
@@ -83,18 +83,18 @@ MUTANTS: Final = DerivedMapping[str, Mutant](
 
 
 def _repairs() -> dict[str, Repair]:
-    declared = [repair for switch in SWITCHES.values() for repair in switch.repairs]
-    oldest_first = sorted(declared, key=lambda repair: (repair.is_opt_in, repair.version))
+    repairs = [repair for switch in SWITCHES.values() for repair in switch.repairs]
+    oldest_first = sorted(repairs, key=lambda repair: (repair.is_opt_in, repair.version))
     return {repair.name: repair for repair in oldest_first}
 
 
 REPAIRS: Final = DerivedMapping[str, Repair](_repairs)
-"""The repairs that findings name, oldest first, behind them those that Kafka has switched off."""
+"""The repairs that findings name, oldest first, followed by those that Kafka has off by default."""
 
 
 @derived
 def behaviours_in(release: str) -> Behaviours:
-    """Return what a release does as far as there are switches for it: any release, also one that has no profile."""
+    """Return the switches of any release, even one without a profile."""
     return Behaviours(
         **{
             home: subject(**{switch.name: switch.value_in(release) for switch in switches})
@@ -105,31 +105,31 @@ def behaviours_in(release: str) -> Behaviours:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseProfile:
-    """A release that a campaign can name, and what it does."""
+    """A release that a campaign can name."""
 
     name: str
     doc: str
 
     @property
     def version(self) -> Version:
-        """The numbers of its name."""
+        """Its version as numbers."""
         return version_of(self.name)
 
     @property
     def behaviours(self) -> Behaviours:
-        """What it does."""
+        """Its switches."""
         return behaviours_in(self.name)
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Where brokers can keep their metadata, the default first: in KRaft since 3.3, in nothing else since 4.0 (KIP-833)."""
+        """Its metadata modes, the default first: KRaft since 3.3, and nothing else since 4.0 (KIP-833)."""
         if self.version < (3, 3):
             return ("zookeeper",)
         return ("kraft", "zookeeper") if self.version < (4,) else ("kraft",)
 
     @property
     def metadata(self) -> str:
-        """Where brokers keep their metadata unless a campaign says so."""
+        """Its default metadata mode."""
         return self.modes[0]
 
 
@@ -139,7 +139,7 @@ RELEASES: Final[dict[str, ReleaseProfile]] = {
         ReleaseProfile("0.10.2", "Followers truncate to their high watermark; no idempotence."),
         ReleaseProfile("0.11", "Leader epochs (KIP-101), the idempotent producer (KIP-98)."),
         ReleaseProfile(
-            "1.1", "Incremental fetch sessions (KIP-227), five batches of each producer are remembered."
+            "1.1", "Incremental fetch sessions (KIP-227); leaders remember five batches of each producer."
         ),
         ReleaseProfile("2.0", "The epoch answer carries the epoch (KIP-279)."),
         ReleaseProfile(
@@ -150,32 +150,33 @@ RELEASES: Final[dict[str, ReleaseProfile]] = {
         ),
         ReleaseProfile(
             "3.6",
-            "Producers are idempotent with acks=all by default (KIP-679); only a registered follower joins the ISR (KIP-841); metadata in KRaft "
-            "unless a campaign says zookeeper.",
+            "Producers are idempotent with acks=all by default (KIP-679); only a registered follower joins the ISR "
+            "(KIP-841); metadata in KRaft unless a campaign says zookeeper.",
         ),
         ReleaseProfile(
             "3.9",
-            "The high watermark waits for min.insync.replicas (KAFKA-15583); in KRaft unclean elections (KAFKA-12670) and failed log "
-            "directories (KIP-858) count. The last with ZooKeeper.",
+            "The high watermark waits for min.insync.replicas (KAFKA-15583); KRaft handles unclean elections "
+            "(KAFKA-12670) and failed log directories (KIP-858). The last release with ZooKeeper.",
         ),
         ReleaseProfile(
             "4.0",
-            "No ZooKeeper; each transaction has an epoch of its own (KIP-890), brokers assign for group.protocol=consumer (KIP-848), voters ask "
-            "before they run for office (KIP-996), producers linger for 5 ms (KIP-1030).",
+            "No ZooKeeper; each transaction has an epoch of its own (KIP-890), brokers assign partitions for "
+            "group.protocol=consumer (KIP-848), voters ask before they become candidates (KIP-996), producers "
+            "linger for 5 ms (KIP-1030).",
         ),
         ReleaseProfile(
             "4.3",
-            "Eligible leader replicas (KIP-966), by default from 4.1 on; brokers hear at once of what is committed (KIP-1166), a commit is "
-            "fenced by the epoch of its assignment (KIP-1251).",
+            "Eligible leader replicas (KIP-966), by default from 4.1 on; brokers learn at once what is committed "
+            "(KIP-1166), a commit is fenced by the epoch of its assignment (KIP-1251).",
         ),
         ReleaseProfile(
             "4.4",
-            "A consumer group assigns when its members prefer another assignor (KAFKA-20434), a refused transactional commit names its error "
-            "(KIP-1319), compaction leaves fewer empty batches (KAFKA-20452).",
+            "A consumer group assigns when its members prefer another assignor (KAFKA-20434), a refused "
+            "transactional commit names its error (KIP-1319), compaction leaves fewer empty batches (KAFKA-20452).",
         ),
     )
 }
-"""The releases whose data plane is modelled, oldest first."""
+"""The releases that the model has, oldest first."""
 
 NEWEST_RELEASE: Final = list(RELEASES)[-1]
 
@@ -184,11 +185,11 @@ REPAIRED_SINCE: Final[dict[str, Any]] = {
     for name, switch in SWITCHES.items()
     if switch.is_repair and switch.value_in(DEFAULT_RELEASE) != switch.latest == switch.safe
 }
-"""What has been repaired since the default release: the flaws that it has, as they are in the newest one."""
+"""The switches whose flaws in the default release have been repaired since, with their newest values."""
 
 
 def swarm_of(mutant: Mutant) -> str:
-    """Return the campaign of the library whose random runs meet the flaw."""
+    """Return the library campaign whose random runs exercise a flaw."""
     if SWITCHES[mutant.switch].of.of_coordinators:
         return "swarm-eos"
     return "swarm" if RELEASES[mutant.kafka].metadata == "zookeeper" else "swarm-kraft"

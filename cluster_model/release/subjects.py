@@ -1,4 +1,4 @@
-"""What switches are about, and the campaign of the library to try each subject with."""
+"""The subjects of switches, and the library campaign that exercises each."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What switches are about, and the campaign of the library to try them with.
+    """A subject of switches, and the library campaign that exercises it.
 
-    Runs of the first ``seeds`` seeds of that campaign (of all its variants, or of one ``variant``) read every
-    switch of the subject, unless the switch says otherwise (``is_met``). ``in_kraft`` is True for what only
-    KRaft has, ``of_coordinators`` for what needs groups or transactions.
+    The first ``seeds`` seeds of that campaign, in all variants or in one ``variant``, read every
+    switch of the subject, unless the switch says otherwise (``is_met``). ``in_kraft`` marks subjects
+    that only KRaft has, ``of_coordinators`` those that need groups or transactions.
     """
 
     name: str
@@ -23,12 +23,10 @@ class Subject:
 
 REPLICATION: Final = Subject(name="replication", campaign="swarm", seeds=20)
 TRUNCATION: Final = Subject(
-    name="followers that have parted from their leader", campaign="swarm-kraft", seeds=20
+    name="followers that have diverged from their leader", campaign="swarm-kraft", seeds=20
 )
 CLIENTS: Final = Subject(name="producers and consumers", campaign="swarm", seeds=20)
-UNKNOWN_PRODUCERS: Final = Subject(
-    name="producers of which a log has nothing", campaign="swarm-disks", seeds=20
-)
+UNKNOWN_PRODUCERS: Final = Subject(name="producers without state in a log", campaign="swarm-disks", seeds=20)
 ZOOKEEPER: Final = Subject(name="the control plane in ZooKeeper", campaign="swarm", seeds=20)
 KRAFT: Final = Subject(name="the control plane in KRaft", campaign="swarm-kraft", seeds=20, in_kraft=True)
 DISKS: Final = Subject(name="logs and their disks", campaign="swarm-disks", seeds=20)
@@ -39,11 +37,11 @@ SHUTDOWN: Final = Subject(name="controlled shutdown", campaign="swarm-disks", se
 PREFERRED: Final = Subject(name="preferred leaders", campaign="swarm-disks", seeds=20)
 SMALL_TOPICS: Final = Subject(name="topics with few replicas", campaign="swarm-disks", seeds=20)
 DELETED_RECORDS: Final = Subject(name="DeleteRecords", campaign="delete-records")
-FOLLOWER_FETCHING: Final = Subject(name="consumers of followers", campaign="follower-fetch")
+FOLLOWER_FETCHING: Final = Subject(name="consumers that read from followers", campaign="follower-fetch")
 QUOTAS: Final = Subject(name="quotas", campaign="starved-consumer")
 LATE_ERRORS: Final = Subject(name="errors after delivery.timeout.ms", campaign="error-after-deadline")
-FORMER_REIGNS: Final = Subject(name="answers of a former reign", campaign="stale-diverging-epoch")
-REPEATED_WRITES: Final = Subject(name="ISR writes that are repeated", campaign="stuck-isr")
+FORMER_REIGNS: Final = Subject(name="answers from a former term", campaign="stale-diverging-epoch")
+REPEATED_WRITES: Final = Subject(name="repeated ISR writes", campaign="stuck-isr")
 GROUPS: Final = Subject(name="consumer groups", campaign="swarm-eos", seeds=20, of_coordinators=True)
 STATIC_MEMBERS: Final = Subject(name="static members of groups", campaign="rebalance", of_coordinators=True)
 TRANSACTIONS: Final = Subject(name="transactions", campaign="swarm-eos", seeds=20, of_coordinators=True)

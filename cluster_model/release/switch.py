@@ -1,6 +1,6 @@
-"""A switch: one behaviour that differs by release, with all that belongs to it."""
+"""A switch: one behaviour that differs by release, with everything that belongs to it."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Final
 
@@ -18,42 +18,46 @@ _SWITCH: Final = "switch"
 
 @cache
 def version_of(release: str) -> Version:
-    """Return the numbers of a release's name."""
+    """Return a release's version as numbers."""
     return tuple(int(number) for number in release.split("."))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Mutant:
-    """A known flaw: a switch set to a known-bad value, most of them off.
+    """A known flaw: a switch set to a bad value, in most cases False.
 
-    ``doc`` says what goes wrong and what comes of it, ``source`` where Kafka had it or what keeps
-    it from having it. ``noticed_by`` names the rules that notice it; none where only a campaign's
-    script does, for it takes an expectation to tell the flaw from what Kafka may do. ``kafka`` is the release whose
-    profile gets the flaw, where the default one has it already, or has nothing that it concerns. ``switch`` follows from
-    where it is declared.
+    ``doc`` says what goes wrong and with which consequence. ``source`` says where Kafka had the flaw,
+    or which class prevents it; by default that is the source of the switch. ``noticed_by`` names the
+    rules that notice it. It is empty if only the expectations of a script can tell the flaw from
+    allowed behaviour. ``kafka`` is the release that gets the flaw in tests, if the default release
+    has it already or does not have the affected feature. ``switch`` is filled in by the declaration.
     """
 
     name: str
-    value: Any = False
     doc: str
-    source: str
+    _: KW_ONLY
+    value: Any = False
+    source: str = ""
     noticed_by: tuple[str, ...] = ()
     kafka: str = DEFAULT_RELEASE
     switch: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Repair:
-    """What a KIP or an issue changed in Kafka that keeps an anomaly from happening.
+    """A change in Kafka, by a KIP or a ticket, that prevents an anomaly.
 
-    ``since`` is the first release that has it. ``needs`` is another switch without which that changes nothing. One that
-    ``is_opt_in`` has to be switched on in Kafka, so no release brings it by itself. For all others ``switch``, the ``value`` that it
-    has since, and the ``former`` ones follow from where the repair is declared.
+    ``text`` is by default the meaning of the switch. ``since`` is the first release that has the
+    repair, by default the last one that changed the switch. ``needs`` is another switch without
+    which it has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so no release brings
+    it by itself. For all others the declaration fills in ``switch``, its ``value`` since then, and
+    its ``former`` values.
     """
 
     name: str
-    since: str
-    text: str
+    text: str = ""
+    _: KW_ONLY
+    since: str = ""
     needs: str | None = None
     is_opt_in: bool = False
     switch: str | None = None
@@ -62,26 +66,27 @@ class Repair:
 
     @property
     def version(self) -> Version:
-        """The numbers of its first release."""
+        """The version of its first release."""
         return version_of(self.since)
 
     def is_missing(self, value: Any) -> bool:
-        """Return whether a switch of this *value* is as some release before this repair had it."""
+        """Return whether a switch with this *value* behaves like a release before the repair."""
         return value != self.value and value in self.former
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """What a switch does and where that stands.
+    """A switch: its effect, its history and its source.
 
-    ``of`` is its subject. ``is_met`` is False where no run of the subject's campaign reads it, but only tests and single
-    requests do. ``before`` has what releases before others had, oldest first, ``latest`` what all have since. ``meaning``
-    says in a few words what holds at the ``safe`` value. One that ``is_repair`` has to have that value, or a promise
-    may be broken; others only change how a promise is kept. ``guards`` names the rules whose promise the safe value keeps, and the
-    kinds of causes that it rules out (`harrow.checks.prevention.by_switches`). While another one that it is ``hidden_by`` is on,
-    its own value changes nothing. One that ``is_always_in_kraft`` is about ZooKeeper alone: KRaft has done the same from the beginning.
-
-    ``home`` is the field of `Behaviours` that has it.
+    ``home`` is the field of `Behaviours` that has it, ``of`` its subject. ``is_met`` is False if no
+    run of the subject's campaign reads it, only tests and single requests. ``before`` has the values
+    of earlier releases, oldest first, each with the release that replaced it; ``latest`` is the value
+    since the last of them. ``meaning`` says in a few words what the ``safe`` value ensures. A switch
+    that ``is_repair`` must have its safe value, or a promise may be broken. Other switches only change
+    how a promise is kept. ``guards`` names the rules whose promise the safe value keeps, and the kinds
+    of causes that it rules out (`harrow.checks.prevention.by_switches`). While a switch in
+    ``hidden_by`` is on, the value of this one has no effect. A switch that ``is_always_in_kraft``
+    only affects ZooKeeper: KRaft has always behaved that way.
     """
 
     name: str = ""
@@ -103,7 +108,7 @@ class Switch:
     repairs: tuple[Repair, ...]
 
     def value_in(self, release: str) -> Any:
-        """Return what a release does: in its last bug fix release, so that 2.0 has what came with 2.0.1."""
+        """Return the value in a release's last bug fix release, so that 2.0 includes changes of 2.0.1."""
         version = version_of(release)
         for first, value in self.before:
             if version < version_of(first)[: len(version)]:
@@ -111,29 +116,35 @@ class Switch:
         return self.latest
 
     def history(self) -> tuple[tuple[str, Any], ...]:
-        """Return the values that it has had, oldest first, each with the release that brought it.
+        """Return its values, oldest first, each with the release that introduced it.
 
-        The oldest has been there since before all releases, so its release is empty.
+        The oldest value predates all releases, so its release is empty.
         """
         releases = ["", *(first for first, _ in self.before)]
         return tuple(zip(releases, [*(value for _, value in self.before), self.latest], strict=True))
 
     def declared_as(self, name: str, home: str) -> "Switch":
-        """Return the switch with its name and home, which its mutants and repairs get too."""
+        """Return the switch with its name and home, and its mutants and repairs with all that follows from it."""
         return replace(
             self,
             name=name,
             home=home,
-            mutants=tuple(replace(mutant, switch=name) for mutant in self.mutants),
-            repairs=tuple(
-                repair if repair.is_opt_in else self._with_values(repair, name) for repair in self.repairs
+            mutants=tuple(
+                replace(mutant, switch=name, source=mutant.source or self.source) for mutant in self.mutants
             ),
+            repairs=tuple(self._completed(repair, name) for repair in self.repairs),
         )
 
-    def _with_values(self, repair: Repair, name: str) -> Repair:
+    def _completed(self, repair: Repair, name: str) -> Repair:
+        if repair.is_opt_in:
+            return repair
         releases, values = zip(*self.history(), strict=True)
-        arrived = releases.index(repair.since)
-        return replace(repair, switch=name, value=values[arrived], former=values[:arrived])
+        since = repair.since or releases[-1]
+        place = releases.index(since)
+        text = repair.text or self.meaning.partition(" (")[0]
+        return replace(
+            repair, text=text, since=since, switch=name, value=values[place], former=values[:place]
+        )
 
 
 def switch(
@@ -145,6 +156,7 @@ def switch(
     latest: Any = True,
     choices: tuple[Any, ...] = (False, True),
     safe: Any = None,
+    since: str = "",
     before: tuple[tuple[str, Any], ...] = (),
     is_repair: bool = True,
     is_met: bool = True,
@@ -154,8 +166,11 @@ def switch(
     mutant: Mutant | tuple[Mutant, ...] = (),
     repair: Repair | tuple[Repair, ...] = (),
 ) -> Any:
-    """Declare a field of a class of switches (`Switch`); one mutant or repair, or several."""
-    declared = Switch(
+    """Declare a field of a class of switches (`Switch`), with one mutant or repair, or several.
+
+    *since* is a short *before* for a switch that changed once, from off to on or from on to off.
+    """
+    declaration = Switch(
         doc=doc,
         source=source,
         of=of,
@@ -164,7 +179,7 @@ def switch(
         meaning=meaning,
         safe=latest if safe is None else safe,
         latest=latest,
-        before=before,
+        before=((since, not latest),) if since else before,
         is_repair=is_repair,
         is_always_in_kraft=is_always_in_kraft,
         guards=guards,
@@ -172,9 +187,9 @@ def switch(
         mutants=mutant if isinstance(mutant, tuple) else (mutant,),
         repairs=repair if isinstance(repair, tuple) else (repair,),
     )
-    return field(default=declared.value_in(DEFAULT_RELEASE), metadata={_SWITCH: declared})
+    return field(default=declaration.value_in(DEFAULT_RELEASE), metadata={_SWITCH: declaration})
 
 
-def switches_in(declaring: type[Any], home: str) -> list[Switch]:
+def switches_in(owner: type[Any], home: str) -> list[Switch]:
     """Return the switches that are fields of a class, in their order."""
-    return [item.metadata[_SWITCH].declared_as(item.name, home) for item in fields(declaring)]
+    return [item.metadata[_SWITCH].declared_as(item.name, home) for item in fields(owner)]

@@ -1,4 +1,4 @@
-"""Transactions: their coordinator, their producers, and what a log knows of them."""
+"""Switches of transactions: their coordinator, their producers, and their state in logs."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,43 +13,42 @@ _switch: Final = partial(switch, of=TRANSACTIONS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSwitches:
-    """The switches; their defaults are what the default release does."""
+    """The switches, with the values of the default release."""
 
     transactional_commits_fenced: bool = _switch(
-        "A producer that commits offsets of a group in a transaction says as which member of which generation. Before, the coordinator of "
-        "the group took them from anybody, from a member too that had been taken for dead.",
+        "A producer that commits offsets of a group in a transaction sends the member and its generation. "
+        "Before, the group coordinator accepted them from anyone, even from a member that had been declared "
+        "dead.",
         "KIP-447, TransactionManager.sendOffsetsToTransaction (TxnOffsetCommit v3)",
-        meaning="transactions commit offsets of current members of a group alone (KIP-447)",
-        before=(("2.5", False),),
+        meaning="transactions commit offsets only for current members of a group (KIP-447)",
+        since="2.5",
         is_repair=False,
         guards=guards.GROUPS,
     )
     init_transactions_times_out: bool = _switch(
-        "initTransactions ends with a TimeoutException after max.block.ms. Before, it waited for its coordinator for ever.",
+        "initTransactions fails with a TimeoutException after max.block.ms. Before, it waited for its "
+        "coordinator without limit.",
         "KAFKA-6446, KafkaProducer.initTransactions",
-        meaning="initTransactions does not wait for ever (KAFKA-6446)",
-        before=(("2.0", False),),
+        meaning="initTransactions does not block forever (KAFKA-6446)",
+        since="2.0",
         is_repair=False,
     )
     end_transaction_times_out: bool = _switch(
-        "commitTransaction and abortTransaction end with a TimeoutException after max.block.ms, and may be called again. Before, they "
-        "waited for the coordinator for ever.",
+        "commitTransaction and abortTransaction fail with a TimeoutException after max.block.ms, and may be "
+        "called again. Before, they waited for the coordinator without limit.",
         "KAFKA-7763, KafkaProducer.commitTransaction",
-        meaning="ending a transaction does not take for ever (KAFKA-7763)",
-        before=(("2.3", False),),
+        meaning="commitTransaction and abortTransaction do not block forever (KAFKA-7763)",
+        since="2.3",
         is_repair=False,
     )
     transactional_epoch_checked: bool = _switch(
-        "Coordinators and leaders refuse a producer whose transactional id has a newer epoch. Off is a mutant: a producer that was "
-        "succeeded goes on writing in its successor's transactions.",
+        "Coordinators and leaders refuse a producer whose transactional.id has a newer epoch.",
         "KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
-        meaning="a producer that was succeeded writes in no transaction (KIP-98)",
+        meaning="a fenced producer writes in no transaction (KIP-98)",
         guards=(*guards.GROUPS, *guards.TRANSACTIONS),
         mutant=Mutant(
-            name="zombie-producer-accepted",
-            kafka="4.3",
-            doc="A producer that was succeeded by another one with its transactional id still writes, and its successor commits that.",
-            source="KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
+            "zombie-producer-accepted",
+            "A fenced producer still writes, and the transaction of its successor commits its records.",
             noticed_by=(
                 "fenced-write",
                 "unasked-commit",
@@ -60,190 +59,202 @@ class TransactionSwitches:
                 "poll-skip",
                 "int-poll-skip",
             ),
+            kafka="4.3",
         ),
     )
     lso_below_open_transactions: bool = _switch(
-        "read_committed reads below the first offset of the oldest transaction that is open. Off is a mutant: it reads up to the high "
-        "watermark.",
+        "read_committed reads only below the first offset of the oldest open transaction.",
         "KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
-        meaning="read_committed reads nothing that is not decided (KIP-98)",
+        meaning="read_committed reads no record of an open transaction (KIP-98)",
         guards=(*guards.GROUPS, *guards.TRANSACTIONS),
         mutant=Mutant(
-            name="lso-is-hw",
-            kafka="4.3",
-            doc="Consumers with read_committed get what no transaction has committed yet.",
-            source="KIP-98, UnifiedLog.fetchLastStableOffsetMetadata",
+            "lso-is-hw",
+            "Consumers with read_committed receive records of open transactions.",
             noticed_by=("read-above-lso", "G1a"),
+            kafka="4.3",
         ),
     )
     markers_to_all_partitions: bool = _switch(
-        "A coordinator has the end of a transaction written to all partitions of it. Off is a mutant: to the first one alone.",
+        "A coordinator has the end of a transaction written to all of its partitions.",
         "KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
-        meaning="a transaction ends in all its partitions (KIP-98)",
+        meaning="a transaction ends in all of its partitions (KIP-98)",
         guards=(*guards.GROUPS, *guards.TRANSACTIONS),
         mutant=Mutant(
-            name="marker-to-one-partition",
-            kafka="4.3",
-            doc="A transaction ends in one of its partitions: in the others nothing behind it is ever read with read_committed.",
-            source="KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
+            "marker-to-one-partition",
+            "A transaction ends in only one of its partitions. In the others read_committed never reads "
+            "past it.",
             noticed_by=("hanging-transaction", "lso-stands-still", "torn-transaction", "unseen"),
+            kafka="4.3",
         ),
     )
     prepared_commit_finished: bool = _switch(
-        "A coordinator that is elected commits what its predecessor had noted as to be committed. Off is a mutant: it aborts it.",
+        "A new coordinator commits a transaction that its predecessor had prepared to commit.",
         "KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
-        meaning="a new coordinator commits what was to be committed (KIP-98)",
+        meaning="a new coordinator completes a prepared commit (KIP-98)",
         guards=(*guards.GROUPS, *guards.TRANSACTIONS),
         mutant=Mutant(
-            name="coordinator-forgets-prepare-commit",
-            kafka="4.3",
-            doc="A coordinator that is elected while a transaction is being committed aborts the rest of it, of which the producer was told that it is.",
-            source="KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
+            "coordinator-forgets-prepare-commit",
+            "A coordinator that is elected during a commit aborts the rest of the transaction, though the "
+            "producer was told that it is committed.",
             noticed_by=("lost-write", "torn-transaction", "lost-effect", "unseen"),
+            kafka="4.3",
         ),
     )
     transactions_loaded_once_committed: bool = _switch(
-        "A broker that is elected to coordinate transactions answers once its log of them is committed as far as it goes. No release does: "
-        "the coordinator tells a leader that a partition is in the transaction by a record that is not committed. If its successor does not "
-        "have that record, it ends the transaction without the partition.",
+        "A new transaction coordinator answers only after its log is committed up to the end. No release "
+        "waits: the coordinator tells a leader that a partition is in the transaction because of a record "
+        "that is not committed. If its successor does not have that record, it ends the transaction without "
+        "the partition.",
         "TransactionStateManager.loadTransactionMetadata (FetchIsolation.LOG_END)",
-        meaning="a new coordinator answers by committed records only",
+        meaning="a new coordinator answers only from committed records",
         latest=False,
         safe=True,
         guards=(*guards.GROUPS, *guards.TRANSACTIONS),
         mutant=Mutant(
-            name="uncommitted-state-answered",
-            kafka="4.3",
-            doc="A new coordinator answers by a record that its successor does not have: half of a transaction is committed.",
+            "uncommitted-state-answered",
+            "A new coordinator answers from a record that its successor does not have, so that half of a "
+            "transaction is committed.",
             source="TransactionStateManager.loadTransactionMetadata; every release",
             noticed_by=("torn-transaction", "hanging-transaction", "doubled-effect"),
+            kafka="4.3",
         ),
     )
     producer_fenced_error: bool = _switch(
-        "A coordinator answers PRODUCER_FENCED to a producer of an older epoch. Before, INVALID_PRODUCER_EPOCH, as leaders do in every "
-        "release.",
+        "A coordinator answers a producer of an older epoch with PRODUCER_FENCED. Before, with "
+        "INVALID_PRODUCER_EPOCH, as leaders do in every release.",
         "KIP-588 (KAFKA-9910), TransactionCoordinator",
-        meaning="a coordinator says that a producer was succeeded (KIP-588)",
-        before=(("2.7", False),),
+        meaning="a coordinator tells a producer that it is fenced (KIP-588)",
+        since="2.7",
         is_repair=False,
     )
     empty_transactions_tracked: bool = _switch(
-        "The marker of a transaction that has nothing in a partition counts there like one that has: it is read with read_committed once "
-        "it is replicated, and an abort is in the index of aborted transactions. Later, it stands in the log and that is all.",
+        "The marker of a transaction without records in a partition counts like that of one with records: "
+        "read_committed reads it once it is replicated, and an abort enters the index of aborted "
+        "transactions. Later releases only append it.",
         "KAFKA-10702, ProducerAppendInfo.appendEndTxnMarker",
         meaning="a marker without a transaction ends nothing (KAFKA-10702)",
         latest=False,
-        before=(("2.8", True),),
+        since="2.8",
         is_repair=False,
     )
     aborted_told_at_stable_offset: bool = _switch(
-        "A fetch with read_committed from the last stable offset itself is told the aborted transactions behind that, though it reads "
-        "nothing. Later it is told none. To a consumer it is the same.",
+        "A read_committed fetch from the last stable offset itself gets the aborted transactions behind "
+        "that offset, though it reads no records. Later releases send none. Consumers do not notice the "
+        "difference.",
         "KAFKA-9838, Log.read",
-        meaning="a fetch that reads nothing is told no aborted transactions (KAFKA-9838)",
+        meaning="a fetch without records gets no aborted transactions (KAFKA-9838)",
         latest=False,
-        before=(("2.5.1", True),),
+        since="2.5.1",
         is_repair=False,
     )
     later_epoch_cannot_end: bool = _switch(
-        "A client cannot end a transaction with an epoch that it was never given. Before, such an epoch was no reason to refuse it.",
+        "A client cannot end a transaction with an epoch that it was never given. Before, such an epoch was "
+        "accepted.",
         "KAFKA-9600, TransactionCoordinator.endTransaction (isFromClient)",
-        meaning="EndTxn of a client has the epoch of its transactional id",
-        before=(("2.6", False),),
+        meaning="a client's EndTxn has the epoch of its transactional.id",
+        since="2.6",
         is_repair=False,
     )
     transaction_verification: bool = _switch(
-        "A leader asks the coordinator whether a transaction has its partition before the first append of it there. Before, what came "
-        "late, after the marker, began a transaction that was never ended.",
-        "KIP-890 (KAFKA-14402, KAFKA-12671), transaction.partition.verification.enable, AddPartitionsToTxnManager",
-        meaning="a leader begins a transaction only where the coordinator knows of it (KIP-890)",
-        before=(("3.6", False),),
+        "Before the first append of a transaction to a partition, its leader asks the coordinator whether "
+        "the transaction has that partition. Before, a late batch behind the marker began a transaction "
+        "that never ended.",
+        "KIP-890 (KAFKA-14402, KAFKA-12671), transaction.partition.verification.enable, "
+        "AddPartitionsToTxnManager",
+        meaning="a leader begins a transaction only if the coordinator confirms it (KIP-890)",
+        since="3.6",
         guards=guards.TRANSACTIONS,
         hidden_by=("transactions_v2",),
         repair=Repair(
-            name="KAFKA-14402",
-            since="3.6",
-            text="a leader begins a transaction in its log only where the coordinator knows of that, so that what comes late begins none",
+            "KAFKA-14402",
+            "a leader begins a transaction in its log only if the coordinator confirms it, so a late batch "
+            "begins none",
         ),
     )
     transactional_commits_verified: bool = _switch(
-        "A group coordinator asks the transaction coordinator whether a transaction has the group before it takes offsets in it. Before, "
-        "offsets that came late, after the marker, were pending for good.",
+        "A group coordinator asks the transaction coordinator whether a transaction has the group before it "
+        "accepts offsets in it. Before, late offsets behind the marker stayed pending for good.",
         "KIP-890 (KAFKA-15784), GroupCoordinator.handleTxnCommitOffsets",
-        meaning="offsets are committed only in a transaction that the coordinator knows of (KIP-890)",
-        before=(("3.7", False),),
+        meaning="offsets are committed only in a transaction that the coordinator confirms (KIP-890)",
+        since="3.7",
         guards=guards.TRANSACTIONS,
         hidden_by=("transactions_v2",),
     )
     transaction_abortable_error: bool = _switch(
-        "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort it. Before, INVALID_TXN_STATE.",
+        "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort. "
+        "Before, INVALID_TXN_STATE.",
         "KIP-890 (KAFKA-16314), TransactionCoordinator.handleVerifyPartitionsInTransaction",
         of=TRANSACTIONS_V1,
-        meaning="a producer is told that it may abort its transaction (KIP-890)",
-        before=(("3.8", False),),
+        meaning="a producer learns that it may abort its transaction (KIP-890)",
+        since="3.8",
         is_repair=False,
     )
     transactions_v2: bool = _switch(
-        "Each end of a transaction raises the epoch of its producer, which EndTxn answers, and leaders add their partitions to "
-        "transactions themselves (transaction.version 2, with which new clusters are made). Before, an EndTxn that came late ended "
-        "the producer's next transaction.",
+        "Each end of a transaction raises the epoch of its producer, which EndTxn returns, and leaders add "
+        "their partitions to transactions themselves (transaction.version 2, the default of new clusters). "
+        "Before, a late EndTxn ended the producer's next transaction.",
         "KIP-890 (KAFKA-14402), TransactionVersion.TV_2, TransactionMetadata.prepareAbortOrCommit",
         meaning="a transaction has an epoch of its own (KIP-890)",
-        before=(("4.0", False),),
+        since="4.0",
         guards=(*guards.GROUPS, *guards.TRANSACTIONS),
         repair=Repair(
-            name="KIP-890",
-            since="4.0",
-            text="each transaction has an epoch of its own, so that what comes late is not taken for a part of the next one",
+            "KIP-890",
+            "each transaction has an epoch of its own, so a late request is not taken as a part of the next "
+            "one",
         ),
         mutant=Mutant(
-            name="delayed-end-txn",
-            kafka="4.3",
-            doc="The request that ended a transaction comes once more, late, and ends the producer's next one before that is complete.",
+            "delayed-end-txn",
+            "A second copy of the request that ended a transaction arrives late, and ends the producer's "
+            "next transaction before it is complete.",
             source="KIP-890 (KAFKA-14402); Kafka before 4.0",
             noticed_by=("unasked-commit", "torn-transaction", "G1a"),
+            kafka="4.3",
         ),
     )
     next_transaction_verified: bool = _switch(
-        "A leader takes a transaction for open only if it has the epoch of what is to be appended. Before, what a producer sent while its "
-        "last transaction had no marker there yet went with that one: harmless while all transactions of a producer have one epoch "
-        "and none begins before that.",
+        "A leader takes a transaction as open only if its epoch is that of the batch. Before, records that "
+        "a producer sent before its last transaction had its marker there became part of that transaction. "
+        "This is harmless while all transactions of a producer have one epoch and none begins before the "
+        "marker.",
         "KIP-890 (KAFKA-18575), UnifiedLog.hasOngoingTransaction",
-        meaning="the next transaction begins when the last one has its marker (KIP-890)",
-        before=(("4.0", False),),
+        meaning="the next transaction begins after the last one has its marker (KIP-890)",
+        since="4.0",
         guards=guards.TRANSACTIONS,
         mutant=Mutant(
-            name="next-transaction-unverified",
-            kafka="4.3",
-            doc="What a producer sends after a commit, and before a partition has the marker of that, goes with it, be it aborted.",
+            "next-transaction-unverified",
+            "Records that a producer sends after a commit, but before a partition has the marker, become "
+            "part of the old transaction, even if the new one is aborted.",
             source="KIP-890 (KAFKA-18575)",
             noticed_by=("torn-transaction", "G1a", "unseen", "lost-write"),
+            kafka="4.3",
         ),
     )
     transaction_begins_at_zero: bool = _switch(
-        "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, any, as without transactions "
-        "(`unknown_producer_begins_anywhere`).",
+        "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, it "
+        "could have any, as without transactions (`unknown_producer_begins_anywhere`).",
         "KIP-890 (KAFKA-18202), ProducerAppendInfo.checkSequence (supportsEpochBump)",
         meaning="a producer's first batch in a log has sequence number 0 (KAFKA-18202)",
-        before=(("4.1", False),),
+        since="4.1",
         is_repair=False,
         is_met=False,
         hidden_by=("unknown_producer_begins_at_zero", "empty_log_begins_at_zero"),
     )
     stale_epoch_refused_unverified: bool = _switch(
-        "A leader refuses what begins a transaction with an epoch before its producer's last one (INVALID_PRODUCER_EPOCH), and asks no "
-        "coordinator. Before, it asked, and told the producer what that had answered.",
+        "A leader refuses the first batch of a transaction with an older producer epoch "
+        "(INVALID_PRODUCER_EPOCH) without asking the coordinator. Before, it asked, and passed on the "
+        "coordinator's error.",
         "KIP-890 (KAFKA-18042), UnifiedLog.maybeStartTransactionVerification",
-        meaning="a leader refuses an earlier epoch before it asks the coordinator",
-        before=(("4.1", False),),
+        meaning="a leader refuses an older epoch before it asks the coordinator",
+        since="4.1",
         is_repair=False,
     )
     stale_epoch_told_first: bool = _switch(
-        "A producer that was fenced while the coordinator was asked about its transaction is told INVALID_PRODUCER_EPOCH, after which it "
-        "may abort it. Before, and in 4.0.0 and 4.1.0, INVALID_TXN_STATE, after which it may not.",
+        "A producer that is fenced while its transaction is being verified gets INVALID_PRODUCER_EPOCH, "
+        "after which it may abort. Before, and in 4.0.0 and 4.1.0, it got INVALID_TXN_STATE, after which it "
+        "may not.",
         "KAFKA-19690, UnifiedLog.analyzeAndValidateProducerState",
-        meaning="a fenced producer is told of its epoch first (KAFKA-19690)",
-        before=(("3.9.2", False),),
+        meaning="a fenced producer learns of its epoch first (KAFKA-19690)",
+        since="3.9.2",
         is_repair=False,
         is_met=False,
     )
