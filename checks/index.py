@@ -1,7 +1,7 @@
-"""The evidence, sorted once for all rules: sends, polls, final logs, and events by their kinds.
+"""Indexes the evidence of a run once for all rules: sends, polls, final logs, and events by kind.
 
-A run is judged as often as it is run, so the history and the trace are walked once each, whatever rules
-there are. What only a finding needs, the replayed cluster, is made when it is first asked for.
+The history and the trace are each read once, however many rules there are. What only
+findings need, such as the replayed cluster, is built on first use.
 """
 
 from array import array
@@ -59,18 +59,19 @@ from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _NO_LEADER: Final = -1
 _REPLAYED_AT_ONCE: Final = 1_000_000
-"""Up to so many events a trace is replayed for all partitions: it takes some 300 MiB."""
+"""Traces of up to so many events are replayed for all partitions at once, which takes about 300
+MiB."""
 _REPLAYS_MAX: Final = 5
 
 E = TypeVar("E", bound=Event)
 
 
 _Numbers = dict[str, "array[int]"]
-"""Lines of the trace, rising, by what they have in common."""
+"""Ascending line numbers of the trace, grouped by a name."""
 
 
 def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "array[int]"]:
-    """Return the lines of each kind of event, and of each block of events the first line and its time."""
+    """Return the lines of each kind of event, and the first line and time of each block."""
     numbers: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
     begins, times_us = array("I", (1,)), array("q")
     for rows in blocks_of(trace):
@@ -83,23 +84,33 @@ def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "arra
 
 
 def _is_of_power(event: BecameLeader | Loss) -> bool | None:
-    """Return whether a log has lost its end with the power, or with its disk; None for no loss."""
+    """Return whether a log lost its end with the power (True) or with its disk (False).
+
+    None for no loss.
+    """
     if isinstance(event, BecameLeader):
         return None
     return isinstance(event, UnflushedLost) or (isinstance(event, CorruptionCut) and event.torn)
 
 
-def names(fault: FaultStruck, struck: int | str | None) -> bool:
-    """Return whether the details of a fault name a broker or a client."""
+def detail_values(fault: FaultStruck) -> list[Any]:
+    """Return all values in the details of a fault, with the items of those that are lists."""
     values = [value for _, value in fault.details]
-    flat = [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
-    return struck is not None and any(type(value) is type(struck) and value == struck for value in flat)
+    return [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
+
+
+def names(fault: FaultStruck, target: int | str | None) -> bool:
+    """Return whether the details of a fault name a broker or a client."""
+    return target is not None and any(
+        type(value) is type(target) and value == target for value in detail_values(fault)
+    )
 
 
 class SendsByRow(Sequence[SendRecord]):
-    """Sends to a partition, as rows of its history: an object is made of one that somebody looks at.
+    """Sends to a partition, as rows of its history.
 
-    What looks at every send of a run goes by the rows and their columns.
+    Objects are made only of the sends that are accessed. Code that visits every send of a run uses
+    the rows and their columns.
     """
 
     __slots__ = ("_history", "_partition", "rows")
@@ -133,13 +144,16 @@ class SessionSends(NamedTuple):
 
 
 class PolledPairs(Mapping[str, KeysView[Pair]]):
-    """What all consumers read of each partition, as (offset, value) pairs, made anew when somebody looks at it."""
+    """All (offset, value) pairs that consumers read, by partition.
+
+    Each access builds them again.
+    """
 
     __slots__ = ("_history", "_names")
 
     def __init__(self, history: HistoryIndex) -> None:
         self._history = history
-        self._names = {name: None for name, known in history.partitions.items() if known.polled}
+        self._names = {name: None for name, partition in history.partitions.items() if partition.polled}
 
     def __getitem__(self, partition: str) -> KeysView[Pair]:
         if partition not in self._names:
@@ -155,12 +169,12 @@ class PolledPairs(Mapping[str, KeysView[Pair]]):
 
 
 class Index:
-    """What rules look up. Partitions are in the order in which the run first names them.
+    """Indexes for rules. Partitions are in the order in which the run first names them.
 
-    ``history`` and ``orders`` are what the history alone says. ``sessions`` has the sends by process and partition,
-    ``acked`` those that ended ok by partition, ``polled`` what all consumers read, as (offset, value) pairs.
-    ``logs`` has the final values by offset of each replica. There are millions of events and sends: of each only a
-    number is kept, and objects are made of those that somebody asks for.
+    ``history`` and ``orders`` come from the history alone. ``sessions`` has the sends by process
+    and partition, ``acked`` the sends that ended ok by partition, ``polled`` what all consumers
+    read, as (offset, value) pairs. ``logs`` has the final values of each replica by offset. A run
+    has millions of events and sends, so only their numbers are stored. Objects are made on access.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -183,9 +197,9 @@ class Index:
             for each in history.sessions
         ]
         self.acked = {
-            name: SendsByRow(history, name, known.acked)
-            for name, known in history.partitions.items()
-            if known.acked
+            name: SendsByRow(history, name, partition.acked)
+            for name, partition in history.partitions.items()
+            if partition.acked
         }
         self.polled = PolledPairs(history)
         self.logs: dict[str, dict[int, list[str | None]]] = {
@@ -196,19 +210,19 @@ class Index:
     def events(self, *kinds: type[E], partition: str | None = None) -> Sequence[TraceLine[E]]:
         """Return the events of some kinds, in the order of the trace.
 
-        With a *partition*, those of other partitions are left out.
+        With a *partition*, the events of other partitions are excluded.
         """
-        found = self._events.get((kinds, partition))
-        if found is None:
+        matches = self._events.get((kinds, partition))
+        if matches is None:
             if partition is None:
-                found = [TraceLine(number, decode(event)) for number, event in self.raw_events(*kinds)]
+                matches = [TraceLine(number, decode(event)) for number, event in self.raw_events(*kinds)]
             else:
-                found = self._of_partition(kinds, partition)
-            self._events[kinds, partition] = found
-        return found
+                matches = self._of_partition(kinds, partition)
+            self._events[kinds, partition] = matches
+        return matches
 
     def _of_partition(self, kinds: tuple[type[E], ...], partition: str) -> Sequence[TraceLine[E]]:
-        """Return the events of kinds that are about a partition or about none, in one pass for all partitions."""
+        """Return the events of a partition or of none, in one pass for all partitions."""
         of_any = self.events(*kinds)
         are_of_partitions = {"partition" in event_fields(kind.name) for kind in kinds}
         if are_of_partitions == {False}:
@@ -224,27 +238,27 @@ class Index:
         return by_partition.get(partition, ())
 
     def has(self, *kinds: type[Event]) -> bool:
-        """Return whether anything of some kinds happened at all: rules about what a run does not have cost nothing."""
+        """Return whether any such event happened. Rules cost nothing without their events."""
         return any(kind.name in self._numbers for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
-        """Yield the events of some kinds as the trace has them, each with its line.
+        """Yield the events of some kinds as the trace stores them, each with its line.
 
-        For what there are very many of: it costs much less than an object of each.
+        This is much cheaper than objects, for kinds with very many events.
         """
         lines = [self._numbers[kind.name] for kind in kinds if kind.name in self._numbers]
         return rows_at(self.evidence.trace, self._merged(lines), first=1)
 
     def _merged(self, lines: Sequence["array[int]"]) -> Iterator[int]:
-        """Yield the lines of several kinds in order; a block at a time, for there may be millions."""
+        """Yield the lines of several kinds in order, block by block: there may be millions."""
         for begin, end in pairwise(self._begins):
-            found = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
-            yield from found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
+            parts = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
+            yield from parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
 
     def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
-        """Return the events of a kind of a partition within a time, its ends included.
+        """Return the events of one kind and partition within a time span, including its ends.
 
-        For what there are very many of: only those are looked at.
+        Only these events are read, for kinds with very many events.
         """
         by_partition = self._numbers_by_partition.get(kind)
         if by_partition is None:
@@ -253,7 +267,7 @@ class Index:
             for number, event in self.raw_events(kind):
                 by_partition.setdefault(event[place], array("I")).append(number)
         numbers = by_partition.get(partition, array("I"))
-        # Of a time the index has only the block in which it begins.
+        # Times are indexed by block only.
         first = max(0, bisect_left(self._times_us, start_us) - 1)
         end = bisect_right(self._times_us, end_us)
         within = numbers[bisect_left(numbers, self._begins[first]) : bisect_left(numbers, self._begins[end])]
@@ -261,21 +275,22 @@ class Index:
         return [kind(event[0], *event[2:]) for _, event in events if start_us <= event[0] <= end_us]
 
     def position_at(self, at_us: int) -> int:
-        """Return how many events came before an instant."""
+        """Return how many events precede an instant."""
         block = max(0, bisect_left(self._times_us, at_us) - 1)
         low, high = self._begins[block] - 1, self._begins[min(block + 1, len(self._times_us))] - 1
         return bisect_left(self.evidence.trace, at_us, low, high, key=itemgetter(0))
 
     def partition(self, name: str) -> PartitionState:
-        """Return a partition with all that ever stood in its logs.
+        """Return a partition with every record that was ever in its logs.
 
-        A short trace is replayed once. Of a long one the copies of all records would take as much memory as the run,
-        so the first partitions that are asked for are replayed alone, for as a rule few have findings.
+        A short trace is replayed once for all partitions. For a long trace, the copies of all
+        records would take as much memory as the run. Few partitions have findings, so the first
+        ones requested are replayed one by one.
         """
-        found = self._partitions.get(name)
-        if found is None and self._replays == _REPLAYS_MAX:
-            found = PartitionState(name)  # nothing happened to it
-        if found is None:
+        state = self._partitions.get(name)
+        if state is None and self._replays == _REPLAYS_MAX:
+            state = PartitionState(name)  # nothing happened to it
+        if state is None:
             alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
             self._replays = self._replays + 1 if alone else _REPLAYS_MAX
             cluster = ClusterState({})
@@ -283,15 +298,15 @@ class Index:
                 for number, event in enumerate(rows, begin):
                     if not alone or cluster.concerns(event, name):
                         cluster.advance(event, number)
-            found = cluster.partition(name)
-            # Those that have been asked for are part of stories.
+            state = cluster.partition(name)
+            # Stories refer to the partitions that were replayed before, so those objects stay.
             self._partitions = (
-                {**self._partitions, name: found} if alone else {**cluster.partitions, **self._partitions}
+                {**self._partitions, name: state} if alone else {**cluster.partitions, **self._partitions}
             )
-        return found
+        return state
 
     def copies_at(self, partition: str, offset: int) -> list[LogEntry]:
-        """Return the copies that ever stood at an offset: value by value, each in the order of storing."""
+        """Return all copies that were ever stored at an offset, value by value."""
         by_offset = self._copies.get(partition)
         if by_offset is None:
             by_offset = self._copies[partition] = {}
@@ -299,28 +314,30 @@ class Index:
                 by_offset.setdefault(copy.offset, []).append(copy)
         return by_offset.get(offset, [])
 
-    def strike_at(self, line: float, struck: int | str | None) -> int | None:
-        """Return the number of the fault that struck a broker or a client at a line, None where none did.
+    def strike_at(self, line: float, target: int | str | None) -> int | None:
+        """Return the number of the fault that struck a broker or a client at a line.
 
-        A rule for messages names its fault. Any other fault is in the trace before what it does: it is the last one of that instant,
-        rather one that names who was struck. What a fault does in steps comes later: it is the last one that names it and has not ended.
+        None if none did. A rule for messages names its fault. Any other fault precedes its effects
+        in the trace: it is the last fault of that instant, preferably one that names the target. If
+        a fault acts in steps, its later steps belong to the last fault that names the target and
+        has not ended.
         """
-        key = int(line), struck
+        key = int(line), target
         if key not in self._strikes:
             self._strikes[key] = self._strike_at(*key)
         return self._strikes[key]
 
-    def _strike_at(self, number: int, struck: int | str | None) -> int | None:
+    def _strike_at(self, number: int, target: int | str | None) -> int | None:
         if not 0 < number <= len(self.evidence.trace):
             return None
         event = decode(self.evidence.trace[number - 1])
         if isinstance(event, MessageRuleApplied | FaultStruck):
             return event.strike
         if isinstance(event, BrokerStopped) and event.cause == SHUT_DOWN:
-            # What ends in good order ends when it has stopped; the fault told it to.
-            told = [place for place, each in self.events(BrokerStopping) if each.broker == event.broker]
-            asked = [place for place in told if place < number]
-            return self.strike_at(asked[-1], struck) if asked else None
+            # A controlled shutdown ends long after the fault that requested it.
+            stopping = [place for place, each in self.events(BrokerStopping) if each.broker == event.broker]
+            requests = [place for place in stopping if place < number]
+            return self.strike_at(requests[-1], target) if requests else None
         before = [fault for place, fault in self.events(FaultStruck) if place <= number]
         ended = {
             over.strike
@@ -329,38 +346,39 @@ class Index:
         }
         now = [fault for fault in reversed(before) if fault.at_us == event.at_us]
         lasting = [fault for fault in reversed(before) if fault.strike not in ended]
-        named = (fault.strike for fault in (*now, *lasting) if names(fault, struck))
+        named = (fault.strike for fault in (*now, *lasting) if names(fault, target))
         return next(named, now[0].strike if now else None)
 
     def sends_of(self, partition: str, value: Value) -> list[SendRecord]:
         """Return the sends of a value, in the order of their invocations."""
-        known = self.history.partitions.get(partition)
-        rows = [] if known is None else self.history.sends_of(known, value)
+        sends = self.history.partitions.get(partition)
+        rows = [] if sends is None else self.history.sends_of(sends, value)
         return [self.history.send(partition, row) for row in rows]
 
     @cached_property
     def undecided_reads(self) -> Mapping[tuple[str, Value], UndecidedRead]:
-        """Who read what is not known to be committed, by partition and value."""
+        """One read of each record that may not be committed, by partition and value."""
         return undecided_reads(self.evidence, self.history)
 
     @cached_property
     def forgetful_partitions(self) -> Sequence[str]:
-        """The partitions of which a log lost what had been committed, in the order in which that was seen.
+        """The partitions with a log that lost committed records, in the order of the trace.
 
-        A leader began with less than that, or a replica cut off what its high watermark had passed: another history had taken its place.
+        Either a leader began with fewer records than had been committed, or a replica truncated
+        below its high watermark because another history had replaced its own.
         """
         committed: dict[str, int] = {}
         passed: dict[tuple[str, int], int] = {}
-        found: dict[str, None] = {}
+        forgetful: dict[str, None] = {}
         for _, event in self.raw_events(HighWatermarkSet, BecameLeader, LogTruncated, LogOpened):
             if event[1] == BecameLeader.name:
                 led = BecameLeader(event[0], *event[2:])
                 if led.start_offset < committed.get(led.partition, 0):
-                    found[led.partition] = None
+                    forgetful[led.partition] = None
             elif event[1] == LogTruncated.name:
                 cut = LogTruncated(event[0], *event[2:])
                 if cut.to_offset < passed.get((cut.partition, cut.broker), 0):
-                    found[cut.partition] = None
+                    forgetful[cut.partition] = None
             elif event[1] == LogOpened.name:
                 opened = LogOpened(event[0], *event[2:])
                 passed[opened.partition, opened.broker] = opened.hw
@@ -369,11 +387,11 @@ class Index:
                 committed[raised.partition] = max(raised.hw, committed.get(raised.partition, 0))
                 place = raised.partition, raised.broker
                 passed[place] = max(raised.hw, passed.get(place, 0))
-        return tuple(found)
+        return tuple(forgetful)
 
     @cached_property
     def group_work(self) -> GroupWork:
-        """What groups did with their partitions."""
+        """The work of consumer groups on their partitions."""
         return GroupWork(
             self.evidence,
             self.history,
@@ -393,18 +411,21 @@ class Index:
         return {partition: broker for partition, (_, broker) in latest.items()}
 
     def last_leader(self, partition: str) -> int:
-        """Return the broker that led a partition in its latest epoch, -1 if none is known."""
+        """Return the leader of a partition in its latest epoch, -1 if none is known."""
         return self._last_leaders.get(partition, _NO_LEADER)
 
     @cached_property
     def metadata_lost_us(self) -> int | None:
-        """When no majority of the quorum was left that had all of the committed metadata, None for never."""
+        """When the quorum lost committed metadata, because no majority had all of it.
+
+        None for never.
+        """
         lost = (event.at_us for _, event in self.events(MetadataLogLost) if not event.is_kept)
         return next(lost, None)
 
     @cached_property
     def _excuses(self) -> Sequence[tuple[Permission, Mapping[str, int]]]:
-        """The lowest offset, by partition, from where on logs may have parted, and what permits that."""
+        """For each permission, the lowest offset by partition from which logs may have diverged."""
         lines: Sequence[TraceLine[BecameLeader | Loss]]
         lines = self.events(BecameLeader, UnflushedLost, CorruptionCut, LogLost)
         led = [event for _, event in lines]
@@ -418,7 +439,7 @@ class Index:
         )
 
     def excuse(self, partition: str, offset: int | None) -> Permission | None:
-        """Return what permits an anomaly at an offset, or at any: a leader that resumed its epoch, a forgotten epoch."""
+        """Return what permits an anomaly at an offset, or at any: a resumed or forgotten epoch."""
         for permission, offsets in self._excuses:
             lowest = offsets.get(partition)
             if lowest is not None and (offset is None or offset >= lowest):
@@ -426,9 +447,10 @@ class Index:
         return None
 
     def readable(self, partition: str) -> frozenset[Value]:
-        """Return every value that consumers can still read: those in the last leader's log, but for what was aborted there.
+        """Return every value that consumers can still read: the last leader's, except aborted ones.
 
-        Where no leader is known, those of any log; without any log, what was read.
+        If the leader is unknown, the values of all logs count; without logs, all values that were
+        read.
         """
         if self._readable is None or self._readable[0] != partition:
             logs = self.logs.get(partition)
@@ -438,12 +460,12 @@ class Index:
                 values: frozenset[Value] = frozenset(value for value in stored if value is not None)
             else:
                 values = self.orders.read(partition)
-            # Rules go from partition to partition, so one at a time will do.
+            # Rules visit one partition after another, so caching one is enough.
             self._readable = partition, values
         return self._readable[1]
 
     def _unaborted(self, partition: str) -> Iterable[str | None]:
-        """Return the values of the last leader's log, but for those in transactions that were aborted there."""
+        """Return the values in the last leader's log, without those of aborted transactions."""
         values = self.last_log(partition)
         fates = self.fates(partition) if self.has_transactions else {}
         if not fates:
@@ -455,46 +477,52 @@ class Index:
         )
 
     def last_log(self, partition: str) -> Sequence[str | None]:
-        """Return the values of a partition by offset, as its last leader has them; without a known one nothing."""
+        """Return the values in a partition's last leader's log by offset, empty if unknown."""
         return self.logs.get(partition, {}).get(self.last_leader(partition), ())
 
     def standing_at(self, partition: str, offset: int) -> Value | None:
-        """Return what the last leader has at an offset, None where it has nothing or is not known."""
+        """Return the value at an offset of the last leader's log.
+
+        None if that has none or is unknown.
+        """
         values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
         return values[offset] if offset < len(values) else None
 
     def fates(self, partition: str) -> Mapping[int, TransactionFate]:
-        """Return what became of the records of transactions in the last leader's log, by offset."""
-        found = self._fates.get(partition)
-        if found is None:
+        """Return the fates of transactional records in the last leader's log, by offset."""
+        if partition not in self._fates:
             replicas = self.evidence.replicas.get(partition) or self.evidence.offset_replicas.get(
                 partition, {}
             )
             log = replicas.get(self.last_leader(partition))
-            found = self._fates[partition] = {} if log is None else transaction_fates(log)
-        return found
+            self._fates[partition] = {} if log is None else transaction_fates(log)
+        return self._fates[partition]
 
     @cached_property
     def has_transactions(self) -> bool:
-        """Whether any producer of the run has transactions."""
+        """Whether any producer of the run is transactional."""
         return any(producer.transactional_id for producer in self.evidence.producers.values())
 
     def transaction_parts(self, partition: str) -> Mapping[Value, list[TransactionPart]]:
-        """Return the records of transactions in the last leader's log of a partition, by value."""
-        found = self._parts.get(partition)
-        if found is None:
+        """Return the transactional records in the last leader's log of a partition, by value."""
+        if partition not in self._parts:
             parts: dict[Value, list[TransactionPart]] = {}
             for offset, fate in self.fates(partition).items() if self.has_transactions else ():
                 value = self.standing_at(partition, offset)
                 if value is not None:
                     parts.setdefault(value, []).append(TransactionPart(partition, offset, value, fate))
-            found = self._parts[partition] = parts
-        return found
+            self._parts[partition] = parts
+        return self._parts[partition]
 
     @cached_property
     def offset_parts(self) -> Mapping[tuple[str, str, int], list[tuple[int, TransactionPart]]]:
-        """What transactions have committed of offsets, by group, partition and position: parts of them like any record, each with when it was appended."""
-        found: dict[tuple[str, str, int], list[tuple[int, TransactionPart]]] = {}
+        """The offsets that transactions committed, by group, partition and position.
+
+        Each has its append time.
+
+        They are parts of transactions like any record.
+        """
+        commits: dict[tuple[str, str, int], list[tuple[int, TransactionPart]]] = {}
         appended = {
             (raw[3], raw[4], raw[5]): raw[0]
             for _, raw in (self.raw_events(BatchAppended) if self.evidence.offset_replicas else ())
@@ -511,27 +539,27 @@ class Index:
                         part = TransactionPart(
                             name, offset, f"offset {position} of {partition} for group {group}", fates[offset]
                         )
-                        found.setdefault((group, partition, position), []).append((at_us, part))
-        return found
+                        commits.setdefault((group, partition, position), []).append((at_us, part))
+        return commits
 
     @cached_property
     def committed_reads(self) -> Mapping[str, frozenset[Value]]:
-        """What consumers have polled that read what is committed alone, by partition."""
+        """The values that read_committed consumers have polled, by partition."""
         readers = {
             process for process, settings in self.evidence.consumers.items() if settings.read_committed
         }
-        found: dict[str, set[Value]] = {}
+        reads: dict[str, set[Value]] = {}
         for _, processes, types, fs, values, _, _ in columns_of(self.evidence.operations):
             for process, type_, f, value in zip(processes, types, fs, values, strict=True):
                 if f == POLL and type_ == OK and process in readers:
                     for name, pairs in value[0][1].items():
-                        found.setdefault(name, set()).update([read for _, read in pairs])
-        return {name: frozenset(values) for name, values in found.items()}
+                        reads.setdefault(name, set()).update([read for _, read in pairs])
+        return {name: frozenset(values) for name, values in reads.items()}
 
     def unread_partitions(self) -> list[str]:
-        """Return the partitions of which acked records could not be read back."""
+        """Return the partitions with acked records that could not be read back."""
         return [partition for partition in self.acked if partition not in self.evidence.read_back]
 
     def has_unread(self) -> bool:
-        """Return whether acked records could not be read back, so that they may be there or not."""
+        """Return whether the loss of some acked records cannot be decided."""
         return bool(self.unread_partitions())

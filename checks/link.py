@@ -1,24 +1,25 @@
-"""Links of the chain that leads to a finding, as data, and the kinds of link there are.
+"""Links of the chain that leads to a finding, as data, and the kinds of link.
 
-A kind is a function: its keyword arguments, with the types of `harrow.cluster_model.events`, are the
-operands of its links, what it returns are their words. So a rule from anywhere brings a kind of its own
-along, with all that is needed to show, record and compare it. Rules only ever make data; words are made
-where they are shown (`harrow.campaigns.record.phrases`).
+A kind of link is a function. Its keyword arguments, with the types of
+`harrow.cluster_model.events`, are the operands of its links. It returns their words. A rule from
+anywhere can therefore define a kind of its own, with everything needed to show, record and compare
+it. Rules only create data; words are made where they are shown (`harrow.campaigns.record.phrases`).
 
 The law of chains: each link after the first is a fault, or an earlier link made it possible. A link
 decides if the next one could not have happened without it. A kind declares both sides as data:
-``needs`` is what must hold before such a link, ``makes`` is what holds after it. Each is a `ChainCondition`:
-a `ChainFact`, its subject, and whether the fact holds. No kind may leave its side of the law out: one that
-needs nothing is a fault, or says in ``free_because`` why it may stand without an earlier link. An election needs the former leader to be gone; a
-crash, an expired session or a shutdown make it so. A broker that comes back needs to have been down.
-An acknowledgement by the ISR needs the copies that it claims, so a link that cut one off contradicts it.
-`unmet` walks a chain and reports every need that no earlier link has made. Stories look such a need up
-in the trace and tell the event that meets it (`harrow.checks.causes.background`). A test does the same
-for every finding of the library: what is left is a chain that breaks the law.
+``needs`` must hold before such a link, ``makes`` holds after it. Each is a `ChainCondition`: a
+`ChainFact`, its subject, and whether the fact holds. Every kind declares its side of the law: a
+kind without needs is a fault, or says in ``free_because`` why it may stand without an earlier link.
+For example, an election needs the former leader to be out of service, which a crash, an expired
+session or a shutdown establishes. A broker that comes back must have been down. An acknowledgement
+by the ISR needs the copies that it claims, so it contradicts a link that truncated one of them.
+`unmet` walks a chain and reports every need that no earlier link has established. Stories look up
+such a need in the trace, and tell the event that meets it (`harrow.checks.causes.background`). A
+test does the same for every finding of the library: a need that remains breaks the law.
 
-Faults are data as well. The kind of a link ``is_fault`` where nothing in the cluster brought it about.
-Where a fault of the campaign struck it, the link has that fault's number in ``strike``: the ``strike``
-of its `FaultStruck` in the trace, which counts from 1, so the fault is ``RunResult.faults[strike - 1]``.
+Faults are data as well. A kind ``is_fault`` if nothing in the cluster caused its links. If a fault
+of the campaign caused a link, ``strike`` is the number of that fault: the ``strike`` of its
+`FaultStruck` in the trace, which counts from 1, so the fault is ``RunResult.faults[strike - 1]``.
 `strikes` lists the numbers of a chain.
 """
 
@@ -33,38 +34,39 @@ from harrow.cluster_model.events import Event, FieldKind, Text
 P = ParamSpec("P")
 
 Actor = int | str | None
-"""Who did it: the id of a broker, the name of a client."""
+"""Who acts: the id of a broker, or the name of a client."""
 
 RecordValue = Annotated[str | int, FieldKind.VALUES]
-"""An operand: the value of one record."""
+"""An operand with the value of one record."""
 
 CONCLUSION: Final = "conclusion"
-"""The event of links that have no moment of their own: what follows from the others."""
+"""The event of links without a moment of their own, which follow from the others."""
 
 KINDS: Final[dict[str, "LinkKind[...]"]] = {}
-"""Every kind of link by its name; `link` and `cause` enter them."""
+"""Every kind of link by its name; `link` and `cause` register them."""
 
 
-# Why a kind of link may stand without an earlier one
+# Why a kind of link may stand without an earlier link
 
 OWN_DEED: Final = "a client or an application does this by itself"
-IN_HISTORY: Final = "it is an operation of the history, which may be all that there is"
+IN_HISTORY: Final = "it is an operation of the history, which may be the only evidence"
 NOTHING_HAPPENED: Final = "it says that something did not happen"
-FORBIDDEN: Final = "it is what the rule forbids, so nothing lawful leads to it"
-FROM_LOGS: Final = "it compares what logs or the history have at the end"
-BY_SETTING: Final = "a setting permits it whenever what stands before it happens"
-FROM_TRACE: Final = "what it rests on was looked up in the trace of other partitions or of the whole cluster"
+FORBIDDEN: Final = "the rule forbids it, so nothing lawful leads to it"
+FROM_LOGS: Final = "it compares the final contents of logs or of the history"
+BY_SETTING: Final = "a setting permits it whenever the links before it happen"
+FROM_TRACE: Final = "its evidence comes from the trace of other partitions or of the whole cluster"
 
 
 ACTOR: Final = "actor"
-"""Names who acts as the subject of a condition."""
+"""The name of the actor as the subject of a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFact:
-    """Something that holds of a subject, or does not.
+    """A fact that holds of a subject, or does not.
 
-    ``is_open``: as long as no link tells, it may be either way. Without that it does not hold until a link makes it so.
+    Until a link establishes it, a fact does not hold. A fact that ``is_open`` may be either way
+    until then.
     """
 
     name: str
@@ -77,16 +79,20 @@ class ChainFact:
         where: tuple[str, Any] | None = None,
         unless: tuple[str, ...] = (),
     ) -> "ChainCondition":
-        """Return the condition that it holds of a subject; *subject* names operands, or `ACTOR`."""
+        """Return the condition that the fact holds of a subject.
+
+        *subject* names operands, or `ACTOR`.
+        """
         return ChainCondition(self, subject, then, where, unless)
 
 
 class ChainCondition(NamedTuple):
     """What a kind of link needs, or makes.
 
-    ``subject`` names operands, or `ACTOR`: of an operand with several brokers it is each of them. ``then`` is whether the fact holds
-    of it, the name of the operand that has its value, or None where nothing is known after such a link. It applies only
-    ``where`` an operand has a value, and not where one of the operands ``unless`` is true.
+    ``subject`` names operands, or `ACTOR`. An operand with several brokers stands for each of them.
+    ``then`` is whether the fact holds, the name of the operand that has its value, or None if such
+    a link leaves it unknown. The condition applies only ``where`` an operand has a value, and not
+    if one of the operands ``unless`` is true.
     """
 
     fact: ChainFact
@@ -97,7 +103,7 @@ class ChainCondition(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What a fact is of one subject."""
+    """The value of a fact for one subject."""
 
     fact: ChainFact
     subject: tuple[Any, ...]
@@ -108,15 +114,16 @@ class Standing(NamedTuple):
 class LinkKind(Generic[P]):
     """A kind of link.
 
-    ``phrase`` makes the words from the operands: the predicate of a sentence about the actor (in the
-    ``role`` that it has in this, if any), a whole sentence where the kind is ``impersonal``. ``stems_from``
-    names the events that such a link may be about; ``event`` is what
-    it is called in a chain of events, for programs. Where it tells of another broker than the one that
-    acts, ``about`` is the operand with that broker's id. A ``is_cause`` kind says why an anomaly came about.
-    ``needs`` and ``makes`` are the two sides of the law of chains. A kind without needs ``is_fault``, which comes from outside,
-    or ``free_because`` says why such a link needs no earlier one. ``is_turn``: an election, a truncation or a change of an ISR,
-    which is never folded away. ``no_remedy`` says of a cause why nothing that harrow can set prevents it. Where a cause
-    ``is_of_client``, no switch of brokers guards against it.
+    ``phrase`` makes the words from the operands: the predicate of a sentence about the actor (in
+    its ``role`` here, if any), or a whole sentence if the kind is ``impersonal``. ``stems_from``
+    names the events that such a link may be about. ``event`` is its name in a chain of events, for
+    programs. If it is about another broker than the actor, ``about`` is the operand with that
+    broker's id. A kind that ``is_cause`` says why an anomaly came about. ``needs`` and ``makes``
+    are the two sides of the law of chains. A kind without needs ``is_fault``, which comes from
+    outside, or ``free_because`` says why it needs no earlier link. A kind that ``is_turn`` is an
+    election, a truncation or a change of an ISR, and is never folded away. ``no_remedy`` says why
+    nothing that harrow can set prevents a cause. No switch of brokers guards against a cause that
+    ``is_of_client``.
     """
 
     name: str
@@ -149,17 +156,14 @@ class LinkKind(Generic[P]):
         return self._link(None, None, operands)
 
     def _link(self, at_us: int | None, actor: Actor, operands: Mapping[str, Any]) -> "Link":
-        """Return a link; operands that are as they are by default are left out."""
+        """Return a link without the operands that have their default values."""
         defaults = getattr(self.phrase, "__kwdefaults__", None)
-        told = (
-            {name: value for name, value in operands.items() if defaults.get(name, ...) != value}
-            if defaults
-            else operands
-        )
-        return Link(kind=self, at_us=at_us, actor=actor, operands=told)
+        if defaults:
+            operands = {name: value for name, value in operands.items() if defaults.get(name, ...) != value}
+        return Link(kind=self, at_us=at_us, actor=actor, operands=operands)
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Be pickled by name: the function is known by the kind's name only."""
+        """Pickle by name, because the function can only be found by the kind's name."""
         return kind_named, (self.name,)
 
 
@@ -169,10 +173,11 @@ def kind_named(name: str) -> LinkKind[...]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One event of the chain that led to a finding, or what follows from the others.
+    """One event of the chain that led to a finding, or a conclusion from the others.
 
-    ``at_us`` is its time in virtual microseconds, None for what has no moment of its own. Without one that
-    ``decides`` the finding would not be. ``strike`` is the number of the fault that struck here.
+    ``at_us`` is its virtual time in microseconds, None for a conclusion. Without a link that
+    ``decides``, the finding would not exist. ``strike`` is the number of the fault that struck
+    here.
     """
 
     kind: LinkKind[...]
@@ -184,29 +189,29 @@ class Link:
 
     @property
     def is_pivotal(self) -> bool:
-        """Whether a chain is never shown without it."""
+        """Whether a chain always shows this link."""
         return self.decides or self.kind.is_fault or self.kind.is_turn
 
     def operand(self, name: str) -> Any:
-        """Return an operand, or who acts."""
+        """Return an operand, or the actor."""
         if name == ACTOR:
             return self.actor
         return self.operands.get(name, (getattr(self.kind.phrase, "__kwdefaults__", None) or {}).get(name))
 
     @property
     def event(self) -> str:
-        """What kind of event it was, for programs."""
+        """The name of the event, for programs."""
         return self.kind.event
 
     @property
     def broker(self) -> int | None:
-        """The broker that it is about, None if it is about none."""
+        """The broker that the link is about, None if it is about none."""
         about = self.operands.get(self.kind.about) if self.kind.about else self.actor
         return about if isinstance(about, int) else None
 
     @property
     def offset(self) -> int | None:
-        """The offset of the record that it is about."""
+        """The offset of the record that the link is about."""
         return self.operands.get("offset")
 
 
@@ -229,7 +234,7 @@ def link(
     """Declare a kind of link by the function that makes its words.
 
     Raises:
-        ValueError: another kind of link has this name, or this one does not say from what it follows.
+        ValueError: another kind has this name, or this one declares neither needs nor a reason.
 
     """
 
@@ -259,8 +264,8 @@ def link(
 
 
 def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
-    """Declare a conclusion that says what is wrong, and not why."""
-    return link(name, event=CONCLUSION, impersonal=True, free_because="it says what the chain has to explain")
+    """Declare a conclusion that says what is wrong, but not why."""
+    return link(name, event=CONCLUSION, impersonal=True, free_because="the chain has to explain it")
 
 
 def cause(
@@ -271,7 +276,10 @@ def cause(
     no_remedy: str = "",
     is_of_client: bool = False,
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
-    """Declare a conclusion that says why an anomaly came about; *no_remedy* says why nothing can be set against it."""
+    """Declare a conclusion that says why an anomaly came about.
+
+    *no_remedy* says why no setting prevents it.
+    """
     return link(
         name,
         event=CONCLUSION,
@@ -288,7 +296,7 @@ def cause(
 
 
 class Gap(NamedTuple):
-    """A need of a link, by its place in the chain, that no earlier link has met."""
+    """A need that no earlier link has met, with its link and the place of that in the chain."""
 
     place: int
     link: Link
@@ -296,20 +304,23 @@ class Gap(NamedTuple):
 
 
 def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
-    """Yield what links need and earlier links have not made; the first link needs nothing, unless *of_first*."""
-    known: dict[tuple[ChainFact, tuple[Any, ...]], Any] = {}
+    """Yield the needs that no earlier link has met.
+
+    The first link needs nothing, unless *of_first*.
+    """
+    facts: dict[tuple[ChainFact, tuple[Any, ...]], Any] = {}
     for place, each in enumerate(chain):
         if (place or of_first) and not each.kind.is_fault:
             for need in standing(each, each.kind.needs):
-                value = known.get((need.fact, need.subject), None if need.fact.is_open else False)
+                value = facts.get((need.fact, need.subject), None if need.fact.is_open else False)
                 if value is not None and value != need.value:
                     yield Gap(place, each, need)
         for made in standing(each, each.kind.makes):
-            known[made.fact, made.subject] = made.value
+            facts[made.fact, made.subject] = made.value
 
 
 def standing(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Standing]:
-    """Yield what conditions say of the operands of a link."""
+    """Yield the facts that conditions state for the operands of a link."""
     for fact, names, then, where, unless in conditions:
         if where is not None and link.operand(where[0]) != where[1]:
             continue
@@ -320,23 +331,23 @@ def standing(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Stand
             value = link.operand(then)
             if value is None:
                 continue
-            # The members of an ISR are the same in whatever order.
+            # The order of the members of an ISR does not matter.
             value = tuple(sorted(value)) if isinstance(value, tuple) else value
         operands = [link.operand(name) for name in names]
-        each = [operand if isinstance(operand, tuple) else (operand,) for operand in operands]
-        for subject in product(*each):
+        choices = [operand if isinstance(operand, tuple) else (operand,) for operand in operands]
+        for subject in product(*choices):
             if None not in subject:
                 yield Standing(fact, subject, value)
 
 
 def strikes(chain: Iterable[Link]) -> tuple[int, ...]:
-    """Return the numbers of the faults that struck in a chain, rising."""
+    """Return the ascending numbers of the faults that struck in a chain."""
     return tuple(sorted({each.strike for each in chain if each.strike is not None}))
 
 
 @cache
 def operand_kinds(name: str) -> Mapping[str, FieldKind]:
-    """Return the operands of a kind of link, with what each holds.
+    """Return the operands of a kind of link, each with its kind.
 
     Raises:
         TypeError: an operand has a type without a kind.
@@ -347,10 +358,10 @@ def operand_kinds(name: str) -> Mapping[str, FieldKind]:
 
 
 def _kind_of(hint: Any, name: str, operand: str) -> FieldKind:
-    for found in _annotations(hint):
-        if isinstance(found, FieldKind):
-            return found
-    raise TypeError(f"{name}.{operand}: no operand of a link has type {hint}")
+    for annotation in _annotations(hint):
+        if isinstance(annotation, FieldKind):
+            return annotation
+    raise TypeError(f"{name}.{operand}: an operand of a link cannot have type {hint}")
 
 
 def _annotations(hint: Any) -> Iterator[Any]:
@@ -362,22 +373,26 @@ def _annotations(hint: Any) -> Iterator[Any]:
 
 
 def cause_key(link: Link) -> tuple[str | bool, ...]:
-    """Return what makes two causes the same cause: their kind, and what of their operands is no name.
+    """Return what makes two causes the same: their kind, and operands that are flags or texts.
 
-    Brokers, records, offsets, epochs and counts are other ones in every run.
+    Brokers, records, offsets, epochs and counts differ from run to run.
     """
     kinds = operand_kinds(link.kind.name)
-    told = [(name, value) for name, value in sorted(link.operands.items()) if value]
     return (
         link.kind.name,
-        *(part for name, value in told if kinds[name] in _NO_NAMES for part in (name, value)),
+        *(
+            part
+            for name, value in sorted(link.operands.items())
+            if value and kinds[name] in _COMPARED
+            for part in (name, value)
+        ),
     )
 
 
-_NO_NAMES: Final = frozenset({FieldKind.FLAG, FieldKind.TEXT})
+_COMPARED: Final = frozenset({FieldKind.FLAG, FieldKind.TEXT})
 
 
 @link("recorded", impersonal=True, free_because="another release of harrow recorded it, in words only")
 def recorded(*, text: Text) -> str:
-    """A link of a kind that is not known here, in the words in which it was recorded."""
+    """A link of an unknown kind, in the words in which it was recorded."""
     return text

@@ -1,8 +1,9 @@
-"""What made a link of a chain possible, looked up in the trace.
+"""Looks up in the trace what made a link of a chain possible.
 
-Rules tell what became of a record. What they leave open is here: why there was an election, how a broker was cut off, who
-wrote the ISR that a leader was elected from. Each source answers for one fact of `harrow.checks.causes.facts`; `Story.chain`
-asks it where a link needs the fact and no earlier link has made it so.
+Rules tell what happened to a record. Sources tell the background: why there was an election, how a
+broker was cut off, who wrote the ISR from which a leader was elected. Each source answers for one
+fact of `harrow.checks.causes.facts`. `Story.chain` calls it where a link needs the fact and no
+earlier link has established it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Final
 from harrow.checks.causes import facts, links
 from harrow.checks.causes.story import AFTER, END, Story, source
 from harrow.checks.history.records import Value
-from harrow.checks.index import names
+from harrow.checks.index import detail_values, names
 from harrow.checks.link import Gap, Link
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
@@ -25,7 +26,22 @@ NO_ANSWER: Final = "NETWORK_EXCEPTION"
 _ISR_TOO_SMALL: Final = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 _RELEASE: Final = "release"
 _CONTROL: Final = ("zookeeper", "controller")
-"""How the names of processes of the control plane begin."""
+"""Prefixes of the process names of the control plane."""
+PREFERRED: Final = "preferred leader"
+"""The reason of an election that returns the leadership to the preferred replica."""
+
+_AT_ONCE_US: Final = 10 * US_PER_MS
+"""How soon the control plane gives up a broker after a fault has ended its session."""
+_SESSION_US: Final = 30 * US_PER_SECOND
+"""How long after its cause a session may still expire."""
+_LAG_US: Final = 40 * US_PER_SECOND
+"""How long before a replica leaves the ISR its disturbance may have ended."""
+_AFTERMATH_US: Final = 10 * US_PER_SECOND
+"""How long after a disturbance a request may still fail because of it: a broker that was down has
+to catch up."""
+_LATE_UPDATES_MAX: Final = 2
+"""How many late updates to a leader are told: the one with the ISR in question, and the one before
+it."""
 
 Leadership = events.LeaderElected | events.BecameLeader
 End = (
@@ -43,19 +59,11 @@ Disturbance = Cut | events.ClientThrottled
 IsrEvent = events.IsrWritten | events.IsrReduced | events.LeaderElected
 
 
-def written_isr(story: Story, line: float) -> tuple[int, ...] | None:
-    """Return the ISR that the control plane has before a line, whether its leader knows or not.
-
-    A trace of what was seen from outside may have what leaders learned, and not what was written.
-    """
-    known: TraceLine[IsrEvent | events.IsrChanged] | None
-    written = events.IsrWritten if story.index.has(events.IsrWritten) else events.IsrChanged
-    known = story.last(written, events.IsrReduced, events.LeaderElected, before=line)
-    return None if known is None else known.event.isr
+# Leaders and controllers
 
 
 def former_leader(story: Story, line: int) -> int | None:
-    """Return who led before an election, None if nobody is known to have."""
+    """Return the last leader before an election, None if the trace shows none."""
     for number, event in reversed(_leaderships(story)):
         if number < line and _leader_of(event) >= 0:
             return _leader_of(event)
@@ -63,9 +71,9 @@ def former_leader(story: Story, line: int) -> int | None:
 
 
 def former_controller(story: Story, line: int) -> int | None:
-    """Return which broker was controller before an election, None for the first one."""
-    known = story.last(events.ControllerElected, before=line)
-    return None if known is None else known.event.broker
+    """Return the controller before an election, None for the first one."""
+    election = story.last(events.ControllerElected, before=line)
+    return None if election is None else election.event.broker
 
 
 def _leaderships(story: Story) -> Sequence[TraceLine[Leadership]]:
@@ -78,51 +86,57 @@ def _leader_of(event: Leadership) -> int:
 
 @source(facts.LEADER)
 def _tell_election(story: Story, line: float, gap: Gap) -> None:
-    """Tell the election after which a broker leads; where the trace has none, that it began to."""
-    known = story.last(events.LeaderElected, before=line, leader=gap.need.value)
-    if known is not None:
-        tell_election(story, known)
+    """Tell the election of a leader.
+
+    Without an election in the trace, tell that the broker began to lead.
+    """
+    election = story.last(events.LeaderElected, before=line, leader=gap.need.value)
+    if election is not None:
+        tell_election(story, election)
         return
-    led = story.last(events.BecameLeader, before=line, broker=gap.need.value)
-    if led is not None:
-        tell_led(story, *led)
+    start = story.last(events.BecameLeader, before=line, broker=gap.need.value)
+    if start is not None:
+        tell_leadership(story, start)
 
 
 def is_shared_epoch(story: Story, leader: int, epoch: int, *, before: float = END) -> bool:
-    """Return whether another broker led in the epoch of a leader, which no correct cluster lets happen."""
+    """Return whether another broker led in the same epoch, a bug in any cluster."""
     return any(
-        number < before and led.leader_epoch == epoch and led.broker != leader
-        for number, led in story.events(events.BecameLeader)
+        number < before and start.leader_epoch == epoch and start.broker != leader
+        for number, start in story.events(events.BecameLeader)
     )
 
 
-def tell_led(story: Story, number: int, led: events.BecameLeader, *, decides: bool = False) -> None:
-    """Tell that a broker began to lead, and whether another one had led in the same epoch."""
-    is_second = is_shared_epoch(story, led.broker, led.leader_epoch, before=number)
-    began = links.became_leader(
-        led.at_us,
-        led.broker,
-        leader_epoch=led.leader_epoch,
-        offset=led.start_offset,
+def tell_leadership(story: Story, line: TraceLine[events.BecameLeader], *, decides: bool = False) -> None:
+    """Tell that a broker became leader, and whether another broker had led in the same epoch."""
+    start = line.event
+    is_second = is_shared_epoch(story, start.broker, start.leader_epoch, before=line.number)
+    story.tell_event(
+        line,
+        links.became_leader,
+        decides=decides or is_second,
+        offset=start.start_offset,
         is_second=is_second,
     )
-    story.tell(number, began, decides=decides or is_second)
 
 
 def tell_election(
-    story: Story, known: TraceLine[events.LeaderElected], *, decides: bool = False, **operands: Any
+    story: Story, line: TraceLine[events.LeaderElected], *, decides: bool = False, **operands: Any
 ) -> None:
-    """Tell an election; *operands* say what the new leader has."""
-    number, event = known
+    """Tell an election; *operands* say whether the new leader has the record."""
+    event = line.event
     kind = links.elected_uncleanly if event.unclean else links.elected
-    told = kind(
-        event.at_us, event.leader, leader_epoch=event.leader_epoch, **operands, **reason(story, known)
+    election = kind(
+        event.at_us, event.leader, leader_epoch=event.leader_epoch, **operands, **reason(story, line)
     )
-    story.tell(number, told, decides=decides)
+    story.tell(line.number, election, decides=decides)
 
 
 def producer_epoch(story: Story, copy: LogEntry) -> int | None:
-    """Return the epoch of the producer of a record: the trace does not have it, logs at the end of a run do."""
+    """Return the producer epoch of a record.
+
+    The trace lacks it, so it is read from the logs at the end of the run.
+    """
     if copy.producer_id < 0:
         return None
     for log in story.evidence.replicas.get(story.partition, {}).values():
@@ -134,24 +148,39 @@ def producer_epoch(story: Story, copy: LogEntry) -> int | None:
     return None
 
 
-def reason(story: Story, known: TraceLine[events.LeaderElected]) -> dict[str, Any]:
-    """Return the operands of an election that say whose place was taken, or that nobody's had to be."""
-    number, event = known
-    if event.reason == PREFERRED:
+def reason(story: Story, line: TraceLine[events.LeaderElected]) -> dict[str, Any]:
+    """Return the operands of an election that name the former leader or the preferred replica."""
+    if line.event.reason == PREFERRED:
         return {"is_preferred": True}
-    return {"former": former_leader(story, number)}
+    return {"former": former_leader(story, line.number)}
 
 
-PREFERRED: Final = "preferred leader"
-"""The reason of an election that gives a preferred replica the leadership back."""
+@source(facts.EPOCH)
+def _tell_epoch_start(story: Story, line: float, gap: Gap) -> None:
+    """Tell the election that began a leader epoch."""
+    election = story.last(events.LeaderElected, before=line, leader_epoch=gap.need.subject[0])
+    if election is not None:
+        tell_election(story, election)
 
 
-@source(facts.GONE)
+@source(facts.UNCLEAN)
+def _tell_unclean_election(story: Story, line: float, gap: Gap) -> None:
+    """Tell the last unclean election of a broker."""
+    election = story.last(events.LeaderElected, before=line, leader=gap.need.subject[0], unclean=True)
+    if election is not None:
+        tell_election(story, election)
+
+
+# The end of a leader
+
+
+@source(facts.OUT_OF_SERVICE)
 def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
-    """Tell how a leader came to its end: the first event since it registered and led that took it out of service.
+    """Tell the first event of a leadership that took the leader out of service.
 
-    A broker that is back before anybody missed it is replaced when it registers, so what came before that counts if nothing did since.
-    What came before it began to lead never does.
+    A broker that returns before the control plane notices is replaced when it registers. If nothing
+    else ended its leadership since then, an event before its registration counts. An event before
+    it began to lead never counts.
     """
     (broker,) = gap.need.subject
     ends: Sequence[TraceLine[End]] = story.events(
@@ -163,38 +192,41 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
         events.MetadataLogLost,
         events.ReplicasAssigned,
     )
-    began = _began_to_lead(story, broker, line)
-    found: TraceLine[End] | None = None
-    for each in reversed(ends):
-        if each.number >= line:
+    begin = _leadership_begin(story, broker, line)
+    first: tuple[int, Link] | None = None
+    for number, event in reversed(ends):
+        if number >= line:
             continue
-        if each.number <= began:
+        if number <= begin:
             break
-        if isinstance(each.event, events.BrokerRegistered):
-            if found is not None and each.event.broker == broker:
+        if isinstance(event, events.BrokerRegistered):
+            if first is not None and event.broker == broker:
                 break
-        elif _end_link(story, each.event, broker) is not None and not story.is_told(each.number):
-            found = each
-    if found is not None:
-        told = _end_link(story, found.event, broker)
-        assert told is not None, "an end that has a link"
-        story.tell(found.number, told)
+        else:
+            end = _end_link(story, event, broker)
+            if end is not None and not story.has_link_at(number):
+                first = number, end
+    if first is not None:
+        story.tell(*first)
 
 
-def _began_to_lead(story: Story, broker: int, line: float) -> int:
-    """Return the line of the election with which a broker began to lead before a line, 0 where the trace has none."""
-    began = 0
+def _leadership_begin(story: Story, broker: int, line: float) -> int:
+    """Return the line of the election that began a broker's last leadership before a line.
+
+    0 if there is none.
+    """
+    begin = 0
     for number, election in reversed(story.elections):
         if number < line:
             if election.leader == broker:
-                began = number
-            elif began:
+                begin = number
+            elif begin:
                 break
-    return began
+    return begin
 
 
 def _end_link(story: Story, event: End, leader: int) -> Link | None:
-    """Return how a broker came to its end as a leader, None of an event that is not about that."""
+    """Return the link for an event that ended a broker's leadership, None for any other event."""
     match event:
         case events.MetadataLogLost(node=node, is_kept=False):
             return links.metadata_log_lost(event.at_us, node, former=leader)
@@ -216,11 +248,11 @@ def _end_link(story: Story, event: End, leader: int) -> Link | None:
 
 
 def _stop_link(story: Story, event: events.BrokerStopped) -> Link:
-    """Return that a broker stopped: by itself where it had refused to truncate, else from outside."""
-    known: Sequence[TraceLine[events.TruncationRefused | events.BrokerStarted]] = story.events(
+    """Return how a broker stopped: by itself after a refused truncation, else from outside."""
+    history: Sequence[TraceLine[events.TruncationRefused | events.BrokerStarted]] = story.events(
         events.TruncationRefused, events.BrokerStarted
     )
-    before = [each for _, each in known if each.broker == event.broker and each.at_us <= event.at_us]
+    before = [each for _, each in history if each.broker == event.broker and each.at_us <= event.at_us]
     if before and isinstance(before[-1], events.TruncationRefused):
         return links.halted(event.at_us, event.broker)
     return links.stopped(event.at_us, event.broker, cause=event.cause)
@@ -228,38 +260,47 @@ def _stop_link(story: Story, event: events.BrokerStopped) -> Link:
 
 @source(facts.AHEAD)
 def _tell_refused_truncation(story: Story, line: float, gap: Gap) -> None:
-    known = story.last(events.TruncationRefused, before=line, broker=gap.need.subject[0])
-    if known is not None:
-        event = known.event
-        refused = links.truncation_refused(
-            event.at_us, event.broker, leader=event.leader, leo=event.leo, end_offset=event.end_offset
-        )
-        story.tell(known.number, refused)
+    refusal = story.last(events.TruncationRefused, before=line, broker=gap.need.subject[0])
+    if refusal is not None:
+        story.tell_event(refusal, links.truncation_refused)
 
 
 @source(facts.DOWN)
 def _tell_stop(story: Story, line: float, gap: Gap) -> None:
-    """Tell how a broker had stopped that came back."""
-    known = story.last(events.BrokerStopped, before=line, broker=gap.need.subject[0])
-    if known is not None:
-        story.tell(known.number, _stop_link(story, known.event))
+    """Tell how a broker that came back had stopped."""
+    stop = story.last(events.BrokerStopped, before=line, broker=gap.need.subject[0])
+    if stop is not None:
+        story.tell(stop.number, _stop_link(story, stop.event))
 
 
 @source(facts.DAMAGED)
 def _tell_damage(story: Story, line: float, gap: Gap) -> None:
-    known = story.last(events.BatchDamaged, before=line, broker=gap.need.subject[0])
-    if known is not None:
-        number, event = known
-        stood = [copy for copy in story.copies_at(event.offset) if copy.damaged == number]
-        value = stood[0].value if stood else f"the batch at {event.offset}"
-        story.tell(number, links.damaged(event.at_us, event.broker, value=value, offset=event.offset))
+    damage = story.last(events.BatchDamaged, before=line, broker=gap.need.subject[0])
+    if damage is not None:
+        offset = damage.event.offset
+        values = [copy.value for copy in story.copies_at(offset) if copy.damaged == damage.number]
+        story.tell_event(damage, links.damaged, value=values[0] if values else f"the batch at {offset}")
+
+
+@source(facts.UNASSIGNED)
+def _tell_reassignment(story: Story, line: float, gap: Gap) -> None:
+    """Tell the assignment that removed a broker from the replicas of the partition."""
+    (broker,) = gap.need.subject
+    for assignment in reversed(story.events(events.ReplicasAssigned)):
+        if assignment.number < line and broker not in assignment.event.replicas:
+            story.tell_event(assignment, links.replicas_assigned, left=(broker,))
+            return
+
+
+# Brokers that lose the control plane
 
 
 @source(facts.CUT_OFF)
 def _tell_cut(story: Story, line: float, gap: Gap) -> None:
-    """Tell what kept a broker from the control plane: a stop, a pause, or a fault of the network.
+    """Tell what cut a broker off from the control plane: a stop, a pause, or a network fault.
 
-    A session can expire shortly after that is over. Only where nothing was about the broker itself, it was the control plane.
+    A session can expire shortly after the cut is over. A fault of the control plane itself
+    counts only if nothing struck the broker.
     """
     (broker,) = gap.need.subject
     cuts: Sequence[TraceLine[Cut]] = story.index.events(
@@ -273,21 +314,15 @@ def _tell_cut(story: Story, line: float, gap: Gap) -> None:
     recent = [
         each for each, end in own if end is not None and until_us - _SESSION_US <= end.event.at_us <= until_us
     ]
-    # What has no end in the trace happened in an instant, or lasts.
+    # A cut without an end in the trace was momentary, or lasts.
     endless = [each for each, end in own if end is None]
-    of_control = [each for each in before if _cuts_all(each.event)]
+    of_control = [each for each in before if _strikes_control_only(each.event)]
     for number, event in [*at_once, *in_force, *recent, *endless, *of_control][:1]:
         _tell_cut_by(story, number, event, broker)
 
 
-_AT_ONCE_US: Final = 10 * US_PER_MS
-"""How soon the control plane gives a broker up whose session a fault has ended."""
-_SESSION_US: Final = 30 * US_PER_SECOND
-"""How long after its cause a session may still expire."""
-
-
 def _cuts_off(event: Cut, broker: int) -> bool:
-    """Return whether an event can keep a broker from the control plane, and is about that broker."""
+    """Return whether an event concerns a broker and can cut it off from the control plane."""
     if isinstance(event, events.FaultStruck):
         others = any(value != broker and 0 <= value < FIRST_ZOOKEEPER_ID for value in _nodes(event))
         return not _is_message_fault(event) and names(event, broker) and (not others or _names_control(event))
@@ -297,8 +332,8 @@ def _cuts_off(event: Cut, broker: int) -> bool:
     return event.broker == broker
 
 
-def _cuts_all(event: Cut) -> bool:
-    """Return whether an event is about the control plane, and about no broker."""
+def _strikes_control_only(event: Cut) -> bool:
+    """Return whether a fault struck the control plane and no broker."""
     return (
         isinstance(event, events.FaultStruck)
         and not _is_message_fault(event)
@@ -308,15 +343,12 @@ def _cuts_all(event: Cut) -> bool:
 
 
 def _nodes(fault: events.FaultStruck) -> Iterator[int]:
-    """Yield the numbers in the details of a fault, which are those of brokers and controllers where it strikes such."""
-    for _, value in fault.details:
-        yield from (
-            each for each in (value if isinstance(value, list | tuple) else (value,)) if type(each) is int
-        )
+    """Yield the integers in the details of a fault, which are ids of brokers and controllers."""
+    return (value for value in detail_values(fault) if type(value) is int)
 
 
 def _end_of(story: Story, cut: TraceLine[Cut]) -> TraceLine[Back] | None:
-    """Return the event with which it was over what kept a broker away, None if the trace has none."""
+    """Return the event that ended a cut, None if the trace has none."""
     ends: Sequence[TraceLine[Back]]
     ends = story.index.events(events.FaultEnded, events.BrokerStarted, events.BrokerResumed)
     return next((end for end in ends if end.number > cut.number and _ends(end.event, cut.event)), None)
@@ -329,7 +361,7 @@ def _ends(end: Back, cut: Cut) -> bool:
 
 
 def _brings_back(story: Story, number: int) -> bool:
-    """Return whether a fault is one that starts a broker, or lets it go on."""
+    """Return whether a fault started or resumed a broker."""
     after = story.evidence.trace[number : number + 1]
     return any(event[1] in (events.BrokerStarted.name, events.BrokerResumed.name) for event in after)
 
@@ -339,7 +371,7 @@ def _tell_cut_by(story: Story, number: int, event: Cut, broker: int) -> None:
         case events.FaultStruck():
             tell_fault(story, number, event, struck=(broker,))
         case events.MessageRuleApplied():
-            _tell_message(story, number, event, struck=(broker,))
+            _tell_message(story, TraceLine(number, event), struck=(broker,))
         case events.BrokerPaused():
             story.tell(number, links.paused(event.at_us, broker))
         case events.BrokerStopped():
@@ -347,278 +379,252 @@ def _tell_cut_by(story: Story, number: int, event: Cut, broker: int) -> None:
 
 
 def _is_message_fault(event: events.FaultStruck) -> bool:
-    """Return whether it is a rule for messages, which tells each message that it meets."""
+    """Return whether a fault is a rule for messages.
+
+    Each message that it strikes has an event of its own.
+    """
     return any(name == "api" for name, _ in event.details) or event.fault == _RELEASE
 
 
 def _names_control(event: events.FaultStruck) -> bool:
-    values = [value for _, value in event.details]
-    flat = [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
-    return any(isinstance(value, str) and value.startswith(_CONTROL) for value in flat) or any(
-        node >= FIRST_ZOOKEEPER_ID for node in _nodes(event)
-    )
+    return any(
+        isinstance(value, str) and value.startswith(_CONTROL) for value in detail_values(event)
+    ) or any(node >= FIRST_ZOOKEEPER_ID for node in _nodes(event))
 
 
 def tell_fault(
     story: Story, number: int, event: events.FaultStruck, *, decides: bool = False, **operands: Any
 ) -> None:
-    """Tell that a fault struck."""
+    """Tell that a fault struck; *operands* say whom, and how."""
     details = tuple((name, value) for name, value in event.details if value is not None)
-    struck = links.fault_struck(event.at_us, None, fault=event.fault, details=details, **operands)
-    story.tell(number, struck, decides=decides)
+    strike = links.fault_struck(event.at_us, None, fault=event.fault, details=details, **operands)
+    story.tell(number, strike, decides=decides)
 
 
 def _tell_message(
-    story: Story,
-    number: int,
-    event: events.MessageRuleApplied,
-    struck: tuple[int, ...] = (),
-    hindered: tuple[int, ...] = (),
-    *,
-    decides: bool = False,
+    story: Story, line: TraceLine[events.MessageRuleApplied], *, decides: bool = False, **operands: Any
 ) -> None:
-    """Tell what a fault did to a message, and which brokers that kept from the control plane or from answering."""
-    held = links.request_held(
-        event.at_us,
-        None,
-        fault=event.rule,
-        action=event.action,
-        api=event.api,
-        kind=event.kind,
-        sender=event.sender,
-        receiver=event.receiver,
-        struck=struck,
-        hindered=hindered,
-    )
-    story.tell(number, held, decides=decides)
+    """Tell what a fault did to a message.
+
+    *operands* name the brokers that were cut off or hindered by it.
+    """
+    story.tell_event(line, links.request_held, decides=decides, fault=line.event.rule, **operands)
 
 
-@source(facts.EPOCH)
-def _tell_begin_of_epoch(story: Story, line: float, gap: Gap) -> None:
-    """Tell the election with which a leader epoch began."""
-    known = story.last(events.LeaderElected, before=line, leader_epoch=gap.need.subject[0])
-    if known is not None:
-        tell_election(story, known)
+def fault_end(story: Story, strike: int) -> float:
+    """Return the line at which a fault ended; a fault that does not last ended as it struck."""
+    return next((number for number, end in story.index.events(events.FaultEnded) if end.strike == strike), 0)
 
 
-@source(facts.UNCLEAN)
-def _tell_unclean_election(story: Story, line: float, gap: Gap) -> None:
-    """Tell the last unclean election of a broker."""
-    (leader,) = gap.need.subject
-    for known in reversed(story.elections):
-        if known.number < line and known.event.unclean and known.event.leader == leader:
-            tell_election(story, known)
-            return
+def tell_disturbed_messages(story: Story, api: str, process: str, begin: float, end: float) -> None:
+    """Tell the messages of an API, from or to a process, that a fault struck between two lines."""
+    for line in story.index.events(events.MessageRuleApplied):
+        event = line.event
+        if (
+            begin < line.number < end + AFTER
+            and event.api == api
+            and process in (event.sender, event.receiver)
+        ):
+            _tell_message(story, line, decides=True)
 
 
-@source(facts.UNASSIGNED)
-def _tell_reassignment(story: Story, line: float, gap: Gap) -> None:
-    """Tell the assignment after which a broker is no replica of the partition."""
-    (broker,) = gap.need.subject
-    for number, event in reversed(story.events(events.ReplicasAssigned)):
-        if number < line and broker not in event.replicas:
-            story.tell(
-                number, links.replicas_assigned(event.at_us, None, replicas=event.replicas, left=(broker,))
-            )
-            return
+def tell_late_updates(story: Story, leader: int, line: int) -> None:
+    """Tell the last messages from the control plane to a leader that a fault struck."""
+    process = process_name(leader)
+    updates = [
+        each
+        for each in story.index.events(events.MessageRuleApplied)
+        if each.number < line and each.event.receiver == process and each.event.sender.startswith(_CONTROL)
+    ]
+    for update in updates[-_LATE_UPDATES_MAX:]:
+        _tell_message(story, update, decides=True)
+
+
+# The ISR
+
+
+def written_isr(story: Story, line: float) -> tuple[int, ...] | None:
+    """Return the ISR that the control plane had before a line, whether or not its leader knew.
+
+    A trace observed from outside may lack these writes. It then shows the ISRs that leaders
+    learned.
+    """
+    change: TraceLine[IsrEvent | events.IsrChanged] | None
+    written = events.IsrWritten if story.index.has(events.IsrWritten) else events.IsrChanged
+    change = story.last(written, events.IsrReduced, events.LeaderElected, before=line)
+    return None if change is None else change.event.isr
 
 
 @source(facts.ISR)
 def _tell_isr(story: Story, line: float, gap: Gap) -> None:
-    """Tell the changes of an ISR after which it has the members that a link needs."""
+    """Tell the changes that gave the ISR the members that a link needs."""
     changes: Sequence[TraceLine[IsrEvent]] = story.events(
         events.IsrWritten, events.IsrReduced, events.LeaderElected
     )
-    # Back to the last change that its leader asked for: a controller takes out what it gave up since.
-    begin = story.last_told(facts.ISR, line)
+    # Go back to the leader's last request: the controller has removed members since then.
+    begin = story.last_link_for(facts.ISR, line)
     for number, event in reversed(changes):
         if number >= line or number <= begin:
             continue
-        if isinstance(event, events.LeaderElected):
-            if event.leader >= 0:
-                if _left(story, number, event):
-                    tell_election(story, TraceLine(number, event))
-                break
-            if _left(story, number, event):
-                alone = links.left_leaderless(
-                    event.at_us,
-                    event.controller,
-                    before=written_isr(story, number),
-                    isr=event.isr,
-                    former=former_leader(story, number),
-                )
-                story.tell(number, alone)
-        elif isinstance(event, events.IsrReduced):
-            gone = _left(story, number, event)
-            if gone:
-                before = written_isr(story, number)
-                reduced = links.isr_reduced(
-                    event.at_us, event.controller, before=before, isr=event.isr, gone=gone
-                )
-                story.tell(number, reduced)
-        else:
+        departed = _departed(story, number, event)
+        if isinstance(event, events.IsrWritten):
             tell_written(story, number, event)
             break
+        if isinstance(event, events.LeaderElected) and event.leader >= 0:
+            if departed:
+                tell_election(story, TraceLine(number, event))
+            break
+        if departed:
+            before = written_isr(story, number)
+            if isinstance(event, events.LeaderElected):
+                former = former_leader(story, number)
+                change = links.left_leaderless(
+                    event.at_us, event.controller, before=before, isr=event.isr, former=former
+                )
+            else:
+                change = links.isr_reduced(
+                    event.at_us, event.controller, before=before, isr=event.isr, gone=departed
+                )
+            story.tell(number, change)
 
 
 def tell_written(story: Story, number: int, written: events.IsrWritten, *, decides: bool = False) -> None:
-    """Tell that an ISR of its leader's making was written: a smaller one, or one for which the leader had asked."""
-    left = _left(story, number, written)
-    if left:
+    """Tell that a leader had an ISR written: a smaller one, or one that it had requested."""
+    departed = _departed(story, number, written)
+    if departed:
         before = written_isr(story, number) or ()
-        shrunk = links.isr_shrank(written.at_us, written.broker, before=before, isr=written.isr, left=left)
-        story.tell(number, shrunk, decides=decides)
-        return
-    asked = tell_change_asked(story, number, written)
-    change = links.isr_written(written.at_us, written.broker, isr=written.isr, was_asked=asked)
+        change = links.isr_shrank(
+            written.at_us, written.broker, before=before, isr=written.isr, left=departed
+        )
+    else:
+        was_asked = _tell_requested_change(story, number, written)
+        change = links.isr_written(written.at_us, written.broker, isr=written.isr, was_asked=was_asked)
     story.tell(number, change, decides=decides)
 
 
-def tell_refused_isr(story: Story, number: int, refused: events.IsrRefused) -> None:
-    """Tell that a leader was refused an ISR, and which one had been written by then."""
-    for written in reversed(story.events(events.IsrWritten)):
-        if written.number < number:
-            tell_written(story, *written)
-            break
-    refusal = links.isr_refused(
-        refused.at_us, refused.broker, isr=refused.isr, written=written_isr(story, number)
-    )
-    story.tell(number, refusal)
+def tell_refused_isr(story: Story, line: TraceLine[events.IsrRefused]) -> None:
+    """Tell that a leader's ISR was refused, and which ISR the control plane had then."""
+    written = story.last(events.IsrWritten, before=line.number)
+    if written is not None:
+        tell_written(story, *written)
+    story.tell_event(line, links.isr_refused, written=written_isr(story, line.number))
 
 
-def _left(story: Story, number: int, change: IsrEvent) -> tuple[int, ...]:
-    """Return who left an ISR with a change."""
+def _departed(story: Story, number: int, change: IsrEvent) -> tuple[int, ...]:
+    """Return the members that left the ISR with a change."""
     return tuple(sorted(set(written_isr(story, number) or ()) - set(change.isr)))
 
 
-def tell_change_asked(story: Story, number: int, written: events.IsrWritten) -> bool:
-    """Tell that a leader had asked for an ISR with another member, and return whether it had."""
-    asked = story.last(events.IsrPending, before=number, broker=written.broker)
-    if asked is None or set(asked.event.isr) != set(written.isr):
+def _tell_requested_change(story: Story, number: int, written: events.IsrWritten) -> bool:
+    """Tell that a leader had requested an ISR with another member, and return whether it had."""
+    request = story.last(events.IsrPending, before=number, broker=written.broker)
+    if request is None or set(request.event.isr) != set(written.isr):
         return False
-    is_shared = is_shared_epoch(story, written.broker, asked.event.leader_epoch)
-    told = links.isr_asked(asked.event.at_us, written.broker, isr=asked.event.isr, is_shared=is_shared)
-    story.tell(asked.number, told)
+    _tell_request(story, request)
     return True
 
 
+def _tell_request(story: Story, line: TraceLine[events.IsrPending]) -> None:
+    request = line.event
+    is_shared = is_shared_epoch(story, request.broker, request.leader_epoch)
+    story.tell_event(line, links.isr_asked, is_shared=is_shared)
+
+
 def tell_forgotten_change(story: Story, leader: int, offset: int, line: int) -> None:
-    """Tell that a leader had forgotten, before a line, whom it had asked to have in the ISR, and committed an offset without them."""
+    """Tell that a leader forgot its request for a larger ISR, then committed without it."""
     forgotten = story.last(events.IsrForgotten, before=line, broker=leader)
     if forgotten is None:
         return
-    asked = story.last(events.IsrPending, before=forgotten.number, broker=leader)
-    risen = [
-        (number, event.hw)
-        for number, event in story.events(events.HighWatermarkSet)
-        if event.broker == leader and forgotten.number < number < line and event.hw > offset
+    request = story.last(events.IsrPending, before=forgotten.number, broker=leader)
+    commits = [
+        each
+        for each in story.events(events.HighWatermarkSet)
+        if each.event.broker == leader and forgotten.number < each.number < line and each.event.hw > offset
     ]
-    if asked is None or not risen:
+    if request is None or not commits:
         return
-    is_shared = is_shared_epoch(story, leader, asked.event.leader_epoch)
-    change = links.isr_asked(asked.event.at_us, leader, isr=asked.event.isr, is_shared=is_shared)
-    story.tell(asked.number, change)
-    event = forgotten.event
-    story.tell(
-        forgotten.number,
-        links.isr_forgotten(event.at_us, leader, asked=asked.event.isr, isr=event.isr),
-        decides=True,
-    )
-    number, hw = risen[0]
-    without = tuple(sorted(set(asked.event.isr) - set(event.isr)))
-    at_us = story.evidence.trace[number - 1][0]
-    told = links.committed_alone(at_us, leader, offset=offset, hw=hw, without=without)
-    story.tell(number, told, decides=True)
+    isr = request.event.isr
+    _tell_request(story, request)
+    story.tell_event(forgotten, links.isr_forgotten, decides=True, asked=isr)
+    without = tuple(sorted(set(isr) - set(forgotten.event.isr)))
+    story.tell_event(commits[0], links.committed_alone, decides=True, offset=offset, without=without)
 
 
-@source(facts.SENT_AGAIN)
+# Failed requests and lagging replicas
+
+
+@source(facts.RESENT)
 def _tell_retry(story: Story, line: float, gap: Gap) -> None:
-    """Tell when a record was sent again."""
+    """Tell when a producer sent a record again."""
     (value,) = gap.need.subject
-    for number, again in reversed(story.events(events.SentAgain)):
-        if number < line and value in again.values and not story.is_told(number):
-            retry = links.retried(
-                again.at_us, again.client, value=value, leader=again.leader, attempt=again.attempt
-            )
-            story.tell(number, retry)
+    for retry in reversed(story.events(events.SentAgain)):
+        if retry.number < line and value in retry.event.values and not story.has_link_at(retry.number):
+            story.tell_event(retry, links.retried, value=value)
             return
 
 
 @source(facts.DISTURBED)
 def _tell_lag(story: Story, line: float, gap: Gap) -> None:
-    """Tell what kept a replica from fetching until it left the ISR: the last thing that was in force while it fell behind."""
+    """Tell the latest disturbance that kept a replica from fetching until it left the ISR."""
     (follower,) = gap.need.subject
     leader = gap.link.actor
     if not isinstance(leader, int) or leader == follower:
         return
     begin = story.start(max(0, (gap.link.at_us or 0) - _LAG_US))
     in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, begin)]
-    found = _of_followers(in_force, leader, (follower,))
-    if found is not None:
-        _tell_hindrance(story, found[0], leader, follower)
+    match = _of_followers(in_force, leader, (follower,))
+    if match is not None:
+        _tell_hindrance(story, match[0], leader, follower)
 
 
-_LAG_US: Final = 40 * US_PER_SECOND
-"""How long ago what made a replica fall behind may have ended."""
-
-
-@source(facts.TURNED_AWAY)
+@source(facts.SEND_FAILED)
 def _tell_failure(story: Story, line: float, gap: Gap) -> None:
     """Tell why a record had to be sent again."""
     (value,) = gap.need.subject
-    for number, failure in reversed(story.events(events.SendFailed)):
-        if number < line and value in failure.values:
-            tell_failure(story, number, failure, value)
+    for failure in reversed(story.events(events.SendFailed)):
+        if failure.number < line and value in failure.event.values:
+            tell_failure(story, failure, value)
             return
 
 
-def tell_failure(story: Story, number: int, failure: events.SendFailed, value: Value) -> None:
-    """Tell that a request failed: for want of an answer, or that it was refused."""
-    leader, error = failure.leader, failure.error
-    if error == NO_ANSWER:
-        hindered = _tell_disturbance(story, number, failure, value)
-        told = links.no_answer(
-            failure.at_us,
-            failure.client,
-            values=failure.values,
-            leader=leader,
-            error=error,
-            hindered=hindered,
-        )
-        story.tell(number, told)
+def tell_failure(story: Story, line: TraceLine[events.SendFailed], value: Value) -> None:
+    """Tell that a request failed: it got no answer, or the leader refused it."""
+    failure = line.event
+    if failure.error == NO_ANSWER:
+        hindered = _tell_disturbance(story, line.number, failure, value)
+        story.tell_event(line, links.no_answer, hindered=hindered)
         return
-    isr = story.isr_at(leader, number) if error in _ISR_TOO_SMALL else None
-    story.tell(
-        number, links.refused(failure.at_us, leader, value=value, values=failure.values, error=error, isr=isr)
+    isr = story.isr_at(failure.leader, line.number) if failure.error in _ISR_TOO_SMALL else None
+    refusal = links.refused(
+        failure.at_us, failure.leader, value=value, values=failure.values, error=failure.error, isr=isr
     )
+    story.tell(line.number, refusal)
 
 
 def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value: Value) -> tuple[int, ...]:
-    """Tell what kept a request or its answer from arriving, and return the broker that it hindered, the leader if nothing is found.
+    """Tell what kept a request or its answer from arriving, and return the broker that it hindered.
 
-    What was in force between the sending and the failure counts, else what was over shortly before, the surest first: a message that was met, a stop
-    or a pause of the leader, a quota, a fault on the way. Where an answer waits for the ISR, so does what hindered a
-    follower. If the trace has no such event, the story gets no link.
+    Disturbances in force between the send and the failure come first, then those that ended shortly
+    before. Of these the likeliest counts: a message that a fault struck, a stop or pause of the
+    leader, a quota, a fault on the way. Where the answer waits for the ISR, a follower may have
+    been hindered as well. If the trace has no such event, the story gets no link, and the leader is
+    returned.
     """
     begin = _sent_at(story, line, failure, value)
     client, leader = failure.client, failure.leader
     followers = story.settings.replicas if _waits_for_isr(story, client) else ()
     for since in (begin, story.start(max(0, failure.at_us - _AFTERMATH_US))):
         in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, since)]
-        found = _of_link(in_force, client, leader, since) or _of_followers(in_force, leader, followers)
-        if found is not None:
-            cause, hindered = found
+        match = _of_link(in_force, client, leader, since) or _of_followers(in_force, leader, followers)
+        if match is not None:
+            cause, hindered = match
             _tell_hindrance(story, cause, leader, hindered)
             return (hindered,)
     return (leader,)
 
 
-_AFTERMATH_US: Final = 10 * US_PER_SECOND
-"""How long after a disturbance is over a request may still fail because of it: a broker that was down has to catch up."""
-
-
 def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
-    """Return what may disturb a request before a line, the latest first."""
+    """Return the events before a line that can disturb a request, latest first."""
     causes: Sequence[TraceLine[Disturbance]] = story.index.events(
         events.MessageRuleApplied,
         events.BrokerStopped,
@@ -626,21 +632,21 @@ def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
         events.ClientThrottled,
         events.FaultStruck,
     )
-    by_message = {rule.strike for _, rule in story.index.events(events.MessageRuleApplied)}
+    message_strikes = {rule.strike for _, rule in story.index.events(events.MessageRuleApplied)}
     return [
         each
         for each in reversed(causes)
         if each.number < line
         and not (
             isinstance(each.event, events.FaultStruck)
-            # Such a fault tells each message that it meets.
-            and (_is_message_fault(each.event) or each.event.strike in by_message)
+            # Each message that such a fault strikes has an event of its own.
+            and (_is_message_fault(each.event) or each.event.strike in message_strikes)
         )
     ]
 
 
 def _sent_at(story: Story, line: int, failure: events.SendFailed, value: Value) -> float:
-    """Return the line at which the request was sent that failed at a line."""
+    """Return the line at which a failed request was sent."""
     for number, again in reversed(story.events(events.SentAgain)):
         if number < line and again.client == failure.client and value in again.values:
             return number
@@ -651,33 +657,35 @@ def _sent_at(story: Story, line: int, failure: events.SendFailed, value: Value) 
 
 
 def _is_in_force(story: Story, cause: TraceLine[Disturbance], begin: float) -> bool:
-    """Return whether a disturbance struck after a line, or lasted until after it."""
+    """Return whether a disturbance began after a line, or lasted until after it."""
     if cause.number > begin:
         return True
     if isinstance(cause.event, events.ClientThrottled):
         until_us = cause.event.at_us + cause.event.throttle_us
         return story.index.position_at(until_us) > begin
     if isinstance(cause.event, events.MessageRuleApplied):
-        return cause.event.action == HOLD and _released(story, cause.event.strike) > begin
-    end = _end_of(story, cause)  # type: ignore[arg-type]  # of the kinds left here, each with an end
+        return cause.event.action == HOLD and _release_of(story, cause.event.strike) > begin
+    end = _end_of(story, cause)  # type: ignore[arg-type]  # the remaining kinds have an end
     if end is None:
         return isinstance(cause.event, events.BrokerStopped | events.BrokerPaused)
     return end.number > begin
 
 
-def _released(story: Story, strike: int | None) -> float:
-    """Return the line at which a message that is held goes on its way."""
-    known: Sequence[TraceLine[events.FaultEnded | events.Healed]] = story.index.events(
-        events.FaultEnded, events.Healed
-    )
-    ends = (number for number, end in known if isinstance(end, events.Healed) or end.strike == strike)
-    return next(ends, END)
+def _release_of(story: Story, strike: int | None) -> float:
+    """Return the line at which a held message continues on its way."""
+    ends: Sequence[TraceLine[events.FaultEnded | events.Healed]]
+    ends = story.index.events(events.FaultEnded, events.Healed)
+    releases = (number for number, end in ends if isinstance(end, events.Healed) or end.strike == strike)
+    return next(releases, END)
 
 
 def _of_link(
     causes: Sequence[TraceLine[Disturbance]], client: str, leader: int, begin: float
 ) -> tuple[TraceLine[Disturbance], int] | None:
-    """Return what lies between a client and a leader, and the leader: of messages the first that was met after a line."""
+    """Return the disturbance between a client and a leader, and the leader.
+
+    Of messages, the first one after a line.
+    """
     ends = {client, process_name(leader)}
     ranks: list[list[TraceLine[Disturbance]]] = [[], [], [], []]
     for cause in causes:
@@ -697,10 +705,14 @@ def _of_link(
 
 
 def _lies_between(fault: events.FaultStruck, client: str, leader: int) -> bool:
-    """Return whether a fault is about the client and the leader, about the client alone, or slows the leader down."""
+    """Return whether a fault strikes the link, the client alone, or slows the leader down."""
     if names(fault, client):
         return names(fault, leader) or not (any(_nodes(fault)) or _names_control(fault))
-    return names(fault, leader) and any(name == "delay" for name, _ in fault.details)
+    return names(fault, leader) and _is_delay(fault)
+
+
+def _is_delay(fault: events.FaultStruck) -> bool:
+    return any(name == "delay" for name, _ in fault.details)
 
 
 def _of_followers(
@@ -714,15 +726,18 @@ def _of_followers(
                 continue
             match event:
                 case events.MessageRuleApplied(api="Fetch"):
-                    is_met = {event.sender, event.receiver} == {process_name(follower), process_name(leader)}
+                    is_hindered = {event.sender, event.receiver} == {
+                        process_name(follower),
+                        process_name(leader),
+                    }
                 case events.BrokerStopped() | events.BrokerPaused():
-                    is_met = event.broker == follower
+                    is_hindered = event.broker == follower
                 case events.FaultStruck():
                     ends = [names(event, follower), names(event, leader)]
-                    is_met = all(ends) or (any(ends) and any(name == "delay" for name, _ in event.details))
+                    is_hindered = all(ends) or (any(ends) and _is_delay(event))
                 case _:
-                    is_met = False
-            if is_met:
+                    is_hindered = False
+            if is_hindered:
                 return cause, follower
     return None
 
@@ -737,12 +752,9 @@ def _tell_hindrance(story: Story, cause: TraceLine[Disturbance], leader: int, hi
         case events.MessageRuleApplied(api="Produce"):
             tell_lost_message(story, number, event, leader)
         case events.MessageRuleApplied():
-            _tell_message(story, number, event, hindered=(hindered,))
+            _tell_message(story, TraceLine(number, event), hindered=(hindered,))
         case events.ClientThrottled():
-            throttled = links.throttled(
-                event.at_us, event.broker, client=event.client, wait_us=event.throttle_us
-            )
-            story.tell(number, throttled)
+            story.tell_event(cause, links.throttled, wait_us=event.throttle_us)
         case events.FaultStruck():
             tell_fault(story, number, event, hindered=(hindered,))
         case events.BrokerPaused():
@@ -756,34 +768,5 @@ def tell_lost_message(
 ) -> None:
     """Tell what a fault did to a Produce request or its answer."""
     kind = links.ack_lost if event.kind == "response" else links.request_lost
-    lost = kind(event.at_us, leader, fault=event.rule, action=event.action, leader=leader)
-    story.tell(number, lost, decides=decides)
-
-
-def tell_held_news(story: Story, leader: int, line: int) -> None:
-    """Tell the last messages from the control plane to a leader that a fault met before a line."""
-    process = process_name(leader)
-    held = [
-        (number, event)
-        for number, event in story.index.events(events.MessageRuleApplied)
-        if number < line and event.receiver == process and event.sender.startswith(_CONTROL)
-    ]
-    for number, event in held[-_NEWS_TOLD:]:
-        _tell_message(story, number, event, decides=True)
-
-
-_NEWS_TOLD: Final = 2
-"""How many messages that a leader did not get in time are told: of the ISR that is in question, and of the one before."""
-
-
-def fault_end(story: Story, strike: int) -> float:
-    """Return the line at which a fault ended; one that does not last ends when it strikes."""
-    over = (number for number, end in story.index.events(events.FaultEnded) if end.strike == strike)
-    return next(over, 0)
-
-
-def tell_held(story: Story, api: str, process: str, begin: float, end: float) -> None:
-    """Tell the messages of a kind from or to a process that a fault met between two lines."""
-    for number, event in story.index.events(events.MessageRuleApplied):
-        if begin < number < end + AFTER and event.api == api and process in (event.sender, event.receiver):
-            _tell_message(story, number, event, decides=True)
+    loss = kind(event.at_us, leader, fault=event.rule, action=event.action, leader=leader)
+    story.tell(number, loss, decides=decides)

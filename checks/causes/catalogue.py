@@ -3,7 +3,7 @@
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes.facts import ACKED, DAMAGED, DELETED, LOST, SENT_AGAIN, UNCLEAN
+from harrow.checks.causes.facts import ACKED, DAMAGED, DELETED, LOST, RESENT, UNCLEAN
 from harrow.checks.causes.story import brokers, seconds
 from harrow.checks.link import BY_SETTING, FORBIDDEN, FROM_LOGS, FROM_TRACE, Link, RecordValue, cause
 from harrow.checks.permission import Permission
@@ -67,7 +67,10 @@ def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers)
 def in_isr_after_power_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
-    """A replica lost the record in a power loss, and counted as in sync without it; ``rejoined``: after it had left the ISR."""
+    """A replica lost the record in a power loss, and counted as in sync without it.
+
+    ``rejoined``: after it had left the ISR.
+    """
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
         f"{_FLUSHING}: broker {leader} lost {value} in a power loss and {how}, although {brokers(having)} had it "
@@ -111,7 +114,10 @@ def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) 
 def in_isr_after_disk_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
-    """A replica lost the record with its disk, and counted as in sync without it; ``rejoined``: after it had left the ISR."""
+    """A replica lost the record with its disk, and counted as in sync without it.
+
+    ``rejoined``: after it had left the ISR.
+    """
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
         f"broker {leader} lost {value} with its disk and {how}, although {brokers(having)} had it "
@@ -133,7 +139,7 @@ def metadata_lost() -> str:
 
 @cause("retention-passed", needs=(DELETED.of("value"),))
 def retention_passed(*, value: RecordValue, setting: Text) -> str:
-    """A record was deleted after retention had passed, before a consumer had read it."""
+    """Retention deleted a record when that was due, before a consumer had read it."""
     return f"{setting} no longer protected {value}: it was deleted before a consumer had read it"
 
 
@@ -186,7 +192,7 @@ def compacted_without_later_record(*, value: RecordValue) -> str:
 
 @cause("tombstone-expired", needs=(DELETED.of("value"),))
 def tombstone_expired(*, value: RecordValue, setting: Text) -> str:
-    """A tombstone was removed after delete.retention.ms had passed, before a consumer had read it."""
+    """A tombstone was removed after delete.retention.ms, before a consumer had read it."""
     return (
         f"{setting} no longer protected the tombstone {value}: it was removed before a consumer had read it"
     )
@@ -224,7 +230,7 @@ def damaged_below_checkpoint(*, offset: Offset) -> str:
 
 @cause("resumed-epoch", free_because=FROM_TRACE)
 def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) -> str:
-    """A leader came back without the end of its log, in the same epoch (`harrow.checks.causes.resumed_epoch`)."""
+    """A leader lost the end of its log and resumed its epoch (see `resumed_epoch`)."""
     text = f"a leader lost what it had not flushed ({promise.FLUSH_INTERVAL}) and resumed its epoch"
     if forgot_producers:
         return f"{text}, and forgot its producers"
@@ -232,7 +238,7 @@ def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) 
 
 
 def by_excuse(permission: Permission, *, logs_parted: bool = False, forgot_producers: bool = False) -> Link:
-    """Return the cause that stands behind what `harrow.checks.index.Index.excuse` has returned."""
+    """Return the cause behind a permission from `harrow.checks.index.Index.excuse`."""
     if permission is promise.BY_FORGOTTEN_EPOCH:
         return forgotten_epoch.conclude()
     return resumed_epoch.conclude(logs_parted=logs_parted, forgot_producers=forgot_producers)
@@ -275,13 +281,13 @@ def sender_unknown() -> str:
     return "no producer is known to have sent it"
 
 
-@cause("retry-without-idempotence", needs=(SENT_AGAIN.of("value"),))
+@cause("retry-without-idempotence", needs=(RESENT.of("value"),))
 def retry_without_idempotence(*, value: RecordValue) -> str:
     """A retry was appended as a record of its own."""
     return f"with {promise.NOT_IDEMPOTENT} the leader cannot tell a retry from a new record"
 
 
-@cause("retry-not-recognised", needs=(SENT_AGAIN.of("value"),))
+@cause("retry-not-recognised", needs=(RESENT.of("value"),))
 def retry_not_recognised(*, value: RecordValue) -> str:
     """A retry was appended although the producer is idempotent."""
     return "the leader did not recognise the retry"
@@ -296,24 +302,25 @@ def retry_renumbered(
     refused_in: PartitionName | None = None,
     error: Text | None = None,
 ) -> str:
-    """A producer raised its epoch and began again at sequence 0, with a record that was already stored as well.
+    """A producer raised its epoch and began at sequence 0 with a record that was already stored.
 
-    ``refused_by`` is the broker that had refused another batch of it, where the trace has that. librdkafka then numbers again what
-    it has for every partition (``rd_kafka_idemp_drain_epoch_bump``, ``rd_kafka_toppar_pid_change``), which its issue 4953 reports
-    as a defect. The Java client does so with the partition that was refused alone.
+    ``refused_by`` is the broker that had refused another batch of it, where the trace has that.
+    librdkafka then numbers again what it has for every partition
+    (``rd_kafka_idemp_drain_epoch_bump``, ``rd_kafka_toppar_pid_change``), which its issue 4953
+    reports as a defect. The Java client does so with the partition that was refused alone.
     """
-    unseen = f"{client} sent {value} with another sequence number than before, so no leader recognises it as a retry"
+    renumbered = f"{client} sent {value} with another sequence number than before, so no leader recognises it as a retry"
     if refused_by is None:
-        return f"{unseen}; librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
+        return f"{renumbered}; librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
     return (
-        f"broker {refused_by} had refused a batch for {refused_in} ({error}); after that {unseen} "
+        f"broker {refused_by} had refused a batch for {refused_in} ({error}); after that {renumbered} "
         "(with librdkafka see its issue 4953)"
     )
 
 
 @cause("renumbered-after-unclean-election", needs=(UNCLEAN.of("leader"),))
 def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, before: RecordValue) -> str:
-    """A leader from outside the ISR lacked a record, so the next one of its producer was out of order."""
+    """A leader from outside the ISR lacked a record, so the next one was out of order."""
     return (
         f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, which {value} follows: "
         f"the producer gave {value} a new sequence number (KIP-360), so no leader recognises it as a retry"

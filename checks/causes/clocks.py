@@ -1,4 +1,4 @@
-"""What clocks showed that were not right: a broker deletes records, and removes tombstones, by the age that its clock says."""
+"""Computes the error of clocks: a broker ages records and tombstones by its own clock."""
 
 from harrow.checks.index import Index
 from harrow.cluster_model.events import ClockStepped
@@ -6,9 +6,10 @@ from harrow.cluster_model.topology import process_name
 
 
 def lead_us(index: Index, broker: int, number: int) -> int:
-    """Return by how much older than it is a broker may take a record for at a line of the trace.
+    """Return how much too old a record may look to a broker at a line of the trace.
 
-    That is how far its clock is ahead then, of the clock that was furthest behind until then: who wrote the timestamp is not looked up.
+    This is how far the broker's clock is ahead of the slowest clock so far. The clock that wrote
+    the timestamp is not looked up.
     """
     name = process_name(broker)
     ahead = lowest = 0

@@ -1,11 +1,12 @@
-"""The effects of records: who was to process what, how an effect came about, or did not, and what applications are promised."""
+"""Tells what applications made of records: the polls, the results, and what was promised."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from harrow.checks import promise
 from harrow.checks.causes.background import fault_end, tell_fault
-from harrow.checks.causes.facts import ABORT_ASKED, GIVEN, INTERRUPTED
+from harrow.checks.causes.facts import ABORT_ASKED, DELIVERED, INTERRUPTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import END, Story, source
 from harrow.checks.evidence import ApplicationSettings, Evidence
@@ -43,36 +44,39 @@ T = TypeVar("T")
 
 _PREPARING: Final = "PreparingRebalance"
 _WorkEnd = events.ClientStopped | events.TransactionReported | events.MembershipLost
-_TOLD: Final = 3
-"""How many of the polls, results and commits that are about a record are told."""
+_TOLD_MAX: Final = 3
+"""How many polls, results or commits of a record are told."""
 
 
 @link(
     "handed-out",
     events.ClientPolled,
     needs=(INTERRUPTED.of("former"),),
-    makes=(GIVEN.of(ACTOR), INTERRUPTED.of(ACTOR, then=False)),
+    makes=(DELIVERED.of(ACTOR), INTERRUPTED.of(ACTOR, then=False)),
 )
 def handed_out(*, value: RecordValue, offset: events.Offset, former: events.ClientName | None = None) -> str:
-    """A poll returned a record; ``former``: the client to which one had returned it before, None for the first one."""
-    return f"was given {value} of offset {offset}{'' if former is None else ' again'}"
+    """A poll returned a record; ``former``: the client that had polled it before.
+
+    None for the first one.
+    """
+    return f"polled {value} at offset {offset}{'' if former is None else ' again'}"
 
 
-@link("effect-written", events.ClientSent, needs=(GIVEN.of(ACTOR),))
+@link("effect-written", events.ClientSent, needs=(DELIVERED.of(ACTOR),))
 def effect_written(*, value: RecordValue) -> str:
-    """An application wrote what it had made of a record."""
+    """An application wrote a result of a record."""
     return f"wrote {value}"
 
 
-@link("effect-stored", needs=(GIVEN.of(ACTOR),))
+@link("effect-stored", needs=(DELIVERED.of(ACTOR),))
 def effect_stored(*, value: RecordValue) -> str:
-    """An application stored what it had made of a record outside of Kafka."""
+    """An application stored a result of a record outside of Kafka."""
     return f"stored {value}"
 
 
 @link("group-committed", free_because=OWN_DEED)
 def group_committed(*, offset: events.Offset) -> str:
-    """A member was told that its commit counts."""
+    """A commit of a member succeeded."""
     return f"had committed up to offset {offset}"
 
 
@@ -80,8 +84,8 @@ def group_committed(*, offset: events.Offset) -> str:
     "application-died", events.ClientStopped, event="stopped", is_fault=True, makes=(INTERRUPTED.of(ACTOR),)
 )
 def application_died() -> str:
-    """The process of an application came to its end."""
-    return "came to its end"
+    """The process of an application ended."""
+    return "stopped"
 
 
 @link(
@@ -91,8 +95,8 @@ def application_died() -> str:
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def member_lost(*, group: events.Text, reason: events.Text) -> str:
-    """A member found that its group goes on without it."""
-    return f"was no member of group {group} any more ({reason})"
+    """A member learned that its group continues without it."""
+    return f"was no longer a member of group {group} ({reason})"
 
 
 @link(
@@ -103,8 +107,8 @@ def member_lost(*, group: events.Text, reason: events.Text) -> str:
     makes=(INTERRUPTED.of("members"),),
 )
 def rebalanced(*, group: events.Text, reason: events.Text, members: events.Texts = ()) -> str:
-    """A group began to share its partitions out again, also those of some ``members``."""
-    return f"had group {group} rebalance: {reason}"
+    """A group reassigned its partitions, including those of ``members``."""
+    return f"made group {group} rebalance: {reason}"
 
 
 @link(
@@ -114,8 +118,8 @@ def rebalanced(*, group: events.Text, reason: events.Text, members: events.Texts
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def transaction_given_up(*, producer_id: events.Number | None = None) -> str:
-    """An application was told that its transaction is aborted."""
-    return "was told that its transaction is aborted"
+    """An application learned that its transaction was aborted."""
+    return "learned that its transaction was aborted"
 
 
 @link(
@@ -125,80 +129,84 @@ def transaction_given_up(*, producer_id: events.Number | None = None) -> str:
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def position_reset(*, position: events.Offset, offset: events.Offset, policy: events.Text) -> str:
-    """A consumer was sent elsewhere, for there was nothing at its position, or it had none."""
+    """A consumer without a valid position was reset."""
     if position < 0:
-        return f"began at offset {offset}, for nothing was committed ({AUTO_OFFSET_RESET}={policy})"
-    return f"went from offset {position} to {offset} ({AUTO_OFFSET_RESET}={policy})"
+        return f"started at offset {offset} because nothing was committed ({AUTO_OFFSET_RESET}={policy})"
+    return f"moved from offset {position} to {offset} ({AUTO_OFFSET_RESET}={policy})"
 
 
 @cause("position-was-reset", free_because=FROM_TRACE)
 def position_was_reset(*, policy: events.Text) -> str:
-    """Where a consumer goes that finds nothing where it is, its settings say, and what lies between is read twice or not at all."""
-    return f"a consumer that finds nothing at its position goes on at the {policy} offset"
+    """A setting decides where a consumer without a valid position continues.
+
+    It skips or repeats the records between.
+    """
+    return f"a consumer without a record at its position continues at the {policy} offset"
 
 
 @cause("log-lost-records", free_because=FROM_TRACE)
 def log_lost_records(*, partition: events.PartitionName, setting: events.Text) -> str:
-    """What was committed in a log is not there any more, and with it what an application goes by."""
-    return f"the log of {partition} has lost what it had ({setting})"
+    """A log lost committed records or offsets on which the application relied."""
+    return f"the log of {partition} lost committed data ({setting})"
 
 
 def tell_work(
     story: Story, work: GroupPartition, offset: int, value: RecordValue, effects: Iterable[Effect]
 ) -> None:
-    """Tell who was given a record, what was made of it, and which commits were the first ones behind it."""
+    """Tell who polled a record, what was made of it, and the first commit beyond it."""
     group_work = story.index.group_work
     polls = work.readers_of(offset)
     readers = [group_work.client(poll.process) for poll in polls]
     for poll, client, former in _ends(list(zip(polls, readers, [None, *readers], strict=False))):
-        told = handed_out(poll.at_us, client, value=value, offset=offset, former=former)
-        story.tell(story.start(poll.at_us), told, decides=True)
+        delivery = handed_out(poll.at_us, client, value=value, offset=offset, former=former)
+        story.tell(story.start(poll.at_us), delivery, decides=True)
     for effect in _ends(list(effects)):
         kind = effect_stored if effect.row < 0 else effect_written
-        told = kind(effect.at_us, group_work.client(effect.process), value=effect.value)
-        story.tell(story.start(effect.at_us), told, decides=True)
+        result = kind(effect.at_us, group_work.client(effect.process), value=effect.value)
+        story.tell(story.start(effect.at_us), result, decides=True)
     behind = [commit for commit in work.commits if commit.offset > offset]
     for commit in behind[:1]:
-        told = group_committed(commit.at_us, group_work.client(commit.process), offset=commit.offset)
-        story.tell(story.start(commit.at_us), told)
+        first = group_committed(commit.at_us, group_work.client(commit.process), offset=commit.offset)
+        story.tell(story.start(commit.at_us), first)
 
 
 @source(INTERRUPTED)
 def _tell_interruption(story: Story, line: float, gap: Gap) -> None:
-    """Tell what kept a client from finishing a record that it was given, or had it given to another member.
+    """Tell what kept a client from finishing a record, or why another member polled it again.
 
-    That is the end of its process, a transaction that failed, or a fault that holds it up until its group goes on without it.
+    Its process ended, its transaction failed, its position was reset, or a fault delayed it until
+    its group continued without it.
     """
     (client,) = gap.need.subject
-    given = [number for number, link in story.told_by("handed-out") if number < line and link.actor == client]
-    since = max(given, default=0)
-    for number, end in _work_ends(story.index):
-        if since < number < line and end.client == client:
-            story.tell(number, _work_end(story, number, end))
+    since = max(
+        (number for number, link in story.links_of("handed-out") if number < line and link.actor == client),
+        default=0,
+    )
+    for end in _work_ends(story.index):
+        if since < end.number < line and end.event.client == client:
+            _tell_work_end(story, end)
             return
     for number, fault in story.index.events(events.FaultStruck):
         if number < line and fault_end(story, fault.strike) > since and names(fault, client):
             tell_fault(story, number, fault, stalled=(client,), decides=True)
-    for number, change in story.index.events(events.GroupStateChanged):
+    for rebalance in story.index.events(events.GroupStateChanged):
+        number, change = rebalance
         is_of_client = client in story.index.group_work.members(change.group)
         if since < number < line and change.reason and change.state == _PREPARING and is_of_client:
-            told = rebalanced(
-                change.at_us, change.broker, group=change.group, reason=change.reason, members=(client,)
-            )
-            story.tell(number, told)
+            story.tell_event(rebalance, rebalanced, members=(client,))
             break
 
 
 def interrupted_client(story: Story) -> str | None:
-    """Return which client was the last that was given a record, or that committed behind it where no client was."""
+    """Return the last client that polled a record, or else that committed an offset beyond it."""
     for kind in ("handed-out", "group-committed"):
-        for _, told in reversed(story.told_by(kind)):
-            return str(told.actor)
+        for _, work in reversed(story.links_of(kind)):
+            return str(work.actor)
     return None
 
 
 def _work_ends(index: Index) -> Iterator[TraceLine[_WorkEnd]]:
-    """Yield the events with which a client's work on what it was given is over before it is done."""
+    """Yield the events that end a client's work on polled records before it is done."""
     ends: Sequence[TraceLine[_WorkEnd]]
     ends = index.events(events.ClientStopped, events.TransactionReported, events.MembershipLost)
     for line in ends:
@@ -206,35 +214,33 @@ def _work_ends(index: Index) -> Iterator[TraceLine[_WorkEnd]]:
             yield line
 
 
-def _work_end(story: Story, number: int, end: _WorkEnd) -> Link:
-    match end:
+def _tell_work_end(story: Story, line: TraceLine[_WorkEnd]) -> None:
+    match line.event:
         case events.ClientStopped():
-            return application_died(end.at_us, end.client)
+            story.tell_event(line, application_died)
         case events.MembershipLost():
-            return member_lost(end.at_us, end.client, group=end.group, reason=end.reason)
-        case events.TransactionReported():
-            begun = story.last(events.ProducerInitialized, before=number, client=end.client)
-            producer_id = None if begun is None else begun.event.producer_id
-            return transaction_given_up(end.at_us, end.client, producer_id=producer_id)
+            story.tell_event(line, member_lost)
+        case events.TransactionReported(client=client):
+            start = story.last(events.ProducerInitialized, before=line.number, client=client)
+            producer_id = None if start is None else start.event.producer_id
+            story.tell_event(line, transaction_given_up, producer_id=producer_id)
 
 
-def _ends(things: Sequence[T]) -> Sequence[T]:
-    """Return what is told of many: the first ones, and the last."""
-    return things if len(things) <= _TOLD else [*things[: _TOLD - 1], things[-1]]
+def _ends(items: Sequence[T]) -> Sequence[T]:
+    """Return the first items, and the last one."""
+    return items if len(items) <= _TOLD_MAX else [*items[: _TOLD_MAX - 1], items[-1]]
 
 
 def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool) -> Cause | None:
-    """Explain a record that members were given twice, or not at all, by a consumer that was sent back, or on."""
-    for number, event in story.events(events.OffsetReset):
+    """Explain a record that members polled *twice*, or skipped, by the reset of a position."""
+    for reset in story.events(events.OffsetReset):
+        event = reset.event
         if event.client not in members:
             continue
-        came_back = event.offset <= offset < event.position
-        went_on = event.position <= offset < event.offset
-        if came_back if twice else went_on:
-            told = position_reset(
-                event.at_us, event.client, position=event.position, offset=event.offset, policy=event.policy
-            )
-            story.tell(number, told, decides=True)
+        is_repeated = event.offset <= offset < event.position
+        is_skipped = event.position <= offset < event.offset
+        if is_repeated if twice else is_skipped:
+            story.tell_event(reset, position_reset, decides=True)
             conclusion = position_was_reset.conclude(policy=event.policy)
             setting = f"{AUTO_OFFSET_RESET}={event.policy}"
             return Cause((conclusion,), setting, promise.prevention(promise.RESETTING, setting))
@@ -242,7 +248,7 @@ def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool)
 
 
 def by_lost_log(index: Index, partition: str) -> Cause | None:
-    """Explain what became of a record by a log that lost what was committed: that of its partition, or a coordinator's."""
+    """Explain an effect by a log, of the partition or a coordinator, that lost committed data."""
     for name in index.forgetful_partitions:
         if name == partition or is_internal(name):
             for permission, happened in _LOSSES:
@@ -274,12 +280,12 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
 
 @cause("commit-of-anybody", free_because="settings of the application let any member commit")
 def commit_of_anybody() -> str:
-    """The coordinator of a group was not told which member commits, so that it refused no commit."""
-    return "who commits offsets in a transaction did not say as which member of the group, so that one of the past could"
+    """A coordinator does not learn which member commits, so it accepts every commit."""
+    return "commits in transactions did not name the member of the group, so a former member could commit"
 
 
 def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSettings]) -> bool:
-    """Return whether transactions commit offsets of a group without saying as which of its members."""
+    """Return whether transactions commit offsets of a group without naming the member."""
     return not index.evidence.does().transactions.transactional_commits_fenced or not all(
         application.group_metadata for application in applications
     )
@@ -287,18 +293,17 @@ def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSetting
 
 @cause("effect-unexplained", free_because=FORBIDDEN)
 def effect_unexplained(*, promised: events.Text) -> str:
-    """Nothing permits it."""
+    """Nothing permits the anomaly."""
     return f"nothing permits it: {promised}"
 
 
 def inputs_of_groups(index: Index) -> Iterator[tuple[str, str, int, Value, list[Effect]]]:
-    """Yield each committed record that a group was to process, with what has come of it."""
+    """Yield each committed record in the input of a group, with the results of that record."""
     work = index.group_work
     for group in work.applications:
-        found = work.effects[group]
         for partition in work.sources(group):
             for offset, value in work.records_of(partition).items():
-                yield group, partition, offset, value, found.get(str(value), [])
+                yield group, partition, offset, value, work.effects[group].get(str(value), [])
 
 
 def copies_of(index: Index, group: str, value: Value) -> int:
@@ -348,22 +353,23 @@ PROMISED: Final = {
 
 
 def held_to(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
+    """Return the function that tells what the applications of a run were promised."""
+
     def in_run(evidence: Evidence) -> str:
-        """Return what the applications of a run were promised."""
-        found: dict[str, None] = {}
+        promises: dict[str, None] = {}
         for application in evidence.applications:
             setting = permitting.get(application.delivery)
-            found[PROMISED[application.delivery] if setting is None else f"nothing ({setting})"] = None
-        return "; ".join(found) or "nothing (no application)"
+            promises[PROMISED[application.delivery] if setting is None else f"nothing ({setting})"] = None
+        return "; ".join(promises) or "nothing (no application)"
 
     return in_run
 
 
 BY_LOST_LOG: Final = tuple(
-    Permission(
-        setting=permission.setting,
-        when="when a log loses what was committed in it: that of the input, or the coordinator's",
-        prevented_by=permission.prevented_by,
+    replace(
+        permission,
+        when="when the log of the input, or of the coordinator, loses committed data",
+        stated=lambda _: False,
     )
-    for permission in (promise.BY_UNCLEAN_ELECTION, promise.BY_POWER_LOSS, promise.BY_DISK_FAILURE)
+    for permission, _ in _LOSSES
 )

@@ -1,4 +1,4 @@
-"""What became of the records of a transaction, and why: the markers in the logs tell, and what its coordinators wrote."""
+"""Explains the fate of transactional records by markers and by the records of coordinators."""
 
 from collections.abc import Sequence
 
@@ -15,15 +15,16 @@ from harrow.cluster_model.events import Flag, PartitionName
 
 @cause("aborted-although-acked", free_because=FROM_LOGS)
 def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open: Flag = False) -> str:
-    """What an application was told to be committed has another end in the log."""
+    """A transaction was reported as committed, but its end in the log is another."""
     how = "has no end in the log" if is_open else "is aborted"
-    return f"{value} in {place} {how}, although its application was told that its transaction is committed"
+    return f"{value} in {place} {how}, although its application was told that the transaction is committed"
 
 
 def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
-    """Return the records of a transaction in the logs, and the offsets that it committed.
+    """Return the records of a transaction in the logs, with the offsets that it committed.
 
-    What was sent in several transactions tells nothing. What is open may end yet, unless the run has waited for that.
+    A record that was sent in several transactions is ambiguous, so it is excluded. An open record
+    may still end, unless the run waited for that.
     """
     values = index.history.records.values
     parts: list[TransactionPart] = []
@@ -33,7 +34,7 @@ def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
     producers = {(part.fate.producer_id, part.fate.producer_epoch) for part in parts}
     for since_us, key in index.group_work.offsets_of(transaction) if parts else ():
         until_us = index.history.times_us[transaction.position]
-        # An epoch can have several transactions that commit the same: one that was aborted, and the next.
+        # In one epoch an aborted transaction and the next can commit the same offset.
         parts += [
             part
             for at_us, part in index.offset_parts.get(key, ())
@@ -44,33 +45,33 @@ def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
 
 
 def is_torn(parts: Sequence[TransactionPart]) -> bool:
-    """Return whether a transaction took effect in one place, and not in another."""
+    """Return whether a transaction was committed in one place but not in another."""
     committed = sum(part.fate.state == COMMITTED for part in parts)
     return 0 < committed < len(parts)
 
 
 def aborted_parts(index: Index, partition: str, value: Value) -> Sequence[TransactionPart]:
-    """Return where a record stands that a log has in transactions which it aborts, all of them; nothing of another one."""
+    """Return the places of a record if all of its transactions are aborted, otherwise nothing."""
     parts = index.transaction_parts(partition).get(value, ())
     return parts if all(part.fate.state == ABORTED for part in parts) else ()
 
 
 def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: Link) -> Cause:
-    """Add how transactions came to their end in logs to a story, and return what permits that: a lost decision."""
+    """Tell how transactions ended in the logs, and return what permits that: a lost decision."""
     index = story.index
-    begun, ended = [], []
+    starts, ends = [], []
     for part in parts:
         stored = [copy for copy in index.copies_at(part.partition, part.offset) if not copy.is_copy]
         if stored:
-            begun.append(stored[-1].number)
+            starts.append(stored[-1].number)
             if part.partition == story.partition:
                 tell_stored(story, stored[-1])
         marked = tell_marker(story, part.partition, part.fate)
         if marked is not None:
-            ended.append(marked)
-    since = min(begun, default=0)
+            ends.append(marked)
+    since = min(starts, default=0)
     for producer_id in dict.fromkeys(part.fate.producer_id for part in parts):
-        tell_states(story, producer_id, since, max(ended, default=since) + AFTER)
+        tell_states(story, producer_id, since, max(ends, default=since) + AFTER)
     places = [part.partition for part in parts]
     deciding = [name for part in parts for name in partitions_deciding(index, part.fate.producer_id, places)]
     permitted = lost_decision(index, deciding, since)
@@ -80,7 +81,7 @@ def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: 
 
 
 def explain_aborted(story: Story, part: TransactionPart) -> Cause:
-    """Add to a story how an acked record came to be aborted, or to have no end, and return what permits that."""
+    """Tell how an acked record was aborted, or never decided, and return what permits that."""
     return explain_parts(
         story,
         (part,),

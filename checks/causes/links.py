@@ -1,6 +1,6 @@
-"""The phrase book of what happens to records, replicas and requests: the links that rules share.
+"""Defines the links that several rules share: what happens to records, replicas and requests.
 
-A kind of link that only one rule has stands with that rule.
+A kind of link that only one rule uses is defined in the file of that rule.
 """
 
 from typing import Final
@@ -18,15 +18,15 @@ from harrow.checks.causes.facts import (
     DISTURBED,
     DOWN,
     EPOCH,
-    GONE,
     INTERRUPTED,
     ISR,
     LEADER,
     LOST,
+    OUT_OF_SERVICE,
     PAUSED,
-    SENT_AGAIN,
+    RESENT,
+    SEND_FAILED,
     STORED,
-    TURNED_AWAY,
     UNASSIGNED,
     UNCLEAN,
 )
@@ -41,7 +41,7 @@ from harrow.cluster_model.log.unified_log import (
 
 
 def isr_text(isr: events.Brokers) -> str:
-    """Return an ISR as Kafka logs it: ``[0, 2]``."""
+    """Format an ISR as Kafka logs it: ``[0, 2]``."""
     return str(list(isr))
 
 
@@ -58,7 +58,7 @@ def not_appended() -> str:
     events.BatchAppended,
     needs=(
         LEADER.of(then=ACTOR, unless=("is_deposed", "is_shared")),
-        SENT_AGAIN.of("value", where=("again", True)),
+        RESENT.of("value", where=("again", True)),
     ),
     makes=(
         COPY.of("value", ACTOR),
@@ -78,7 +78,10 @@ def appended(
     producer_epoch: events.Epoch | None = None,
     sequence: events.Number | None = None,
 ) -> str:
-    """A leader took a record from a producer; ``is_deposed``: in an epoch that had ended, ``is_shared``: in which another led as well."""
+    """A leader appended a record.
+
+    ``is_deposed``: its epoch had ended, ``is_shared``: another broker led in it too.
+    """
     ended = (
         ", which had ended" if is_deposed else ", in which another broker led as well" if is_shared else ""
     )
@@ -95,7 +98,7 @@ def copied(
     leader_epoch: events.Epoch | None = None,
     again: events.Flag = False,
 ) -> str:
-    """A follower took a record from its leader."""
+    """A follower copied a record from its leader."""
     place = "" if leader_epoch is None else f" at offset {offset} (epoch {leader_epoch})"
     return f"copied {value}{_again(again)}{place}"
 
@@ -103,7 +106,7 @@ def copied(
 _POWER_LOST: Final = (
     COPY.of("value", ACTOR, then=False),
     DOWN.of(ACTOR),
-    GONE.of(ACTOR),
+    OUT_OF_SERVICE.of(ACTOR),
     CUT_OFF.of(ACTOR),
     DISTURBED.of(ACTOR),
     LOST.of(ACTOR),
@@ -112,7 +115,7 @@ _POWER_LOST: Final = (
 
 @link("unflushed-lost", events.UnflushedLost, is_fault=True, makes=_POWER_LOST)
 def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back without the end of its log."""
+    """A replica came back without the unflushed end of its log."""
     return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
 
 
@@ -124,7 +127,7 @@ def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     makes=(COPY.of("value", ACTOR, then=False), DOWN.of(ACTOR, then=False), LOST.of(ACTOR)),
 )
 def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back with a batch that was being written when its power went."""
+    """A replica came back with a batch that was being written when it lost power."""
     return f"found a torn batch and cut its log at offset {leo}{_with(value)}"
 
 
@@ -136,7 +139,7 @@ def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None
     makes=(COPY.of("value", ACTOR, then=False), LOST.of(ACTOR)),
 )
 def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back with a damaged batch, and gave up all that followed."""
+    """A replica came back with a damaged batch, and cut its log there."""
     return f"found a batch with a bad CRC when it recovered, and cut its log at offset {leo}{_with(value)}"
 
 
@@ -150,11 +153,11 @@ def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordVa
 def retention_deleted(
     *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
 ) -> str:
-    """A replica deleted the beginning of its log, as its settings or its leader say."""
+    """A replica deleted the beginning of its log, by its own settings or because its leader had."""
     if reason == LEADER_LOG_START:
-        return f"gave up its log below offset {log_start}, where its leader's begins{_with(value)}"
+        return f"deleted its log below offset {log_start}, where its leader's log begins{_with(value)}"
     if words(reason) == "log-start-offset-checkpoint":
-        return f"began its log at offset {log_start}, as its {words(reason)} says{_with(value)}"
+        return f"began its log at offset {log_start}, from its {words(reason)}{_with(value)}"
     return f"deleted its log below offset {log_start} ({words(reason)}){_with(value)}"
 
 
@@ -171,7 +174,10 @@ def compacted(
     later: RecordValue | None = None,
     later_offset: events.Offset = -1,
 ) -> str:
-    """A replica removed a record when it compacted its log; ``later`` is the record of the same key that stood there then."""
+    """A replica compacted its log and removed a record.
+
+    ``later`` is the later record of the same key.
+    """
     if later is None:
         return f"compacted its log, without {value} of offset {offset}"
     return f"compacted its log, without {value} of offset {offset}: {later} at offset {later_offset} has the same key"
@@ -184,14 +190,14 @@ def compacted(
     makes=(COPY.of("value", ACTOR),),
 )
 def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
-    """A replica came back with what it had given up, for no checkpoint said so yet."""
+    """A replica came back with deleted records, because no checkpoint had its new log start."""
     return f"began its log at offset {log_start} again, with {value}: no checkpoint had the later start"
 
 
 @link("damaged", events.BatchDamaged, is_fault=True, makes=(DAMAGED.of(ACTOR), LOST.of(ACTOR)))
 def damaged(*, value: RecordValue, offset: events.Offset) -> str:
     """A disk changed bytes of a batch."""
-    return f"has damaged bytes where {value} stands, at offset {offset}"
+    return f"has damaged bytes in {value}, at offset {offset}"
 
 
 @link("disk-lost", events.LogLost, is_fault=True, makes=_POWER_LOST)
@@ -205,11 +211,11 @@ def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue |
     events.LogDeleted,
     is_turn=True,
     needs=(UNASSIGNED.of(ACTOR),),
-    makes=(COPY.of("value", ACTOR, then=False), GONE.of(ACTOR)),
+    makes=(COPY.of("value", ACTOR, then=False), OUT_OF_SERVICE.of(ACTOR)),
 )
 def log_deleted(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica was deleted, for it is assigned to its broker no longer."""
-    return f"deleted its log, for it is no replica any more{_with(value)}"
+    """A broker deleted its log of a partition that is no longer assigned to it."""
+    return f"deleted its log, because it is no longer a replica{_with(value)}"
 
 
 @link(
@@ -229,7 +235,7 @@ def truncated(
     asked_epoch: events.Epoch | None = None,
     answer: events.Offset | None = None,
 ) -> str:
-    """A follower cut its log; ``asked``: after its leader had told it where an epoch ends."""
+    """A follower truncated its log; ``asked``: the leader that had told it where an epoch ends."""
     how = f"truncated to {leo} ({words(reason)})"
     if value is None:
         return how
@@ -238,8 +244,8 @@ def truncated(
     elif reason == OUT_OF_RANGE_TRUNCATION:
         how = f"truncated to {leo}, where its leader's log ends"
     elif asked is not None:
-        told = f"was told {answer}" if answer == leo else f"was told {answer}, truncated to {leo}"
-        how = f"asked broker {asked} where epoch {asked_epoch} ends, {told}"
+        reply = f"got {answer}" if answer == leo else f"got {answer}, truncated to {leo}"
+        how = f"asked broker {asked} where epoch {asked_epoch} ends, {reply}"
     return f"{how}, and cut off {value}"
 
 
@@ -255,7 +261,7 @@ def truncated(
 def overwritten(
     *, values: events.Values, base_offset: events.Offset, value: RecordValue, offset: events.Offset
 ) -> str:
-    return f"appended {', '.join(values)} at offset {base_offset}, in the place of {value}"
+    return f"appended {', '.join(values)} at offset {base_offset}, replacing {value}"
 
 
 @link(
@@ -269,7 +275,7 @@ def overwritten(
     makes=(COPY.of("value", ACTOR, then=False),),
 )
 def gone(*, value: RecordValue, offset: events.Offset) -> str:
-    """A record is no longer in a log, and the trace does not say why."""
+    """A record is no longer in a log, and the trace does not show why."""
     return f"no longer had {value}"
 
 
@@ -281,7 +287,7 @@ def gone(*, value: RecordValue, offset: events.Offset) -> str:
     events.LogOpened,
     event="truncated",
     is_turn=True,
-    free_because="the trace does not say why the log was cut",
+    free_because="the trace does not show why the log was cut",
 )
 def cut_back(*, offset: events.Offset) -> str:
     return f"cut its log back to {offset}"
@@ -299,7 +305,7 @@ def recovered(*, value: RecordValue, leo: events.Offset, hw: events.Offset) -> s
 
 @link("kept", needs=(COPY.of("value", ACTOR),))
 def kept(*, value: RecordValue) -> str:
-    return f"still has {value}, the leader does not"
+    return f"still has {value}, which the leader lacks"
 
 
 @link(
@@ -311,7 +317,10 @@ def kept(*, value: RecordValue) -> str:
 def not_truncated(
     *, leader: events.BrokerId, value: RecordValue, offset: events.Offset, hw: events.Offset | None = None
 ) -> str:
-    """A follower kept what its new leader does not have; ``hw``: its high watermark was above it."""
+    """A follower kept a record that its new leader lacks.
+
+    ``hw``: its high watermark, if that was above the record.
+    """
     above = "" if hw is None else f"with a high watermark of {hw} "
     return f"followed broker {leader} and {above}truncated nothing: it still has {value}"
 
@@ -319,13 +328,17 @@ def not_truncated(
 # Leaders and controllers
 
 
-_OF_ELECTION: Final = (COPY.of("value", ACTOR, then="has_it"), ISR.of(then="isr"), GONE.of("former"))
+_OF_ELECTION: Final = (
+    COPY.of("value", ACTOR, then="has_it"),
+    ISR.of(then="isr"),
+    OUT_OF_SERVICE.of("former"),
+)
 _BY_ELECTION: Final = (
     COPY.of("value", ACTOR, then="has_it"),
     ISR.of(then=None),
     LEADER.of(then=ACTOR),
     EPOCH.of("leader_epoch"),
-    GONE.of(ACTOR, then=False),
+    OUT_OF_SERVICE.of(ACTOR, then=False),
 )
 
 
@@ -341,7 +354,8 @@ def elected(
 ) -> str:
     """A replica of the ISR was elected, with or without a record.
 
-    ``former`` led before it, unless that is of no matter: the controller gave the leadership back to the preferred replica.
+    ``former`` led before it, None if the controller returned the leadership to the preferred
+    replica.
     """
     among = "" if isr is None else f" from the ISR {isr_text(isr)}"
     how = " as the preferred leader" if is_preferred else ""
@@ -364,9 +378,10 @@ def elected_uncleanly(
     former: events.BrokerId | None = None,
     is_preferred: events.Flag = False,
 ) -> str:
-    """A replica was elected that need not have what was committed; ``isr``: from outside of it.
+    """A replica was elected that may lack committed records.
 
-    ``former`` led before it, unless the controller gave the leadership to the preferred replica.
+    ``isr``: the ISR, if it was not a member. ``former`` led before it, None if the controller
+    returned the leadership to the preferred replica.
     """
     outside = "" if isr is None else f", from outside the ISR {isr_text(isr)}"
     how = " as the preferred leader" if is_preferred else ""
@@ -380,8 +395,8 @@ def elected_uncleanly(
     role="as controller",
     about="leader",
     is_turn=True,
-    needs=(GONE.of("former"),),
-    makes=(EPOCH.of("leader_epoch"), GONE.of("leader", then=False)),
+    needs=(OUT_OF_SERVICE.of("former"),),
+    makes=(EPOCH.of("leader_epoch"), OUT_OF_SERVICE.of("leader", then=False)),
 )
 def chosen(
     *,
@@ -390,7 +405,10 @@ def chosen(
     former: events.BrokerId | None = None,
     is_preferred: events.Flag = False,
 ) -> str:
-    """A controller elected a leader, or found none; ``former`` led before, unless the preferred replica was given the leadership."""
+    """A controller elected a leader, or found none.
+
+    ``former`` led before, unless the preferred replica was elected.
+    """
     return f"elected {'no leader' if leader < 0 else f'broker {leader}'} (epoch {leader_epoch})"
 
 
@@ -404,14 +422,17 @@ def chosen(
 def became_leader(
     *, leader_epoch: events.Epoch, offset: events.Offset, is_second: events.Flag = False
 ) -> str:
-    """A broker became leader. ``is_second``: another broker had led in the same epoch, so two may lead at once."""
+    """A broker became leader.
+
+    ``is_second``: another broker had led in the same epoch, so two may lead at once.
+    """
     also = ", in which another broker had led" if is_second else ""
     return f"became leader in epoch {leader_epoch}{also}"
 
 
 @link("deposed-leader", events.BecameLeader, is_turn=True, needs=(EPOCH.of("newer_epoch"),))
 def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> str:
-    """A broker led although another had been elected after it."""
+    """A broker led although a later leader had been elected."""
     return f"led again, in epoch {leader_epoch}, although epoch {newer_epoch} had begun"
 
 
@@ -419,7 +440,7 @@ def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> 
 def deposed_controller(
     *, leader: events.BrokerId, leader_epoch: events.Epoch, successor: events.BrokerId
 ) -> str:
-    """A controller that had been succeeded sent out an election of its own."""
+    """A controller announced an election after its successor had been elected."""
     return f"announced its election of broker {leader} (epoch {leader_epoch})"
 
 
@@ -431,7 +452,10 @@ def deposed_controller(
     makes=(CONTROLLER.of(ACTOR),),
 )
 def controller_elected(*, controller_epoch: events.Epoch, former: events.BrokerId | None = None) -> str:
-    """A broker was elected controller; ``former`` was it before, None for the first one."""
+    """A broker was elected controller; ``former`` was the controller before.
+
+    None for the first one.
+    """
     return f"was elected controller (controller epoch {controller_epoch})"
 
 
@@ -450,10 +474,9 @@ def controller_elected(*, controller_epoch: events.Epoch, former: events.BrokerI
 def isr_shrank(
     *, before: events.Brokers, isr: events.Brokers, left: events.Brokers, died: events.Flag = False
 ) -> str:
-    """The replicas in ``left`` left an ISR, behind or dead."""
-    gone = brokers(left)
+    """The replicas in ``left`` left an ISR, because they had fallen behind or died."""
     why = "died" if died else "fallen behind"
-    return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {gone} had {why}"
+    return f"the ISR shrank from {isr_text(before)} to {isr_text(isr)}: {brokers(left)} had {why}"
 
 
 @link(
@@ -464,8 +487,11 @@ def isr_shrank(
     makes=(CHANGE_ASKED.of(ACTOR), CHANGE_PENDING.of(ACTOR)),
 )
 def isr_asked(*, isr: events.Brokers, is_shared: events.Flag = False) -> str:
-    """A leader asked for another member of its ISR (KIP-497); ``is_shared``: another one led in its epoch as well."""
-    return f"asked for the ISR {isr_text(isr)}, which counts from now on"
+    """A leader requested another member for its ISR (KIP-497).
+
+    ``is_shared``: another broker led in its epoch too.
+    """
+    return f"requested the ISR {isr_text(isr)}, which counts from now on"
 
 
 @link(
@@ -476,13 +502,13 @@ def isr_asked(*, isr: events.Brokers, is_shared: events.Flag = False) -> str:
     makes=(CHANGE_PENDING.of(ACTOR, then=False),),
 )
 def isr_forgotten(*, asked: events.Brokers, isr: events.Brokers) -> str:
-    """A leader took a change of the ISR for undone, because it heard again of the ISR that it knew already."""
-    return f"forgot that it had asked for the ISR {isr_text(asked)}: it heard again of {isr_text(isr)}"
+    """A leader forgot its request for a larger ISR when it heard again of the current one."""
+    return f"forgot its request for the ISR {isr_text(asked)} when it heard again of {isr_text(isr)}"
 
 
 @link("committed-alone", events.HighWatermarkSet, needs=(CHANGE_PENDING.of(ACTOR, then=False),))
 def committed_alone(*, offset: events.Offset, hw: events.Offset, without: events.Brokers) -> str:
-    """A leader committed a record without followers that it had asked to have in the ISR."""
+    """A leader committed a record without followers that it had requested for the ISR."""
     return f"committed offset {offset} (high watermark {hw}) without waiting for {brokers(without)}"
 
 
@@ -494,13 +520,16 @@ def committed_alone(*, offset: events.Offset, hw: events.Offset, without: events
     makes=(ISR.of(then="isr"), CHANGE_ASKED.of(ACTOR, then=False)),
 )
 def isr_written(*, isr: events.Brokers, was_asked: events.Flag = False) -> str:
-    """The control plane took over a leader's ISR; ``was_asked``: one with another member, for which its leader had asked."""
+    """The control plane adopted a leader's ISR.
+
+    ``was_asked``: a larger one, which the leader had requested.
+    """
     return f"had the ISR {isr_text(isr)} written"
 
 
 @link("isr-refused", events.IsrRefused, is_turn=True, needs=(ISR.of(then="written"),))
 def isr_refused(*, isr: events.Brokers, written: events.Brokers | None = None) -> str:
-    """A leader was told that its ISR is not written; ``written`` is the one that the control plane had."""
+    """The control plane refused a leader's ISR; ``written`` is the ISR that it had."""
     also = ", although that was written" if written is not None and set(written) == set(isr) else ""
     return f"was refused the ISR {isr_text(isr)}{also}"
 
@@ -510,12 +539,12 @@ def isr_refused(*, isr: events.Brokers, written: events.Brokers | None = None) -
     events.IsrReduced,
     role="as controller",
     is_turn=True,
-    needs=(ISR.of(then="before"), GONE.of("gone")),
+    needs=(ISR.of(then="before"), OUT_OF_SERVICE.of("gone")),
     makes=(ISR.of(then="isr"),),
 )
 def isr_reduced(*, before: events.Brokers | None = None, isr: events.Brokers, gone: events.Brokers) -> str:
-    """A controller took replicas out of an ISR."""
-    return f"took {brokers(gone)} out of the ISR, leaving {isr_text(isr)}"
+    """A controller removed replicas from an ISR."""
+    return f"removed {brokers(gone)} from the ISR, leaving {isr_text(isr)}"
 
 
 @link(
@@ -523,7 +552,7 @@ def isr_reduced(*, before: events.Brokers | None = None, isr: events.Brokers, go
     events.LeaderElected,
     role="as controller",
     is_turn=True,
-    needs=(ISR.of(then="before"), GONE.of("former")),
+    needs=(ISR.of(then="before"), OUT_OF_SERVICE.of("former")),
     makes=(ISR.of(then="isr"),),
 )
 def left_leaderless(
@@ -532,7 +561,7 @@ def left_leaderless(
     isr: events.Brokers,
     former: events.BrokerId | None = None,
 ) -> str:
-    """A controller found no replica that could lead, and took the ``former`` leader out of the ISR."""
+    """A controller found no replica that could lead, and left the partition without a leader."""
     return f"found no leader, and left the ISR {isr_text(isr)}"
 
 
@@ -550,10 +579,10 @@ def unfenced_fetch(
     fetch_epoch: events.Epoch,
     has_it: events.Flag = False,
 ) -> str:
-    """A leader took a follower's fetch though that knew another epoch, and had more or less than its leader."""
-    taken = "and did not have it cut off" if has_it else "for having"
+    """A leader accepted a fetch of another epoch, from a follower with a different log."""
+    taken = "and left it there" if has_it else "and took it as having"
     return (
-        f"took a fetch of broker {follower} at offset {offset}, of epoch {fetch_epoch} and not {leader_epoch}, "
+        f"accepted a fetch of broker {follower} at offset {offset}, of epoch {fetch_epoch} instead of {leader_epoch}, "
         f"{taken} {value}: fetches carry no leader epoch"
     )
 
@@ -561,14 +590,14 @@ def unfenced_fetch(
 @link("took-outdated", events.OutdatedFetchAnswered, needs=(EPOCH.of("leader_epoch"),))
 def took_outdated(*, asked: events.BrokerId, fetch_epoch: events.Epoch, leader_epoch: events.Epoch) -> str:
     """A follower acted on the answer to a fetch of an older leader epoch."""
-    return f"took broker {asked}'s answer to a fetch of epoch {fetch_epoch}, although epoch {leader_epoch} had begun"
+    return f"used broker {asked}'s answer to a fetch of epoch {fetch_epoch}, although epoch {leader_epoch} had begun"
 
 
 @link("joined-early", events.IsrChanged, about="follower", is_turn=True, needs=(EPOCH.of("leader_epoch"),))
 def joined_early(
     *, follower: events.BrokerId, leo: events.Offset, leader_epoch: events.Epoch, start_offset: events.Offset
 ) -> str:
-    """A follower joined the ISR without all that the leader had when its epoch began."""
+    """A follower joined the ISR without all records that the leader had when its epoch began."""
     return (
         f"let broker {follower} into the ISR with LEO {leo}, before it had reached offset {start_offset}, "
         f"where epoch {leader_epoch} begins"
@@ -578,7 +607,7 @@ def joined_early(
 # Processes
 
 
-_STOPPED: Final = (DOWN.of(ACTOR), GONE.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR))
+_STOPPED: Final = (DOWN.of(ACTOR), OUT_OF_SERVICE.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR))
 
 
 @link("stopped", events.BrokerStopped, is_fault=True, makes=_STOPPED)
@@ -590,7 +619,7 @@ def stopped(
     is_only: events.Flag = False,
     is_last: events.Flag = False,
 ) -> str:
-    """A broker that had a record stopped; what makes it matter is who else did not have the record."""
+    """A broker that had a record stopped; this matters if no other broker had the record."""
     how = {events.POWER_LOSS: "lost power", events.SHUT_DOWN: "was stopped"}.get(cause, "crashed")
     if before_fetching:
         return f"{how} before {brokers(before_fetching)} had fetched {value} again"
@@ -612,13 +641,13 @@ def halted() -> str:
     makes=(AHEAD.of(ACTOR),),
 )
 def truncation_refused(*, leader: events.BrokerId, leo: events.Offset, end_offset: events.Offset) -> str:
-    """A follower has more than its leader and is not to truncate."""
+    """A follower has more records than its leader, and may not truncate."""
     return f"has offsets up to {leo} where its leader, broker {leader}, ends at {end_offset}, and may not truncate"
 
 
-@link("stopping", events.BrokerStopping, is_fault=True, makes=(GONE.of(ACTOR),))
+@link("stopping", events.BrokerStopping, is_fault=True, makes=(OUT_OF_SERVICE.of(ACTOR),))
 def stopping() -> str:
-    return "was told to stop"
+    return "was asked to stop"
 
 
 _PAUSED: Final = (PAUSED.of(ACTOR), CUT_OFF.of(ACTOR), DISTURBED.of(ACTOR))
@@ -634,16 +663,16 @@ def paused() -> str:
     events.SessionExpired,
     is_turn=True,
     needs=(CUT_OFF.of(ACTOR),),
-    makes=(GONE.of(ACTOR),),
+    makes=(OUT_OF_SERVICE.of(ACTOR),),
 )
 def session_expired(*, is_fenced: events.Flag = False) -> str:
-    """The control plane gave a broker up; ``is_fenced``: in KRaft."""
+    """The control plane gave up a broker; ``is_fenced``: in KRaft."""
     return "was fenced by the controller" if is_fenced else "lost its session"
 
 
-@link("dir-failed", events.LogDirFailed, is_fault=True, makes=(GONE.of(ACTOR), DOWN.of(ACTOR)))
+@link("dir-failed", events.LogDirFailed, is_fault=True, makes=(OUT_OF_SERVICE.of(ACTOR), DOWN.of(ACTOR)))
 def dir_failed(*, log_dir: events.Number) -> str:
-    return f"could not write to its log directory {log_dir} any more"
+    return f"could no longer write to its log directory {log_dir}"
 
 
 @link(
@@ -654,7 +683,7 @@ def dir_failed(*, log_dir: events.Number) -> str:
     is_fault=True,
     makes=(
         CUT_OFF.of("struck"),
-        GONE.of("ends"),
+        OUT_OF_SERVICE.of("ends"),
         DISTURBED.of("hindered"),
         INTERRUPTED.of("stalled"),
     ),
@@ -668,13 +697,14 @@ def fault_struck(
     hindered: events.Brokers = (),
     stalled: events.Texts = (),
 ) -> str:
-    """A fault struck; ``struck`` are the brokers that it keeps from the control plane, ``ends`` leaders that are to lead no more.
+    """A fault struck.
 
-    ``hindered`` are brokers that it keeps from answering, or from fetching what an answer waits for, ``stalled`` clients that it
-    keeps from their work.
+    ``struck`` are brokers that it cut off from the control plane, ``ends`` deposed leaders.
+    ``hindered`` are brokers that it kept from answering, or from fetching what an answer waits for.
+    ``stalled`` are clients that it kept from their work.
     """
-    told = ", ".join(f"{name} {_detail(value)}" for name, value in details if value is not None)
-    return f"the fault {fault} struck{f' ({told})' if told else ''}"
+    text = ", ".join(f"{name} {_detail(value)}" for name, value in details if value is not None)
+    return f"the fault {fault} struck{f' ({text})' if text else ''}"
 
 
 def _detail(value: object) -> str:
@@ -699,11 +729,12 @@ def request_held(
     struck: events.Brokers = (),
     hindered: events.Brokers = (),
 ) -> str:
-    """A fault kept a message from arriving in time, or at all; ``struck`` are the brokers that it kept from the control plane.
+    """A fault delayed or removed a message.
 
-    ``hindered`` are those that it kept from fetching what an answer waits for.
+    ``struck`` are brokers that this cut off from the control plane. ``hindered`` are brokers that
+    this kept from fetching what an answer waits for.
     """
-    return f"the fault {fault} {_deed(action)} the {api} {kind} from {sender} to {receiver}"
+    return f"the fault {fault} {_action(action)} the {api} {kind} from {sender} to {receiver}"
 
 
 @link(
@@ -713,7 +744,7 @@ def request_held(
     makes=(DISTURBED.of(ACTOR),),
 )
 def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
-    """A broker let a client wait for its quota."""
+    """A broker delayed a client to enforce its quota."""
     return f"throttled {client} for {seconds(wait_us)}"
 
 
@@ -722,18 +753,21 @@ def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
     events.ReplicasAssigned,
     impersonal=True,
     is_fault=True,
-    makes=(GONE.of("former"), UNASSIGNED.of("left")),
+    makes=(OUT_OF_SERVICE.of("former"), UNASSIGNED.of("left")),
 )
 def replicas_assigned(
     *, replicas: events.Brokers, former: events.BrokerId | None = None, left: events.Brokers = ()
 ) -> str:
-    """An administrator moved a partition; ``former`` is to lead it no more, ``left`` are brokers that are no replicas any more."""
+    """An administrator moved a partition.
+
+    ``former`` may no longer lead it, ``left`` are no longer its replicas.
+    """
     return f"the replicas became {isr_text(replicas)}"
 
 
-@link("metadata-log-lost", events.MetadataLogLost, is_fault=True, makes=(GONE.of("former"),))
+@link("metadata-log-lost", events.MetadataLogLost, is_fault=True, makes=(OUT_OF_SERVICE.of("former"),))
 def metadata_log_lost(*, former: events.BrokerId) -> str:
-    """A controller lost the metadata log with its disk; ``former`` led as that log had it."""
+    """A controller lost the metadata log with its disk; ``former`` led according to that log."""
     return "lost its disk, and the metadata log"
 
 
@@ -757,8 +791,8 @@ def controller_paused() -> str:
     makes=(PAUSED.of(ACTOR, then=False),),
 )
 def controller_resumed() -> str:
-    """A paused controller went on, and did not know what had happened meanwhile."""
-    return "woke up, still controller as far as it knew"
+    """A paused controller resumed, without knowing what had happened meanwhile."""
+    return "resumed, and still took itself for the controller"
 
 
 @link("client-stopped", events.ClientStopped, is_fault=True, makes=(INTERRUPTED.of(ACTOR),))
@@ -769,11 +803,12 @@ def client_stopped() -> str:
 # Sends and answers
 
 
-@link(
-    "sent", events.ClientSent, free_because=OWN_DEED, makes=(SENT_AGAIN.of("value", where=("again", True)),)
-)
+@link("sent", events.ClientSent, free_because=OWN_DEED, makes=(RESENT.of("value", where=("again", True)),))
 def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.Flag = False) -> str:
-    """A producer was given a record; ``again`` by an application that had given it once, ``in_session``: to the same producer."""
+    """A producer sent a record.
+
+    ``again``: its application had sent it before, ``in_session``: by the same producer.
+    """
     return (
         f"sent {value}{' again' if again else ''}{', in a new session' if again and not in_session else ''}"
     )
@@ -789,7 +824,10 @@ def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.F
     makes=(ACKED.of("value"),),
 )
 def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> str:
-    """A send ended well, by the history alone; without an offset the producer waited for no answer."""
+    """A send ended well, by the history alone.
+
+    Without an offset the producer waited for no answer.
+    """
     return f"{value} counted as sent" if offset is None else f"{value} was acked at offset {offset}"
 
 
@@ -818,11 +856,12 @@ def acked(
     has_shrunk: events.Flag = False,
     min_isr: events.Number | None = None,
 ) -> str:
-    """A leader acknowledged a record: to ``acks`` of 0 or 1, or to acks=all, with the ISR of that moment.
+    """A leader acknowledged a record, with acks of 0 or 1, or with the ISR of that moment.
 
-    ``alone``: before any follower had it. ``having`` and ``missing``: members of the ISR with and without it. ``counted``: the
-    ISR as the leader had it, where another one was written. ``is_deposed``:
-    another leader had been elected. ``min_isr``: what let the ISR be so small.
+    ``alone``: no follower had the record yet. ``having`` and ``missing``: members of the ISR with
+    and without it. ``counted``: the ISR that the leader used, if another one was written.
+    ``is_deposed``: another leader had been elected. ``min_isr``: the setting that allowed such a
+    small ISR.
     """
     text = f"acked {value}"
     if acks >= 0:
@@ -850,12 +889,15 @@ def acked(
     event="request-failed",
     about="leader",
     needs=(DISTURBED.of("hindered"),),
-    makes=(TURNED_AWAY.of("values"),),
+    makes=(SEND_FAILED.of("values"),),
 )
 def no_answer(
     *, values: events.Values, leader: events.BrokerId, error: events.Text, hindered: events.Brokers
 ) -> str:
-    """A request with some records got no answer; ``hindered``: the brokers that something kept from answering, or from what it waits for."""
+    """A request got no answer.
+
+    ``hindered``: the brokers that could not answer, or not fetch what the answer waits for.
+    """
     return f"got no answer from broker {leader} ({error})"
 
 
@@ -864,27 +906,30 @@ def no_answer(
     events.SendFailed,
     event="request-failed",
     needs=(ISR.of(then="isr"),),
-    makes=(TURNED_AWAY.of("values"),),
+    makes=(SEND_FAILED.of("values"),),
 )
 def refused(
     *, value: RecordValue, values: events.Values, error: events.Text, isr: events.Brokers | None = None
 ) -> str:
-    """A leader refused a record with the batch of ``values`` in which it was; ``isr``: because its ISR was too small."""
+    """A leader refused the batch of ``values`` with a record.
+
+    ``isr``: its ISR, if that was too small.
+    """
     return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
 
 
-@link("gave-up", events.AppendedBatchGivenUp, needs=(TURNED_AWAY.of("values"),))
+@link("gave-up", events.AppendedBatchGivenUp, needs=(SEND_FAILED.of("values"),))
 def gave_up(*, values: events.Values, error: events.Text) -> str:
-    """A producer gave a batch up and has others under way, whose sequence numbers follow it."""
-    return f"gave {', '.join(values)} up ({error}), which may be in the log"
+    """A producer gave up a batch while later batches of the same sequence were in flight."""
+    return f"gave up {', '.join(values)} ({error}), which may be in the log"
 
 
 @link(
     "retried",
     events.SentAgain,
     about="leader",
-    needs=(TURNED_AWAY.of("value"),),
-    makes=(SENT_AGAIN.of("value"),),
+    needs=(SEND_FAILED.of("value"),),
+    makes=(RESENT.of("value"),),
 )
 def retried(*, value: RecordValue, leader: events.BrokerId, attempt: events.Number) -> str:
     return f"sent {value} again, to broker {leader} (attempt {attempt})"
@@ -897,27 +942,27 @@ def answered(*, value: RecordValue, stands_at: events.Offset) -> str:
 
 @link("ack-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of("leader"),))
 def ack_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
-    return f"the fault {fault} {_deed(action)} the answer of broker {leader}"
+    return f"the fault {fault} {_action(action)} the answer of broker {leader}"
 
 
 @link(
     "request-lost", events.MessageRuleApplied, impersonal=True, is_fault=True, makes=(DISTURBED.of("leader"),)
 )
 def request_lost(*, fault: events.Text, action: events.Text, leader: events.BrokerId) -> str:
-    return f"the fault {fault} {_deed(action)} the request to broker {leader}"
+    return f"the fault {fault} {_action(action)} the request to broker {leader}"
 
 
-_DEEDS: Final = {
-    "reset": "cut the connection under",
+_ACTIONS: Final = {
+    "reset": "reset the connection of",
     "drop": "dropped",
     "hold": "held up",
     "delay": "delayed",
-    "duplicate": "doubled",
+    "duplicate": "duplicated",
 }
 
 
-def _deed(action: str) -> str:
-    return _DEEDS.get(action, f"struck ({action})")
+def _action(action: str) -> str:
+    return _ACTIONS.get(action, f"struck ({action})")
 
 
 # Consumers
@@ -925,7 +970,7 @@ def _deed(action: str) -> str:
 
 @link("seen", impersonal=True, free_because=IN_HISTORY)
 def seen(*, value: RecordValue, offset: events.Offset) -> str:
-    """A record was seen at an offset, and the trace does not say how it came there."""
+    """A record was seen at an offset, and the trace does not show how it got there."""
     return f"{value} was seen at offset {offset}"
 
 
@@ -940,7 +985,7 @@ def seen(*, value: RecordValue, offset: events.Offset) -> str:
 def led_without(
     *, value: RecordValue, offset: events.Offset, setting: events.Text, was_elected: events.Flag = False
 ) -> str:
-    """A leader had no longer what a consumer had read, as a setting permits."""
+    """A leader lacked a record that a consumer had read, which a setting permits."""
     return f"{'was elected' if was_elected else 'led'} without {value} ({setting})"
 
 
@@ -952,7 +997,7 @@ def out_of_range(
     newer_epoch: events.Epoch,
     setting: events.Text,
 ) -> str:
-    """A leader that had been succeeded, in ``newer_epoch``, sent a consumer elsewhere."""
+    """A deposed leader sent a consumer to another offset; ``newer_epoch`` had begun."""
     return (
         f"told {client} that its position was out of range: "
         f"it still took itself for the leader, in epoch {leader_epoch} ({setting})"
@@ -961,8 +1006,8 @@ def out_of_range(
 
 @link("out-of-range-at-follower", free_because="a consumer chooses by itself which replica it reads")
 def out_of_range_at_follower(*, client: events.ClientName, setting: events.Text) -> str:
-    """A follower's answer came to a consumer that no longer read from it, and so sent it elsewhere."""
-    return f"told {client}, which had left it meanwhile, that its position was out of range: it follows ({setting})"
+    """A follower moved a consumer, which no longer read from it, to another offset."""
+    return f"told {client}, which no longer read from it, that its position was out of range: it follows ({setting})"
 
 
 def _again(again: bool) -> str:

@@ -1,4 +1,4 @@
-"""The lives of a record's copies: stored where, and which crash, election or truncation took them."""
+"""Tells the lives of a record's copies: where each was stored, and what removed it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 _NO_LEADER: Final = -1
 _STOPPED_BY_POWER_LOSS: Final = "power_loss"
 _LINES_OF_A_FETCH: Final = 4
-"""How soon after a fetch the trace has what it commits."""
+"""How many lines after a fetch the trace has the commit that it caused."""
 _EXPAND: Final = "expand"
 _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.UnflushedLost: links.unflushed_lost,
@@ -32,18 +32,21 @@ _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.CorruptionCut: links.corruption_cut,
     events.LogDeleted: links.log_deleted,
 }
-"""What takes copies with a disk, its power, or a whole log."""
+"""The links of events that take copies with a disk, its power, or a whole log."""
 
 
 def disk_link(event: events.Event) -> LinkKind[...] | None:
-    """Return the kind of link for what takes the end of a log with a disk or its power, or the whole log; None for anything else."""
+    """Return the kind of link for a log, or its end, that is lost with a disk or its power.
+
+    None for other events.
+    """
     if isinstance(event, events.CorruptionCut) and event.torn:
         return links.torn
     return _DISK_LINKS.get(type(event))
 
 
 def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
-    """Tell how the copies of one record came, who led in the meantime, and how each went."""
+    """Tell how the copies of a record came about, who led meanwhile, and how each was removed."""
     if not group:
         tell_given_up(story, 0, END)
         story.tell(END, links.not_appended.conclude())
@@ -55,37 +58,33 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
     tell_elections(story, group, group[0].number, end)
     tell_misjudged_replicas(story, group, end)
     tell_stops(story, group)
-    for number, event in story.events(events.LogOpened):
-        if has_copy(group, event.broker, number):
-            back = links.recovered(
-                event.at_us, event.broker, value=group[0].value, leo=event.leo, hw=event.hw
-            )
-            story.tell(number, back)
+    for opened in story.events(events.LogOpened):
+        if has_copy(group, opened.event.broker, opened.number):
+            story.tell_event(opened, links.recovered, value=group[0].value)
     for copy in group:
         if copy.removed is None and copy.damaged is None:
             _tell_kept(story, copy, group)
 
 
 def tell_given_up(story: Story, begin: float, end: float, client: str | None = None) -> None:
-    """Tell that a producer gave up a batch that may be in the log, and with it decided about the sequence numbers of the next ones."""
-    for number, event in story.events(events.AppendedBatchGivenUp):
-        if begin < number < end and client in (None, event.client):
-            told = links.gave_up(event.at_us, event.client, values=event.values, error=event.error)
-            story.tell(number, told, decides=True)
+    """Tell that a producer gave up a batch that may be in the log, leaving a sequence gap."""
+    for line in story.events(events.AppendedBatchGivenUp):
+        if begin < line.number < end and client in (None, line.event.client):
+            story.tell_event(line, links.gave_up, decides=True)
 
 
 def tell_copies(story: Story, group: Sequence[LogEntry]) -> None:
-    """Tell how the copies of one record came, and how each went."""
-    seen: set[int] = set()
+    """Tell how the copies of one record came about, and how each was removed or damaged."""
+    earlier: set[int] = set()
     for copy in group:
-        tell_stored(story, copy, again=copy.broker in seen)
-        seen.add(copy.broker)
+        tell_stored(story, copy, again=copy.broker in earlier)
+        earlier.add(copy.broker)
         if copy.removed is not None:
             _tell_removal(story, copy, copy.removed)
         if copy.damaged is not None:
             at_us = story.evidence.trace[copy.damaged - 1][0]
-            rot = links.damaged(at_us, copy.broker, value=copy.value, offset=copy.offset)
-            story.tell(copy.damaged, rot, decides=True)
+            damage = links.damaged(at_us, copy.broker, value=copy.value, offset=copy.offset)
+            story.tell(copy.damaged, damage, decides=True)
 
 
 def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_producer: bool = False) -> None:
@@ -116,24 +115,16 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
 
 
 def _tell_removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> None:
-    """Tell how a record went, and before that of an answer that its follower should not have taken."""
+    """Tell how a copy was removed, and the outdated answer that the follower wrongly used."""
     outdated = story.last(events.OutdatedFetchAnswered, before=removed.number, broker=copy.broker, taken=True)
     if outdated is not None and outdated.event.at_us == removed.at_us:
-        event = outdated.event
-        told = links.took_outdated(
-            event.at_us,
-            event.broker,
-            asked=event.leader,
-            fetch_epoch=event.fetch_epoch,
-            leader_epoch=event.leader_epoch,
-        )
-        story.tell(outdated.number, told, decides=True)
+        story.tell_event(outdated, links.took_outdated, decides=True, asked=outdated.event.leader)
     story.tell(removed.number, _removal(story, copy, removed), decides=True)
 
 
 @source(facts.STORED)
 def _tell_append(story: Story, line: float, gap: Gap) -> None:
-    """Tell the first append of a record that a replica has."""
+    """Tell the first append of a record."""
     (value,) = gap.need.subject
     for copy in story.copies(value):
         if not copy.is_copy and copy.number < line:
@@ -143,7 +134,7 @@ def _tell_append(story: Story, line: float, gap: Gap) -> None:
 
 @source(facts.COPY)
 def _tell_copy(story: Story, line: float, gap: Gap) -> None:
-    """Tell how a broker had got a record before a line, or how it had lost it."""
+    """Tell how a broker got its copy of a record before a line, or how it lost the copy."""
     value, broker = gap.need.subject
     copies = [copy for copy in story.copies(value) if copy.broker == broker and copy.number < line]
     for copy in copies[-1:]:
@@ -155,7 +146,7 @@ def _tell_copy(story: Story, line: float, gap: Gap) -> None:
 
 @source(facts.DELETED)
 def _tell_deletion(story: Story, line: float, gap: Gap) -> None:
-    """Tell how a record was deleted from the first log that let it go by retention or compaction."""
+    """Tell how retention or compaction first deleted a record from a log."""
     (value,) = gap.need.subject
     removals = (copy.removed for copy in story.copies(value))
     deletions = [each for each in removals if each is not None and each.cause in (RETENTION, COMPACTION)]
@@ -192,10 +183,10 @@ def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
 
 
 def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
-    """Return how a follower came to truncate a record."""
+    """Return the link of a truncation, with the answer that the follower acted on."""
     operands: dict[str, Any] = {}
     if removed.reason == LEADER_EPOCH_TRUNCATION:
-        # The answer that it acts on is of the leader it follows, which need not have answered last.
+        # The follower acts on the answer of its current leader, which need not be the last answer.
         follows = story.last(events.BecameFollower, before=removed.number, broker=copy.broker)
         leader = {} if follows is None else {"broker": follows.event.leader}
         answer = story.last(events.EpochEndAnswered, before=removed.number, replica=copy.broker, **leader)
@@ -217,20 +208,20 @@ def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
 
 
 def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: float) -> None:
-    """Tell who was elected between two lines, and whether the new leader had the record, appended whenever."""
+    """Tell the elections between two lines, and whether each new leader had the record."""
     same_value = story.copies(group[0].value)
     for number, event in story.elections:
         if not begin < number < end or event.leader == _NO_LEADER:
             continue
-        before: (
+        change: (
             TraceLine[events.BecameLeader | events.IsrChanged | events.LeaderElected | events.IsrReduced]
             | None
         )
-        before = story.last(
+        change = story.last(
             events.BecameLeader, events.IsrChanged, events.LeaderElected, events.IsrReduced, before=number
         )
-        isr = None if before is None else before.event.isr
-        # An unclean leader from within the ISR, and a clean one from outside of it, need no ISR to be understood.
+        isr = None if change is None else change.event.isr
+        # An unclean leader from within the ISR, or a clean one from outside, needs no ISR.
         is_plain = isr is None or event.unclean != (event.leader not in isr)
         has_it = has_copy(same_value, event.leader, number)
         tell_election(
@@ -244,25 +235,25 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
 
 
 def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
-    """Tell which replicas a leader took for equal although only one of the two had a record."""
+    """Tell which replicas a leader took for equal although only one of the two had the record."""
     begin, does = group[0].number, story.evidence.does().replication
     if not does.isr_expansion_checks_epoch_start:
         for number, event in story.events(events.IsrChanged):
             if begin < number < end and event.change == _EXPAND and has_copy(group, event.broker, number):
                 _tell_early_join(story, group, number, event)
     if not does.fetch_leader_epoch_fencing:
-        told: set[tuple[int, int]] = set()
+        pairs_told: set[tuple[int, int]] = set()
         for number, fetch in story.events(events.FollowerFetched):
             pair = fetch.broker, fetch.replica
-            if begin < number < end and fetch.offset > group[0].offset and pair not in told:
+            if begin < number < end and fetch.offset > group[0].offset and pair not in pairs_told:
                 leader_has_it, follower_has_it = (has_copy(group, broker, number) for broker in pair)
                 is_counted = leader_has_it and _commits(story, number, group[0].offset)
                 if leader_has_it != follower_has_it and (is_counted or follower_has_it):
-                    told |= {pair} if _tell_unfenced_fetch(story, group, number, fetch) else set()
+                    pairs_told |= {pair} if _tell_unfenced_fetch(story, group, number, fetch) else set()
 
 
 def _commits(story: Story, number: int, offset: int) -> bool:
-    """Return whether a leader's high watermark passed an offset with the fetch at a line."""
+    """Return whether the fetch at a line moved the leader's high watermark past an offset."""
     fetch, *after = map(decode, story.evidence.trace[number - 1 : number + _LINES_OF_A_FETCH])
     return any(
         isinstance(event, events.HighWatermarkSet)
@@ -273,7 +264,7 @@ def _commits(story: Story, number: int, offset: int) -> bool:
 
 
 def _tell_early_join(story: Story, group: Sequence[LogEntry], number: int, event: events.IsrChanged) -> None:
-    """Tell that a follower without the record joined the ISR below the start of its leader's epoch (KAFKA-7128)."""
+    """Tell that a follower without the record joined the ISR below the epoch start (KAFKA-7128)."""
     leading = story.last(events.BecameLeader, before=number, broker=event.broker)
     before = story.isr_at(event.broker, number) or ()
     for follower in sorted(set(event.isr) - set(before)):
@@ -282,26 +273,27 @@ def _tell_early_join(story: Story, group: Sequence[LogEntry], number: int, event
             continue
         start_offset = leading.event.start_offset
         if fetch.event.offset < start_offset and has_copy(group, event.broker, number):
-            joined = links.joined_early(
-                event.at_us,
-                event.broker,
+            story.tell_event(
+                TraceLine(number, event),
+                links.joined_early,
+                decides=True,
                 follower=follower,
                 leo=fetch.event.offset,
-                leader_epoch=event.leader_epoch,
                 start_offset=start_offset,
             )
-            story.tell(number, joined, decides=True)
 
 
 def _tell_unfenced_fetch(
     story: Story, group: Sequence[LogEntry], number: int, fetch: events.FollowerFetched
 ) -> bool:
-    """Tell that a leader took a fetch of another epoch (KIP-320); return whether it was of another."""
+    """Tell that a leader accepted a fetch of another epoch (KIP-320), and return whether it did."""
     leading = story.last(events.BecameLeader, before=number, broker=fetch.broker)
     following = story.last(events.BecameFollower, before=number, broker=fetch.replica)
     led_itself = story.last(events.BecameLeader, before=number, broker=fetch.replica)
-    known = max((line.event.leader_epoch for line in (following, led_itself) if line is not None), default=-1)
-    if leading is None or known in (-1, leading.event.leader_epoch):
+    fetch_epoch = max(
+        (line.event.leader_epoch for line in (following, led_itself) if line is not None), default=-1
+    )
+    if leading is None or fetch_epoch in (-1, leading.event.leader_epoch):
         return False
     unfenced = links.unfenced_fetch(
         fetch.at_us,
@@ -310,7 +302,7 @@ def _tell_unfenced_fetch(
         offset=fetch.offset,
         value=group[0].value,
         leader_epoch=leading.event.leader_epoch,
-        fetch_epoch=known,
+        fetch_epoch=fetch_epoch,
         has_it=has_copy(group, fetch.replica, number),
     )
     story.tell(number, unfenced, decides=True)
@@ -320,7 +312,10 @@ def _tell_unfenced_fetch(
 def newer_election(
     story: Story, copy: LogEntry, before: int | None = None
 ) -> TraceLine[events.LeaderElected] | None:
-    """Return the election that had deposed a leader before it appended a record, or *before* a line; None if none had."""
+    """Return the last election that deposed a leader before it appended a record.
+
+    With *before*, the last one before that line; None if there is none.
+    """
     end = copy.number if before is None else before
     newer = [
         line
@@ -333,7 +328,7 @@ def newer_election(
 
 
 def _tell_deposed_leader(story: Story, copy: LogEntry) -> None:
-    """Tell how a leader came to append in an epoch that had ended already."""
+    """Tell how a leader came to append records in an epoch that had already ended."""
     newer = newer_election(story, copy)
     if newer is None:
         return
@@ -342,17 +337,17 @@ def _tell_deposed_leader(story: Story, copy: LogEntry) -> None:
     for number, led in story.events(events.BecameLeader):
         is_between = newer.number < number < copy.number
         if is_between and led.broker == copy.broker and led.leader_epoch <= copy.leader_epoch:
-            _tell_late_order(story, number, led)
+            _tell_late_election(story, number, led)
             deposed = links.deposed_leader(
                 led.at_us, led.broker, leader_epoch=led.leader_epoch, newer_epoch=elected.leader_epoch
             )
             story.tell(number, deposed, decides=True)
 
 
-def _tell_late_order(story: Story, number: int, led: events.BecameLeader) -> None:
-    """Tell which controller told a leader so late that it leads.
+def _tell_late_election(story: Story, number: int, led: events.BecameLeader) -> None:
+    """Tell which controller announced an election too late.
 
-    ZooKeeper had the election long before; what was late are the requests that tell of it.
+    ZooKeeper had recorded the election long before. Only the requests that announce it were late.
     """
     order = story.last(events.LeaderElected, before=number, leader_epoch=led.leader_epoch)
     if order is None:
@@ -370,7 +365,10 @@ def _tell_late_order(story: Story, number: int, led: events.BecameLeader) -> Non
 
 
 def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
-    """Tell how a broker came to act as controller when another was, and return that one; -1 where the trace has none."""
+    """Tell how a broker acted as controller after its successor was elected; return the successor.
+
+    -1 if unknown.
+    """
     others = [
         line
         for line in story.events(events.ControllerElected)
@@ -378,29 +376,21 @@ def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
     ]
     if not others:
         return -1
-    number, event = others[-1]
-    successor = links.controller_elected(
-        event.at_us,
-        event.broker,
-        controller_epoch=event.controller_epoch,
-        former=former_controller(story, number),
-    )
-    story.tell(number, successor)
+    story.tell_event(others[-1], links.controller_elected, former=former_controller(story, others[-1].number))
     paused = story.last(events.BrokerPaused, before=end, broker=controller)
     if paused is not None:
-        story.tell(paused.number, links.controller_paused(paused.event.at_us, controller))
+        story.tell_event(paused, links.controller_paused)
     resumed = story.last(events.BrokerResumed, before=end, broker=controller)
     if resumed is not None:
-        woken = links.controller_resumed(resumed.event.at_us, controller)
-        story.tell(resumed.number, woken, decides=True)
-    return event.broker
+        story.tell_event(resumed, links.controller_resumed, decides=True)
+    return others[-1].event.broker
 
 
 def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
-    """Tell which brokers stopped that had the record when no other had it, up to a line."""
+    """Tell which brokers stopped before a line while they had the only copy of the record."""
     for number, event in story.events(events.BrokerStopped):
         here = [copy for copy in group if copy.broker == event.broker and copy.is_there(number)]
-        # Power loss that took the copy stands in the story of the copy.
+        # A power loss that took the copy is told with the copy.
         is_of_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(here) and here[0].lost_with_power
         if here and number < end and not is_of_copy:
             stop = _stop(story, group, number, event)
@@ -409,7 +399,10 @@ def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
 
 
 def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link | None:
-    """Return a stop with what makes it matter: that no other broker has the record, or not yet again; None if another has it."""
+    """Return a stop that left no copy of the record on a running broker.
+
+    None if another broker has a copy.
+    """
     others = [copy for copy in group if copy.broker != event.broker and copy.number < number]
     if any(copy.is_there(number) for copy in others):
         return None
@@ -432,7 +425,7 @@ def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.Br
 
 
 def _tell_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> None:
-    """Tell why a replica still has what its leader does not have."""
+    """Tell why a replica still has a record that its leader lacks."""
     followed = [
         line
         for line in story.events(events.BecameFollower)
@@ -457,21 +450,21 @@ def _tell_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> None:
 
 
 def tell_place(story: Story, offset: int, value: Value, epoch: int | None = None) -> None:
-    """Tell how a value came to stand at an offset, in each log that had it there (in an epoch)."""
+    """Tell how a value got to an offset, in each log that had it there (in *epoch*, if given)."""
     group = [copy for copy in story.copies(value, offset) if epoch in (None, copy.leader_epoch)]
     if not group:
         return
     if all(copy.removed is not None for copy in group) or _was_deposed(story, group):
         tell_lives(story, group)
         return
-    # Of what the last leader has only its beginning matters.
+    # For a record that the last leader still has, only its append matters.
     for copy in group:
         if not copy.is_copy:
             tell_stored(story, copy)
 
 
 def _was_deposed(story: Story, group: Sequence[LogEntry]) -> bool:
-    """Return whether a leader was elected, later than the record's own, that did not have it."""
+    """Return whether a later leader was elected that did not have the record."""
     epoch = max(copy.leader_epoch for copy in group)
     return any(
         event.leader_epoch > epoch

@@ -1,8 +1,7 @@
-"""Why a record is gone from where it was: the cause by the trace, and the setting that permits it.
+"""Explains why a record is no longer where it was, and which setting permits that.
 
-A loss is judged by its cause, not by what the settings would have permitted had it
-happened: a record that the high watermark had passed and a truncation took is a broken
-promise although unclean elections were on.
+A loss is judged by its actual cause, not by what the settings would have permitted. If a truncation
+removed a record below the high watermark, the promise is broken even if unclean elections were on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,14 +45,15 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
 _ON_THE_WAY_US: Final = US_PER_SECOND
-"""How long after a send something may still happen to its request."""
+"""How long after a send its request may still be affected by faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What an anomaly comes down to, the setting that permits it, None if nothing does, and what prevents it.
+    """Why an anomaly happened, the setting that permits it, if any, and what prevents it.
 
-    ``links`` are the conclusions alone, or the whole chain; empty where the trace does not say why.
+    ``links`` are the conclusions alone or the whole chain, and empty if the trace does not show a
+    cause.
     """
 
     links: tuple[Link, ...]
@@ -68,7 +68,10 @@ class Cause:
         value: Value | None = None,
         details: tuple[tuple[str, Any], ...] = (),
     ) -> Finding:
-        """Return the anomaly of a story's partition that it explains; *conclusions* end the chain."""
+        """Return the anomaly that this cause explains, on a story's partition.
+
+        *conclusions* end its chain.
+        """
         return Finding(
             partition=story.partition,
             offset=offset,
@@ -81,21 +84,24 @@ class Cause:
 
 
 def explain_replaced(index: Index, partition: str, value: Value, offset: int) -> Cause:
-    """Explain, with the whole chain, why a record that consumers have seen is no longer at its offset."""
+    """Explain why a record that consumers have read is no longer at its offset.
+
+    The cause has the whole chain.
+    """
     story = Story(index, partition)
     cause = tell_replaced(story, value, offset)
     return replace(cause, links=story.chain(*cause.links))
 
 
 def tell_replaced(story: Story, value: Value, offset: int) -> Cause:
-    """Add how a record went that stood at an offset to a story, and return the cause."""
+    """Tell how a record at an offset was removed, and return the cause."""
     group = story.copies(value, offset)
     tell_lives(story, group)
     return _cause(story, group, value)
 
 
 def tell_lost_send(story: Story, send: SendRecord) -> Cause:
-    """Add how an acked record went to a story, and return the cause, against what its producer was promised."""
+    """Tell how an acked record was lost, and return the cause, given its producer's promise."""
     ack = _ack(story, send)
     group = _group(story, send, ack)
     producer = story.evidence.producers[send.process]
@@ -110,8 +116,8 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
     if producer.acks == "0":
         instead = prevention.SAFE_ACKS if group else prevention.WAITING_FOR_ANSWERS
         return Cause((catalogue.no_ack_awaited.conclude(),), ACKS_0, (instead,))
-    # Once the high watermark has passed a record, no leader is elected from the ISR without it,
-    # so what becomes of it later has nothing to do with when it was acked.
+    # Once the high watermark has passed a record, the ISR elects no leader without it. A later loss
+    # therefore has nothing to do with the moment of the ack.
     if producer.acks == "1" and not any(copy.is_committed for copy in group):
         conclusion = catalogue.acked_before_replication.conclude(value=send.value)
         return Cause((conclusion,), ACKS_1, (prevention.SAFE_ACKS,))
@@ -121,7 +127,7 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
 
 
 def tell_acknowledgement(story: Story, send: SendRecord) -> None:
-    """Add to a story which broker acked a record."""
+    """Tell which broker acked a record."""
     ack = _ack(story, send)
     tell_ack(story, send, ack, _group(story, send, ack))
 
@@ -134,13 +140,16 @@ def _cause(
     alone: bool = False,
     since_us: int | None = None,
 ) -> Cause:
-    """Return why a record went; *alone*: the ISR was one replica of several when it was acked, at *since_us*."""
+    """Return why a record was lost.
+
+    *alone*: it was acked, at *since_us*, with one of several replicas in the ISR.
+    """
     by_policy = _by_retention(story, group, value) or _by_compaction(story, group)
     if by_policy is not None:
         return by_policy
-    # Where a copy was compacted, what went is the later record that stood for it there.
-    held = standing_for(story.index, story.partition, group)
-    election = unclean_election_without(story, held)
+    # Where a log compacted its copy, the later record that replaced it was lost.
+    copies = standing_for(story.index, story.partition, group)
+    election = unclean_election_without(story, copies)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
     if election is not None and story.settings.unclean_leader_election:
@@ -150,7 +159,7 @@ def _cause(
     below_start = _by_log_start_of_former_reign(story, group)
     if below_start is not None:
         return below_start
-    by_storage = _by_storage(story, held, alone=alone)
+    by_storage = _by_storage(story, copies, alone=alone)
     if by_storage is not None:
         return by_storage
     excuse = story.index.excuse(story.partition, group[0].offset if group else None)
@@ -168,8 +177,8 @@ def _cause(
 
 
 def _by_storage(story: Story, group: Sequence[LogEntry], *, alone: bool) -> Cause | None:
-    """Return why copies went that were stored: with their disks or with their power; None otherwise."""
-    # Of each broker the last copy: one that it fetched again makes up for one that it lost.
+    """Return the cause if copies were lost with their disks or their power, otherwise None."""
+    # The last copy of each broker counts: a broker may have fetched a lost record again.
     last = list({copy.broker: copy for copy in group}.values())
     if any(copy.lost_with_disk or copy.damaged for copy in last):
         by_disk = _by_disk_failure(story, group, last, alone=alone)
@@ -182,80 +191,79 @@ def _by_storage(story: Story, group: Sequence[LogEntry], *, alone: bool) -> Caus
 
 
 def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Cause | None:
-    """Return why a record went that retention has deleted, None if it has not."""
+    """Return the cause if retention deleted a record, otherwise None."""
     sends = story.index.sends_of(story.partition, value)
     deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
     if deletion is None:
         return None
-    if deletion.setting == CLOCK_SKEW:
+    setting = deletion.setting
+    if setting == CLOCK_SKEW:
         apart = catalogue.deleted_by_wrong_clock.conclude(
             value=value, broker=deletion.broker, lead_us=deletion.lead_us
         )
         return Cause((apart,), CLOCK_SKEW)
-    if deletion.setting == DELETE_RECORDS and deletion.was_due:
-        return Cause((catalogue.deleted_by_request.conclude(value=value),), DELETE_RECORDS)
-    if deletion.setting == DELETE_RECORDS:
-        beyond = catalogue.deleted_beyond_request.conclude(value=value)
-        return Cause((beyond,))
+    if setting == DELETE_RECORDS:
+        if deletion.was_due:
+            return Cause((catalogue.deleted_by_request.conclude(value=value),), DELETE_RECORDS)
+        return Cause((catalogue.deleted_beyond_request.conclude(value=value),))
     if not deletion.was_due:
-        too_early = catalogue.deleted_too_early.conclude(value=value, setting=deletion.setting)
-        return Cause((too_early,))
-    passed = catalogue.retention_passed.conclude(value=value, setting=deletion.setting)
-    instead = prevention.KEEPING_LONGER if deletion.setting == RETENTION_MS else prevention.KEEPING_MORE
-    return Cause((passed,), deletion.setting, (instead,))
+        return Cause((catalogue.deleted_too_early.conclude(value=value, setting=setting),))
+    passed = catalogue.retention_passed.conclude(value=value, setting=setting)
+    longer = prevention.KEEPING_LONGER if setting == RETENTION_MS else prevention.KEEPING_MORE
+    return Cause((passed,), setting, (longer,))
 
 
 def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
-    """Return why a record went that compaction has removed, None if it has not."""
-    taken = compaction_of(story.index, story.partition, group)
-    if taken is None:
+    """Return the cause if compaction removed a record, otherwise None."""
+    compaction = compaction_of(story.index, story.partition, group)
+    if compaction is None:
         return None
-    value, later = taken.copy.value, taken.later
+    value, later = compaction.copy.value, compaction.later
     index, partition = story.index, story.partition
     if later is not None and (
         later.value in index.readable(partition) or is_superseded(index, partition, later.value)
     ):
-        # It is not lost. That it has to be explained at all is because some leader went on without it.
+        # The record is not lost. It is missing only because some leader never had it.
         return None
-    if later is not None and taken.copy.removed is not None:
+    if later is not None and compaction.copy.removed is not None:
         of_later = story.copies(later.value, later.offset)
-        was_committed = later.offset < taken.copy.removed.high_watermark
+        was_committed = later.offset < compaction.copy.removed.high_watermark
         conclusion = catalogue.superseded_by_lost_record.conclude(
             value=value, later=later.value, committed=was_committed
         )
         if not was_committed:
             tell_copies(story, of_later)
             return Cause((conclusion,))
-        # What was committed by then had to stay: how it went after all decides.
+        # The later record was committed by then, so it had to stay. The cause of its loss decides.
         tell_lives(story, of_later)
         cause = _cause(story, of_later, later.value)
         return replace(cause, links=(*cause.links, conclusion))
-    if not taken.is_tombstone:
+    if not compaction.is_tombstone:
         return Cause((catalogue.compacted_without_later_record.conclude(value=value),))
-    if not taken.was_due:
+    if not compaction.was_due:
         early = catalogue.tombstone_removed_too_early.conclude(value=value, setting=DELETE_RETENTION_MS)
         return Cause((early,))
-    if taken.lead_us:
-        apart = catalogue.tombstone_expired_by_wrong_clock.conclude(value=value, lead_us=taken.lead_us)
+    if compaction.lead_us:
+        apart = catalogue.tombstone_expired_by_wrong_clock.conclude(value=value, lead_us=compaction.lead_us)
         return Cause((apart,), CLOCK_SKEW)
     expired = catalogue.tombstone_expired.conclude(value=value, setting=DELETE_RETENTION_MS)
     return Cause((expired,), DELETE_RETENTION_MS, (prevention.KEEPING_TOMBSTONES,))
 
 
 def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry]) -> Link:
-    """Return why a record went of which *copies*, the last on each broker, some were lost with power.
+    """Return why a record was lost, if some of the last *copies* were lost with power.
 
-    Kafka's documentation promises what is committed as long as one replica in sync is alive. If the only one in sync
-    lost its power it has to wait for that one, even if another replica has the record (KIP-966). A replica that comes back
-    without its unflushed end before anybody misses it is in the ISR as before (KIP-966 takes it out), or is let in
-    again by a request from before (KIP-903).
+    Kafka promises to keep a committed record while one in-sync replica is alive. If the only
+    in-sync replica loses power, the partition waits for it, even if another replica has the record
+    (KIP-966). A replica that returns without its unflushed end before the control plane notices
+    stays in the ISR (KIP-966 removes it), or an outdated request lets it in again (KIP-903).
     """
     value = group[0].value
     lost = {copy.broker: copy.removed.number for copy in copies if copy.removed and copy.lost_with_power}
     if len(lost) == len(copies):
         return catalogue.power_loss.conclude(lost=tuple(sorted(lost)))
-    led = _first_led_without(story, group, lost)
-    end, leader = led or (END, max(lost, key=lost.__getitem__))
+    first_led = _first_led_without(story, group, lost)
+    end, leader = first_led or (END, max(lost, key=lost.__getitem__))
     having = tuple(sorted(copy.broker for copy in copies if not copy.lost_with_power))
     isr = _isr_before(story, lost[leader])
     if isr is not None and set(isr) <= lost.keys():
@@ -268,10 +276,11 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
 def _by_disk_failure(
     story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry], *, alone: bool
 ) -> Cause | None:
-    """Return why a record went of which *copies*, the last on each broker, some were lost with disks; None for other reasons.
+    """Return why a record was lost, if some of the last *copies* were lost with disks.
 
-    As with power (`_by_power_loss`), but that a disk was lost is not enough: either no replica had the record any more, or one
-    led without it who had lost it so. Else its loss is what replication is to prevent.
+    This follows `_by_power_loss`, but a lost disk alone is no cause, because replication protects
+    against it. Either no replica had the record any more, or a replica led that had lost it in this
+    way. None means another cause.
     """
     value = group[0].value
     struck = [copy for copy in copies if copy.lost_with_machine]
@@ -289,10 +298,10 @@ def _by_disk_failure(
         having = tuple(sorted(copy.broker for copy in copies if copy.broker not in lost and not copy.removed))
         because = catalogue.damaged_on_leader.conclude(leader=leader, value=value, having=having)
         return Cause((because,), DISK_FAILURE)
-    led = _first_led_without(story, group, lost)
-    if led is None or not any(copy.broker == led[1] and copy.lost_with_disk for copy in struck):
+    first_led = _first_led_without(story, group, lost)
+    if first_led is None or not any(copy.broker == first_led[1] and copy.lost_with_disk for copy in struck):
         return None
-    end, leader = led
+    end, leader = first_led
     having = tuple(sorted(copy.broker for copy in copies if copy.broker not in lost))
     isr = _isr_before(story, lost[leader])
     if isr is not None and set(isr) <= lost.keys():
@@ -308,23 +317,24 @@ def _by_disk_failure(
 def _first_led_without(
     story: Story, group: Sequence[LogEntry], lost: Mapping[int, int]
 ) -> tuple[int, int] | None:
-    """Return the line at which a broker first led without what it had lost, and that broker: it is to blame."""
-    led = (
+    """Return the line at which a broker first led without its lost copy, and the broker."""
+    leaderships = (
         (number, event.broker)
         for number, event in story.events(BecameLeader)
         if lost.get(event.broker, END) < number and not has_copy(group, event.broker, number)
     )
-    return next(led, None)
+    return next(leaderships, None)
 
 
 def _isr_before(story: Story, line: int) -> tuple[int, ...] | None:
-    known: TraceLine[BecameLeader | IsrWritten | IsrChanged | LeaderElected | IsrReduced] | None
-    known = story.last(BecameLeader, IsrWritten, IsrChanged, LeaderElected, IsrReduced, before=line)
-    return None if known is None else known.event.isr
+    """Return the ISR before a line, from whichever event showed it last."""
+    change: TraceLine[BecameLeader | IsrWritten | IsrChanged | LeaderElected | IsrReduced] | None
+    change = story.last(BecameLeader, IsrWritten, IsrChanged, LeaderElected, IsrReduced, before=line)
+    return None if change is None else change.event.isr
 
 
 def _rejoined(story: Story, leader: int, lost_at: int, end: int) -> bool:
-    """Return whether a broker was let into the ISR again between its loss and its leadership."""
+    """Return whether a broker joined the ISR again between its loss and its leadership."""
     return any(
         lost_at < number < end
         and leader in event.isr
@@ -334,7 +344,7 @@ def _rejoined(story: Story, leader: int, lost_at: int, end: int) -> bool:
 
 
 def _ack(story: Story, send: SendRecord) -> Ack | None:
-    """Return the broker's ack that the send's ok is about: the last one before it."""
+    """Return the ack that completed a send: the last one before its end."""
     ended_us = send.completed_us or 0
     acks = [ack for ack in story.acks(send.value) if send.invoked_us <= ack.at_us <= ended_us]
     return acks[-1] if acks else None
@@ -343,8 +353,8 @@ def _ack(story: Story, send: SendRecord) -> Ack | None:
 def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry]:
     """Return the copies of the record that was acked.
 
-    A value can have been appended, cut off and appended again; the copies of one append
-    have its offset and its leader epoch.
+    A value can be appended, truncated and appended again. Copies of one append share their offset
+    and their leader epoch.
     """
     stored = story.copies(send.value, send.offset)
     if ack is not None and send.offset is not None:
@@ -355,10 +365,11 @@ def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry
 
 
 def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Cause | None:
-    """Return the cause of a loss to a leader whose log already began above the offset when the record was stored; None otherwise.
+    """Return the cause if a later leader's log already began above the stored offset.
 
-    Only an unclean election gives an offset a second time. A replica that had deleted its log beyond that offset
-    before the election never fetches what stands there now, and joins the ISR without it.
+    Only an unclean election assigns an offset twice. A replica that had deleted its log beyond the
+    offset before that election never fetches the new record, and joins the ISR without it.
+    Otherwise None.
     """
     if not group or not story.settings.unclean_leader_election:
         return None
@@ -395,7 +406,10 @@ def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Ca
 
 
 def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None:
-    """Return the first unclean election after a time: where no log is watched it may have taken any record before it."""
+    """Return the first unclean election after a time.
+
+    Where no log is watched, it may have cost any earlier record.
+    """
     later = (event for _, event in story.elections if event.unclean and event.at_us >= since_us)
     return next(later, None)
 
@@ -403,9 +417,9 @@ def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None
 def unclean_election_without(story: Story, group: Sequence[LogEntry]) -> LeaderElected | None:
     """Return the first unclean election, in a later epoch, of a leader without the record.
 
-    By its epoch, not its time: a leader that has not heard of the election goes on
-    appending, and commits alone if it was alone in the ISR. What was elected after the
-    last copy had gone is not the cause.
+    The epoch decides, not the time. A leader that has not heard of the election continues to
+    append, and commits records if it is alone in the ISR. An election after the last copy was
+    removed is not the cause.
     """
     if not group:
         return None

@@ -1,7 +1,8 @@
-"""What follows when the quorum of KRaft loses what it had committed: brokers go by a cluster that was.
+"""Permits what follows when the KRaft quorum loses committed metadata.
 
-Replicas are in ISRs again that had left them, leaders of the past lead, epochs are given away twice. Kafka promises nothing
-of that (a quorum stands for the disks of its majority), so whatever breaks from then on is permitted by the disks.
+Replicas are back in ISRs that they had left, former leaders lead, and epochs are assigned twice.
+Kafka promises nothing in that case, because a quorum relies on the disks of its majority. Whatever
+breaks from then on is permitted by disk failure.
 """
 
 from dataclasses import replace
@@ -13,14 +14,14 @@ from harrow.checks.index import Index
 
 
 def excused_by_metadata_loss(index: Index, finding: Finding) -> Finding:
-    """Return a finding, permitted where it came about after committed metadata had been lost with disks."""
+    """Permit a finding that came about after committed metadata had been lost with disks."""
     lost_us = index.metadata_lost_us
     if lost_us is None or finding.permitted_by is not None:
         return finding
     latest_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=lost_us)
     if latest_us < lost_us:
         return finding
-    # What says that nothing permits it is wrong now.
-    told = (link for link in finding.chain if link.kind is not catalogue.committed_record_lost)
-    chain = (*told, catalogue.metadata_lost.conclude())
+    # The conclusion that nothing permits the loss is wrong now.
+    kept_links = (link for link in finding.chain if link.kind is not catalogue.committed_record_lost)
+    chain = (*kept_links, catalogue.metadata_lost.conclude())
     return replace(finding, chain=chain, permitted_by=promise.DISK_FAILURE, prevented_by=())

@@ -1,7 +1,7 @@
-"""How a place in a log was lost at which no record stands: the end of a transaction, or what compaction has emptied.
+"""Explains the loss of a log position without a record: a marker, or a hole of compaction.
 
-What a record comes down to is told by its copies. Where there are none, what is left are the events by which logs lose their
-ends: an unclean election, lost power, a lost or damaged disk.
+The loss of a record is explained by its copies. A position without copies is explained by the
+events that shorten logs: an unclean election, a power loss, a lost or damaged disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,25 +22,26 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class LostPlace:
-    """What took a place from a log, at which line, and what permits that."""
+    """The event that took a position from a log, and what permits it."""
 
     cause: Cause
     line: int
 
     def tell(self, story: Story) -> None:
-        """Add what took the place to a story."""
-        told = loss_link(decode(story.evidence.trace[self.line - 1]))
-        if told is not None:
-            story.tell(self.line, told, decides=True)
+        """Tell the event."""
+        loss = loss_link(decode(story.evidence.trace[self.line - 1]))
+        if loss is not None:
+            story.tell(self.line, loss, decides=True)
 
 
 def explain_lost_place(
     story: Story, offset: int, stored_at: Mapping[int, int], until: int, *, lacking: int | None = None
 ) -> LostPlace | None:
-    """Return what permits that a place is lost by a line that some brokers had, None if nothing in the trace does.
+    """Return what permits the loss of a position by a line, None if nothing in the trace does.
 
-    ``stored_at`` says of each of them at which line it had it. An unclean election counts where the leader's log did not reach that far.
-    A broker that has lost the place with its power or its disk counts where it led without it, or is the one that is found *lacking* it.
+    ``stored_at`` has the brokers that had it, each with the line. An unclean election counts if the
+    leader's log did not reach the position. A broker that lost the position with its power or disk
+    counts if it then led without it, or if it is the broker *lacking* it.
     """
     place = _Place(story, offset, stored_at)
     first = min(stored_at.values(), default=until)
@@ -72,7 +73,10 @@ def explain_lost_place(
 
 
 class _Place:
-    """A place, and what those who had it have put there and behind it: who has some of that has the place, be it a hole."""
+    """A position in a log.
+
+    A broker with a copy at or behind it has the position, even if that is a hole.
+    """
 
     __slots__ = ("_copies", "_stored_at")
 
@@ -81,7 +85,7 @@ class _Place:
         self._copies = [copy for copies in by_value.values() for copy in copies if copy.offset >= offset]
         self._stored_at = stored_at
 
-    def _known(self, until: int) -> set[tuple[int, int, str]]:
+    def _copies_before(self, until: int) -> set[tuple[int, int, str]]:
         return {
             _identity(copy)
             for copy in self._copies
@@ -89,18 +93,18 @@ class _Place:
         }
 
     def is_reached(self, broker: int, line: int) -> bool:
-        """Return whether a broker's log has some of it at a line."""
-        known = self._known(line)
+        """Return whether a broker's log reaches the position at a line."""
+        earlier = self._copies_before(line)
         return any(
-            copy.broker == broker and copy.is_there(line) and _identity(copy) in known
+            copy.broker == broker and copy.is_there(line) and _identity(copy) in earlier
             for copy in self._copies
         )
 
     def is_regained(self, broker: int, lost: int, until: int) -> bool:
-        """Return whether a broker has stored some of it anew between two lines, which was there before it lost the place."""
-        known = self._known(lost)
+        """Return whether a broker regained, between two lines, a copy from before its loss."""
+        earlier = self._copies_before(lost)
         return any(
-            copy.broker == broker and lost < copy.number < until and _identity(copy) in known
+            copy.broker == broker and lost < copy.number < until and _identity(copy) in earlier
             for copy in self._copies
         )
 
@@ -113,15 +117,15 @@ def _identity(copy: LogEntry) -> tuple[int, int, str]:
 def _tell_loss(story: Story, line: float, gap: Gap) -> None:
     """Tell how a broker lost records with its power or its disk."""
     (broker,) = gap.need.subject
-    known = story.last(events.UnflushedLost, events.CorruptionCut, events.LogLost, before=line, broker=broker)
-    if known is not None:
-        told = loss_link(known.event)
-        assert told is not None, "a loss that has a link"
-        story.tell(known.number, told)
+    loss = story.last(events.UnflushedLost, events.CorruptionCut, events.LogLost, before=line, broker=broker)
+    if loss is not None:
+        link = loss_link(loss.event)
+        assert link is not None, "each loss has a link"
+        story.tell(loss.number, link)
 
 
 def loss_link(event: events.Event) -> Link | None:
-    """Return the link of what takes the end of a log whatever stands there; None of anything else."""
+    """Return the link of an event that shortens a log, None for any other event."""
     match event:
         case events.LeaderElected():
             return links.elected_uncleanly(event.at_us, event.leader, leader_epoch=event.leader_epoch)

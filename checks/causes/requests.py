@@ -1,4 +1,4 @@
-"""What passed between producers and leaders: sends, answers, answers that got lost, retries."""
+"""Tells what passed between producers and leaders: sends, answers, lost answers, retries."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeVar
@@ -8,7 +8,7 @@ from harrow.checks.causes.background import (
     NO_ANSWER,
     tell_failure,
     tell_forgotten_change,
-    tell_held_news,
+    tell_late_updates,
     tell_lost_message,
     tell_written,
     written_isr,
@@ -27,7 +27,10 @@ _ACKS_ALL: Final = -1
 
 
 def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | None = None) -> None:
-    """Tell that a producer was given a record, or by an application that had given it *before*."""
+    """Tell that a producer sent a record.
+
+    *before* is the application's earlier send of the same record.
+    """
     place, in_session = story.start(send.invoked_us), False
     if before is not None:
         stops = [
@@ -36,7 +39,7 @@ def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | 
             if stop.client == client and before.invoked_us <= stop.at_us <= send.invoked_us
         ]
         in_session = not stops
-        # An application that starts again in the instant of its end sends after that.
+        # An application that restarts in the instant of its end sends after the restart.
         place = max([place, *(number + AFTER for number in stops)])
     again = before is not None
     story.tell(
@@ -45,7 +48,7 @@ def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | 
 
 
 def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[LogEntry]) -> None:
-    """Tell which broker acked the record, and which of the ISR had it by then."""
+    """Tell which broker acked a record, and which members of the ISR had it then."""
     if ack is None:
         at_us = send.completed_us or 0
         stored = max((copy.number + AFTER for copy in group if not copy.is_copy), default=0.0)
@@ -61,7 +64,7 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
         "acks": ack.acks,
     }
     if ack.acks == _ACKS_ALL:
-        having = {copy.broker for copy in group if _is_had(copy, ack.number)}
+        having = {copy.broker for copy in group if _had_copy(copy, ack.number)}
         minimum = story.settings.min_insync_replicas
         written = None if is_deposed else _written_beyond(story, ack, isr, having if group else ())
         counted, isr = (None, isr) if written is None else (isr, written)
@@ -83,8 +86,8 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
         _tell_shrink(story, ack, isr)
 
 
-def _is_had(copy: LogEntry, line: int) -> bool:
-    """Return whether a broker had a record at a line, or had it until retention or compaction took it."""
+def _had_copy(copy: LogEntry, line: int) -> bool:
+    """Return whether a broker had a record at a line, or until its policy removed it."""
     if copy.is_there(line):
         return True
     return copy.number < line and copy.removed is not None and copy.removed.cause in (RETENTION, COMPACTION)
@@ -93,29 +96,30 @@ def _is_had(copy: LogEntry, line: int) -> bool:
 def _written_beyond(
     story: Story, ack: Ack, isr: tuple[int, ...] | None, having: Collection[int]
 ) -> tuple[int, ...] | None:
-    """Return the ISR that the control plane had at an acknowledgement, where a member of it that the leader did not count lacked the record.
+    """Return the control plane's ISR at an ack if an uncounted member of it lacked the record.
 
-    How that came about is told: a leader asks for an ISR, and forgets that it has when it hears of an older one.
+    This tells the reason as well: a leader requests an ISR, then forgets its request when it hears
+    of an older ISR.
     """
     written = written_isr(story, ack.number)
     if isr is None or written is None or not having or set(written) - set(isr) <= set(having):
         return None
-    known = story.last(events.IsrWritten, before=ack.number)
-    if known is not None and set(known.event.isr) == set(written):
-        tell_written(story, *known)
+    change = story.last(events.IsrWritten, before=ack.number)
+    if change is not None and set(change.event.isr) == set(written):
+        tell_written(story, *change)
         tell_forgotten_change(story, ack.broker, ack.offset, ack.number)
-        tell_held_news(story, ack.broker, ack.number)
+        tell_late_updates(story, ack.broker, ack.number)
     return written
 
 
 def _tell_shrink(story: Story, ack: Ack, isr: tuple[int, ...]) -> None:
-    """Tell when and why the ISR had shrunk to a leader alone."""
+    """Tell when and why the ISR shrank to the leader alone."""
     before: tuple[int, ...] = ()
     shrink: tuple[int, Link] | None = None
-    known: Sequence[TraceLine[events.BecameLeader | events.IsrChanged]] = story.events(
+    changes: Sequence[TraceLine[events.BecameLeader | events.IsrChanged]] = story.events(
         events.BecameLeader, events.IsrChanged
     )
-    for number, event in known:
+    for number, event in changes:
         if event.broker != ack.broker or number >= ack.number:
             continue
         if event.isr == isr and len(before) > len(isr):
@@ -138,18 +142,15 @@ def _tell_shrink(story: Story, ack: Ack, isr: tuple[int, ...]) -> None:
 
 def tell_retry(story: Story, client: str, value: Value, begin: float, end: float) -> None:
     """Tell which request failed between two lines, why, and when the record was sent again."""
-    for number, failure in _attempts(story, events.SendFailed, client, value, begin, end)[:1]:
-        leader = failure.leader
-        if failure.error == NO_ANSWER:
+    for failure in _attempts(story, events.SendFailed, client, value, begin, end)[:1]:
+        if failure.event.error == NO_ANSWER:
             for ack in story.acks(value):
-                if begin < ack.number < number and ack.broker == leader:
-                    story.tell(
-                        ack.number, links.answered(ack.at_us, leader, value=value, stands_at=ack.offset)
-                    )
-        tell_failure(story, number, failure, value)
-    for number, again in _attempts(story, events.SentAgain, client, value, begin, end)[-1:]:
-        retry = links.retried(again.at_us, client, value=value, leader=again.leader, attempt=again.attempt)
-        story.tell(number, retry, decides=True)
+                if begin < ack.number < failure.number and ack.broker == failure.event.leader:
+                    answer = links.answered(ack.at_us, ack.broker, value=value, stands_at=ack.offset)
+                    story.tell(ack.number, answer)
+        tell_failure(story, failure, value)
+    for retry in _attempts(story, events.SentAgain, client, value, begin, end)[-1:]:
+        story.tell_event(retry, links.retried, decides=True, value=value)
 
 
 def _attempts(
@@ -163,7 +164,7 @@ def _attempts(
 
 
 def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: float) -> None:
-    """Tell what a fault did to a Produce request or its answer between two lines."""
+    """Tell what faults did to Produce requests to a leader, and its answers, between two lines."""
     server = f"broker-{leader}"
     for number, event in story.events(events.MessageRuleApplied):
         between = {event.sender, event.receiver} == {client, server}
@@ -172,9 +173,9 @@ def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: 
 
 
 def tell_client_stop(story: Story, client: str, begin: float, end: float) -> None:
-    """Tell that a producer's application died between two lines, with what it had in flight."""
-    for number, event in story.events(events.ClientStopped):
-        if begin < number < end and event.client == client:
+    """Tell that a producer's application died, and what happened to its requests in flight."""
+    for stop in story.events(events.ClientStopped):
+        if begin < stop.number < end and stop.event.client == client:
             for broker in dict.fromkeys(story.settings.replicas):
-                tell_disturbance(story, client, broker, begin, number)
-            story.tell(number, links.client_stopped(event.at_us, client), decides=True)
+                tell_disturbance(story, client, broker, begin, stop.number)
+            story.tell_event(stop, links.client_stopped, decides=True)

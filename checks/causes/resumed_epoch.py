@@ -1,10 +1,10 @@
-"""A leader that loses power and resumes its epoch: what Kafka cannot tell apart.
+"""Finds leaders that lost power and resumed their epoch, which Kafka cannot detect.
 
-A broker that comes back while there is no controller finds itself still leader, in the same
-epoch. If its machine had lost power, its log now ends earlier, and what it appends next has
-offsets and the epoch of records that its followers have: no truncation can tell the two
-apart, and no follower has to begin again. Leader epochs guard against other leaders,
-not against a leader that forgets. That it keeps what it has appended is up to flushing, and to its disk.
+A broker that returns while there is no controller finds itself still leader, in the same epoch. If
+its machine lost power, its log now ends earlier. The records that it appends next have the offsets
+and the epoch of records that its followers already have. No truncation can tell them apart, and no
+follower has to start over. Leader epochs guard against other leaders, not against a leader that
+forgets. Whether the leader keeps its records depends on flushing, and on its disk.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Loss = UnflushedLost | CorruptionCut | LogLost
 
 
 def resumed_epochs(events: Iterable[BecameLeader | Loss]) -> Mapping[str, int]:
-    """Return the lowest offset that a leader lost before it went on in the same epoch, by partition."""
+    """Return the lowest offset that a leader lost before it resumed its epoch, by partition."""
     led: dict[tuple[int, str], int] = {}
     lost: dict[tuple[int, str, int], int] = {}
     lowest: dict[str, int] = {}

@@ -1,9 +1,9 @@
-"""What retention has deleted, and whether it had promised to keep it.
+"""Decides whether retention deleted a record, and whether it had promised to keep that record.
 
-Retention is no loss: a record is kept for ``retention.ms``, or until the log is ``retention.bytes`` large without it, whether
-somebody has read it or not. Whether that was so is told from the settings, from when the record was sent, and from
-how large the log was afterwards; the reason that a broker gives is not believed. What an administrator has deleted
-(DeleteRecords) is no loss either, as far as he asked for it.
+Retention is not a loss. A record is kept for ``retention.ms``, or until the log without it has
+``retention.bytes``, read or not. The settings, the time of the send and the size of the log after
+the deletion decide whether that was so. The reason that a broker states is not trusted. What an
+administrator has deleted (DeleteRecords) is no loss either, up to the offset of the request.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,10 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A record went with the beginning of a log: by which setting, or `DELETE_RECORDS`, and whether it was due by then.
+    """A deletion from the beginning of a log: the setting, or `DELETE_RECORDS`, and if it was due.
 
-    ``lead_us`` is by how much older the record was by clocks that were not right; where it was due by them alone, the setting is `CLOCK_SKEW`.
+    ``lead_us`` is how much older wrong clocks made the record. If it was due only because of them,
+    the setting is `CLOCK_SKEW`.
     """
 
     setting: str
@@ -51,11 +52,11 @@ class Deletion:
 def deletion_of(
     index: Index, partition: str, copies: Sequence[LogEntry], sent_us: int | None
 ) -> Deletion | None:
-    """Return how retention took a record, of which these are the *copies*, from the log that counts; None if it did not.
+    """Return how retention took a record, with these *copies*, from the log that counts.
 
-    The log that counts is that of the leader, of the one with the latest epoch. What a replica deletes that was deposed,
-    or is not in sync, takes a record from no consumer: where the leader had lost it before, that stays a loss, however old the
-    other copies become.
+    None if it did not. The log that counts is that of the leader with the latest epoch. A deposed
+    or out-of-sync replica takes no record from a consumer by its deletions. If the leader had lost
+    the record before, that remains a loss, however old the other copies become.
     """
     copy = _decision(copies, last_held(index, partition, copies))
     if copy is None:
@@ -66,14 +67,14 @@ def deletion_of(
 def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bool:
     """Return whether some log had deleted a record by a time, when that was due.
 
-    The record may stand there again: a log begins earlier again if no checkpoint had its start.
+    The record may return: without a checkpoint of its start, a log begins earlier again.
     """
     copies = index.partition(partition).by_value.get(str(value), ())
     sends = index.sends_of(partition, value)
     sent_us = sends[0].invoked_us if sends else None
-    gone = [copy for copy in copies if copy.removed is not None and copy.removed.at_us <= until_us]
-    decided = (_decision(copies, copy) for copy in gone)
-    deletions = (_deletion(index, partition, copy, sent_us) for copy in decided if copy is not None)
+    removed = [copy for copy in copies if copy.removed is not None and copy.removed.at_us <= until_us]
+    decisions = (_decision(copies, copy) for copy in removed)
+    deletions = (_deletion(index, partition, copy, sent_us) for copy in decisions if copy is not None)
     return any(deletion is not None and deletion.was_due for deletion in deletions)
 
 
@@ -107,7 +108,10 @@ def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None)
 
 
 def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the copy with which the leader's log lost a record: its own, or that of who was elected next, None if it had none."""
+    """Return the copy with which the leader's log, or its successor's, lost a record.
+
+    None if neither had it.
+    """
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None:
         return None
@@ -121,7 +125,7 @@ def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEn
         return next_last
     if next_last is None or not last.lost_with_machine:
         return last
-    # What goes with a leader's machine is not gone while its successor has it, or where that has let it go before.
+        # A record lost with the leader's machine is not lost while the successor has it.
     is_outlived = end_of(next_last) > end_of(last)
     was_let_go = next_last.removed is not None and next_last.removed.cause in (COMPACTION, RETENTION)
     return next_last if is_outlived or was_let_go else last
@@ -130,26 +134,29 @@ def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEn
 def last_leader_with(
     index: Index, partition: str, copies: Sequence[LogEntry]
 ) -> tuple[LogEntry | None, int, int | None]:
-    """Return the copy of the last leader that had a record while it led, the line up to which that led, and who was elected then."""
+    """Return the last copy of a leader in office, the end of that leadership, and the successor."""
     successor: int | None = None
     end = END
     for begin, leader in reversed(leaders(index, partition)):
-        held = [
+        copies_then = [
             copy for copy in copies if copy.broker == leader and copy.number < end and end_of(copy) > begin
         ]
-        if held:
-            # Of two appends of a value that went with one disk the later one.
-            return max(held, key=lambda copy: (end_of(copy), copy.number)), end, successor
+        if copies_then:
+            # If one disk took two appends of a value, the later append counts.
+            return max(copies_then, key=lambda copy: (end_of(copy), copy.number)), end, successor
         successor, end = leader, begin
     return None, END, None
 
 
 def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | None:
-    """Return the copy that a broker deleted by its own settings: a follower begins its log where its leader does."""
+    """Return the copy that a broker deleted by its own settings.
+
+    A follower's log begins where its leader's does.
+    """
     while copy is not None and copy.removed is not None and copy.removed.cause == RETENTION:
         removed = copy.removed
         if removed.reason == LOG_START_OFFSET_CHECKPOINT:
-            return None  # It was stored after a truncation, of which the checkpoint knows nothing.
+            return None  # It was stored after a truncation that the checkpoint does not reflect.
         if removed.reason != LEADER_LOG_START:
             return copy
         copy = _last_before(copies, removed.leader, removed.number)
@@ -157,10 +164,11 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 
 
 def _decision_before_successor(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the copy that had been deleted where a record came back, and not to the leader that was elected next.
+    """Return the deleted copy of a record that came back, though not to the next leader.
 
-    A log begins earlier again when no checkpoint had its later start. A follower that had begun its own anew where that began has
-    nothing of before, and takes it from all others once it leads.
+    Without a checkpoint of its later start, a log begins earlier again. A follower that had begun
+    its own log at the later start lacks the earlier records, and removes them from all others once
+    it leads.
     """
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None or successor is None or end_of(last) < end:
@@ -181,35 +189,36 @@ def _decision_before_successor(index: Index, partition: str, copies: Sequence[Lo
 
 
 def _last_before(copies: Sequence[LogEntry], broker: int, line: int) -> LogEntry | None:
-    """Return the copy that a broker's log let go last before a line."""
-    gone = [copy for copy in copies if copy.broker == broker and end_of(copy) < line]
-    return max(gone, key=end_of, default=None)
+    """Return the last copy that a broker's log lost before a line."""
+    removed = [copy for copy in copies if copy.broker == broker and end_of(copy) < line]
+    return max(removed, key=end_of, default=None)
 
 
 def leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
-    """Return who led a partition, epoch after epoch, each with the line at which it was elected, or began if the election was not seen.
+    """Return the leaders of a partition by ascending epoch, each with the line of its election.
 
-    A broker that was elected and never began to lead is left out: no log followed its own.
+    If the election was not observed, the line is that at which the broker began to lead. A broker
+    that was elected but never led is excluded, because no log followed its own.
     """
     lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
     lines = index.events(LeaderElected, BecameLeader, partition=partition)
     chosen: dict[int, int] = {}
-    led: dict[int, tuple[int, int]] = {}
+    leaderships: dict[int, tuple[int, int]] = {}
     for number, event in lines:
         if isinstance(event, BecameLeader):
-            led.setdefault(event.leader_epoch, (chosen.get(event.leader_epoch, number), event.broker))
+            leaderships.setdefault(event.leader_epoch, (chosen.get(event.leader_epoch, number), event.broker))
         elif event.leader != NO_LEADER:
             chosen.setdefault(event.leader_epoch, number)
-    return [led[epoch] for epoch in sorted(led)]
+    return [leaderships[epoch] for epoch in sorted(leaderships)]
 
 
 def end_of(copy: LogEntry) -> int:
-    """Return the line at which a copy went."""
+    """Return the line at which a copy was removed."""
     return END if copy.removed is None else copy.removed.number
 
 
 def is_read_and_expired(index: Index, partition: str, value: Value, sent_us: int) -> bool:
-    """Return whether a record has been read, and deleted by retention when it was due."""
+    """Return whether a record was read, and then deleted by retention when it was due."""
     if not index.orders.is_read(partition, value):
         return False
     copies = index.partition(partition).by_value.get(str(value), ())

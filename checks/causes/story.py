@@ -1,4 +1,4 @@
-"""How something came about: links in the order of the trace, with what each of them needs."""
+"""Builds the chain of a finding: its links in the order of the trace, and what they need."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -9,16 +9,16 @@ from typing import Any, Final, NamedTuple, TypeVar
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import ChainFact, Gap, Link, Standing, link, standing
+from harrow.checks.link import ChainFact, Gap, Link, LinkKind, Standing, link, operand_kinds, standing
 from harrow.checks.replay.partition_state import Ack, LogEntry
-from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number
+from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number, event_fields
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
 E = TypeVar("E", bound=Event)
 
 _ROUNDS_MAX: Final = 6
-"""How far back a story goes from a link to what made it possible."""
+"""How many steps a story goes back from a link to what made it possible."""
 
 END: Final = 2**63 - 1
 """A line after every event of a trace."""
@@ -32,17 +32,17 @@ _UNKNOWN: Final = PartitionSettings(
 
 
 def seconds(time_us: int) -> str:
-    """Return a time as a story tells it: ``1.204s``."""
+    """Format a duration: ``1.204s``."""
     return f"{time_us / US_PER_SECOND:.3f}s"
 
 
 def words(name: object) -> str:
-    """Return a cause or reason of the trace in words: ``high_watermark`` is high watermark."""
+    """Return a cause or reason of the trace as words: ``high_watermark`` becomes high watermark."""
     return str(name).replace("_", " ")
 
 
 def brokers(numbers: Iterable[int]) -> str:
-    """Return brokers by name: ``broker 1``, ``brokers 1 and 2``, ``brokers 0, 1 and 2``."""
+    """Format brokers: ``broker 1``, ``brokers 1 and 2``, ``brokers 0, 1 and 2``."""
     names = [str(number) for number in sorted(numbers)]
     if len(names) == 1:
         return f"broker {names[0]}"
@@ -51,27 +51,32 @@ def brokers(numbers: Iterable[int]) -> str:
 
 @link("folded", impersonal=True, free_because="it counts links that are not shown")
 def folded(*, count: Number) -> str:
-    """Links of a long chain that are not shown."""
+    """A long chain hides some of its links."""
     return f"({count} more events)"
 
 
-def _struck(told: Link) -> dict[str, tuple[int, ...]]:
-    """Return the operands of a fault that say whom it struck, and how: one event may strike several brokers."""
-    if not told.kind.is_fault:
+def _struck(strike_link: Link) -> dict[str, tuple[int, ...]]:
+    """Return the operands of a fault that name its targets, which may be several brokers."""
+    if not strike_link.kind.is_fault:
         return {}
-    names = [name for made in told.kind.makes for name in made.subject]
-    return {name: told.operands[name] for name in names if isinstance(told.operands.get(name), tuple)}
+    names = [name for made in strike_link.kind.makes for name in made.subject]
+    return {
+        name: strike_link.operands[name]
+        for name in names
+        if isinstance(strike_link.operands.get(name), tuple)
+    }
 
 
 Source = Callable[["Story", float, Gap], None]
-"""Tells, into a story, the event before a line that meets the need of a link; nothing where the trace has none."""
+"""Tells the event before a line that meets the need of a link. It adds nothing if the trace has no
+such event."""
 
 SOURCES: Final[dict[ChainFact, Source]] = {}
-"""Where each fact is looked up; `source` enters them."""
+"""The source of each fact; `source` registers them."""
 
 
 def source(fact: ChainFact) -> Callable[[Source], Source]:
-    """Declare what tells the event that made a fact so."""
+    """Register the source of a fact."""
 
     def declare(tell: Source) -> Source:
         SOURCES[fact] = tell
@@ -81,7 +86,7 @@ def source(fact: ChainFact) -> Callable[[Source], Source]:
 
 
 class Story:
-    """Links about one partition, and what the trace has of it: an event is at its line, from 1."""
+    """The links about one partition, each at the line of its event in the trace, counted from 1."""
 
     __slots__ = ("_fresh", "_links", "elections", "evidence", "index", "partition", "settings")
 
@@ -94,76 +99,94 @@ class Story:
         self._links: dict[Hashable, tuple[float, Link]] = {}
         self._fresh: dict[Hashable, None] = {}
 
-    # What there is to tell
+    # Looking up
 
     def copies(self, value: Value, offset: int | None = None) -> list[LogEntry]:
-        """Return all copies of a value, or those at an offset, in the order of storing."""
+        """Return all copies of a value, or only those at an offset, in the order of storing."""
         stored = self.index.partition(self.partition).by_value.get(str(value), ())
         return [copy for copy in stored if offset in (None, copy.offset)]
 
     def copies_at(self, offset: int) -> list[LogEntry]:
-        """Return the copies that ever stood at an offset: value by value, each in the order of storing."""
+        """Return all copies that were ever stored at an offset, grouped by value."""
         return self.index.copies_at(self.partition, offset)
 
     def acks(self, value: Value) -> Sequence[Ack]:
-        """Return the acknowledgements of a value, at whatever offset."""
+        """Return the acknowledgements of a value, at any offset."""
         return self.index.partition(self.partition).acks.get(str(value), ())
 
     def events(self, *kinds: type[E]) -> Sequence[TraceLine[E]]:
-        """Return the events of some kinds that are about this partition, or about none."""
+        """Return the events of some kinds that concern this partition, or no partition at all."""
         return self.index.events(*kinds, partition=self.partition)
 
     def last(self, *kinds: type[E], before: float = END, **fields: Any) -> TraceLine[E] | None:
-        """Return the last event of some kinds before a line of which some *fields* are as given."""
+        """Return the last event of some kinds before a line whose *fields* have these values."""
         for line in reversed(self.events(*kinds)):
             if line.number < before and all(getattr(line.event, name) == fields[name] for name in fields):
                 return line
         return None
 
     def isr_at(self, leader: int, number: float) -> tuple[int, ...] | None:
-        """Return the ISR as a leader knew it before a line, None if it did not know any."""
-        known: TraceLine[BecameLeader | IsrChanged] | None
-        known = self.last(BecameLeader, IsrChanged, before=number, broker=leader)
-        return None if known is None else known.event.isr
+        """Return the ISR that a leader knew before a line, None if it knew none."""
+        change: TraceLine[BecameLeader | IsrChanged] | None
+        change = self.last(BecameLeader, IsrChanged, before=number, broker=leader)
+        return None if change is None else change.event.isr
 
     def start(self, at_us: int) -> float:
-        """Return the place before all events of an instant, for what only the history tells."""
+        """Return the place before all events of an instant, for operations of the history."""
         return self.index.position_at(at_us) + AFTER
 
-    # What is told
+    # Telling
+
+    def tell_event(
+        self, line: TraceLine[Any], kind: LinkKind[...], *, decides: bool = False, **operands: Any
+    ) -> None:
+        """Add a link about an event.
+
+        Operands that are not passed are the event's fields of the same name. Its actor is the
+        broker or else the client of the event.
+        """
+        event = line.event
+        fields = event_fields(event.name)
+        actor = next((getattr(event, name) for name in ("broker", "client") if name in fields), None)
+        own = {name: getattr(event, name) for name in operand_kinds(kind.name) if name in fields}
+        self.tell(line.number, kind(event.at_us, actor, **{**own, **operands}), decides=decides)
 
     def tell(self, number: float, told: Link, *, decides: bool = False) -> None:
-        """Add a link at a line; of an event the same is not told twice.
+        """Add a link at a line.
 
-        Of one that *decides* the finding would not be without it. A fault gets the number of its strike.
+        Telling the same link about an event again only merges its operands. Without a link that
+        *decides*, the finding would not exist. A fault gets the number of its strike.
         """
         if told.kind.is_fault:
             told = replace(told, strike=self.index.strike_at(number, told.actor))
         is_of_broker = told.broker is not None and told.at_us is not None
         struck = _struck(told)
-        named = (item for item in told.operands.items() if item[0] not in struck)
-        who = told.broker if is_of_broker else (told.actor, *named)
-        key = (number, told.event, who, told.offset)
-        _, known = self._links.get(key, (number, told))
-        operands = dict(known.operands)
+        others = (item for item in told.operands.items() if item[0] not in struck)
+        subject = told.broker if is_of_broker else (told.actor, *others)
+        key = (number, told.event, subject, told.offset)
+        _, merged = self._links.get(key, (number, told))
+        operands = dict(merged.operands)
         for name, nodes in struck.items():
-            operands[name] = tuple(sorted({*known.operands.get(name, ()), *nodes}))
-        if key not in self._links or operands != known.operands:
+            operands[name] = tuple(sorted({*merged.operands.get(name, ()), *nodes}))
+        if key not in self._links or operands != merged.operands:
             self._fresh[key] = None
-        if decides or operands != known.operands:
-            known = replace(known, operands=operands, decides=decides or known.decides)
-        self._links[key] = number, known
+        if decides or operands != merged.operands:
+            merged = replace(merged, operands=operands, decides=decides or merged.decides)
+        self._links[key] = number, merged
 
-    def is_told(self, number: float) -> bool:
-        """Return whether there is a link about a line."""
+    def has_link_at(self, number: float) -> bool:
+        """Return whether the story has a link at a line."""
         return any(line == number for line, _ in self._links.values())
 
-    def told_by(self, kind: str) -> list[tuple[float, Link]]:
-        """Return the links of a kind, each with its line."""
+    def links_of(self, kind: str) -> list[tuple[float, Link]]:
+        """Return the links of one kind, each with its line."""
         return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
 
-    def last_told(self, fact: ChainFact, line: float) -> float:
-        """Return the line of the last link before a line that says what a fact is; 0 without one."""
+    def last_link_for(self, fact: ChainFact, line: float) -> float:
+        """Return the line of the last link before a line that establishes a fact.
+
+        0 if there is none.
+        """
         return max(
             (
                 number
@@ -175,49 +198,56 @@ class Story:
         )
 
     def chain(self, *conclusions: Link) -> tuple[Link, ...]:
-        """Return the links, with what made each of them possible, as far as the trace has it.
+        """Return the links of the story, with what made them possible, if the trace shows it.
 
-        A need that no earlier link meets is looked up in the trace, and so are the needs of what is found there: from an election
-        to the expired session, from that to the fault. See the law of chains in `harrow.checks.link`.
+        A need that no earlier link meets is looked up in the trace, and so are the needs of the
+        links found there: from an election to the expired session, and from that to the fault. See
+        the law of chains in `harrow.checks.link`.
         """
-        known = _KnownFacts()
+        facts = _KnownFacts()
         for order, conclusion in enumerate(conclusions):
-            known.add(_LinkPlace(END, _AFTER_ALL + order), conclusion)
+            facts.add(_LinkPlace(END, _AFTER_ALL + order), conclusion)
         orders: dict[Hashable, int] = {}
-        self._note(known, orders)
+        self._note(facts, orders)
         for _ in range(_ROUNDS_MAX):
             is_done = True
-            for line, gap in known.gaps():
+            for line, gap in facts.gaps():
                 if gap.need.fact in SOURCES:
                     SOURCES[gap.need.fact](self, line, gap)
-                    is_done = not self._note(known, orders) and is_done
+                    is_done = not self._note(facts, orders) and is_done
             if is_done:
                 break
         return (*(link for _, link in sorted(self._links.values(), key=itemgetter(0))), *conclusions)
 
-    def _note(self, known: "_KnownFacts", orders: dict[Hashable, int]) -> bool:
-        """Note the facts of links that were told, or got more operands, since the last time, and return whether there were any."""
+    def _note(self, facts: "_KnownFacts", orders: dict[Hashable, int]) -> bool:
+        """Add the facts of links that are new, or have more operands, to *facts*.
+
+        Return whether there were any.
+        """
         is_any = bool(self._fresh)
         for key in self._fresh:
             line, told = self._links[key]
-            known.add(_LinkPlace(line, orders.setdefault(key, len(orders))), told)
+            facts.add(_LinkPlace(line, orders.setdefault(key, len(orders))), told)
         self._fresh.clear()
         return is_any
 
 
 _AFTER_ALL: Final = 2**31
-"""The order of the first conclusion: after all links of the last line."""
+"""The order of the first conclusion, after all links of the last line."""
 
 
 class _LinkPlace(NamedTuple):
-    """Where a link stands in a story: at a line, and in the order of telling."""
+    """The place of a link in a story: its line, then the order of telling."""
 
     line: float
     order: int
 
 
 class _KnownFacts:
-    """What the links of a story make and need. Each link is looked at once, whatever is told after it."""
+    """What the links of a story need and establish.
+
+    Each link is examined once, even if links are added later.
+    """
 
     __slots__ = ("_made", "_needs")
 
@@ -234,7 +264,10 @@ class _KnownFacts:
             self._needs += ((place, told, need) for need in standing(told, told.kind.needs))
 
     def gaps(self) -> Iterator[tuple[float, Gap]]:
-        """Yield what no earlier link meets, each with its line; links that are added meanwhile count."""
+        """Yield the needs that no earlier link meets, each with its line.
+
+        Links may be added meanwhile.
+        """
         for place, told, need in sorted(self._needs, key=itemgetter(0)):
             if not self._is_met(place, need):
                 yield place.line, Gap(place.order, told, need)

@@ -1,15 +1,15 @@
-"""How transactions went: what their applications asked for, what coordinators wrote, and which markers logs got.
+"""Tells how transactions ended: what applications requested, coordinators wrote, and logs got.
 
-What a transaction was promised is lost where a log lost the records that decided about it: those of `__transaction_state`, or
-markers. `lost_decision` says what permits that. Where it is known which decision an application was told otherwise about,
-`forgotten_commit` and `lost_abort` ask for that one.
+A transaction loses what it was promised if a log loses the records that decided it: records of
+`__transaction_state`, or markers. `lost_decision` returns what permits that. If the lost decision
+is known, `forgotten_commit` and `lost_abort` explain that one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from harrow.checks import prevention as preventions
-from harrow.checks.causes.background import tell_held
+from harrow.checks.causes.background import tell_disturbed_messages
 from harrow.checks.causes.facts import ABORT_ASKED, ABORT_DECIDED, COMMIT_ASKED, COMMIT_DECIDED
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import AFTER, Story, source
@@ -49,8 +49,8 @@ def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Num
     ),
 )
 def transaction_end_asked(*, committed: events.Flag, producer_id: events.Number | None = None) -> str:
-    """An application asked for its transaction to end."""
-    return f"asked for its transaction to be {ENDS[committed]}"
+    """An application requested the end of its transaction."""
+    return f"requested that its transaction be {ENDS[committed]}"
 
 
 @link(
@@ -75,7 +75,7 @@ def transaction_state_written(
     producer_id: events.Number,
     producer_epoch: events.Epoch,
 ) -> str:
-    """A coordinator wrote what becomes of a transactional id."""
+    """A coordinator wrote a new state of a transactional id."""
     return f"wrote {state} for {transactional_id} (producer id {producer_id}, epoch {producer_epoch})"
 
 
@@ -95,7 +95,10 @@ def transaction_marked(
     producer_id: events.Number,
     is_undecided: events.Flag = False,
 ) -> str:
-    """A log got the marker that ends a transaction there; ``is_undecided``: no coordinator had written that decision."""
+    """A log got the marker that ends a transaction there.
+
+    ``is_undecided``: no coordinator had written that decision.
+    """
     although = ", although no coordinator had decided that" if is_undecided else ""
     return f"marked the transaction of producer id {producer_id} as {ENDS[committed]}, at offset {offset} of {place}{although}"
 
@@ -107,38 +110,41 @@ def transaction_marked(
     makes=(ABORT_ASKED.of("producer_id"),),
 )
 def producer_initialized(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
-    """A producer got an epoch: older ones are fenced from then on."""
-    return f"was given epoch {producer_epoch} of producer id {producer_id}"
+    """A producer got an epoch, which fences older epochs."""
+    return f"got epoch {producer_epoch} of producer id {producer_id}"
 
 
 @cause("transaction-log-led-uncleanly", free_because=FROM_TRACE)
 def log_led_uncleanly(*, place: events.PartitionName) -> str:
-    """A leader from outside the ISR need not have what decided about a transaction."""
-    return f"{place} was led uncleanly ({UNCLEAN_ELECTION}): the new leader need not have had what decided about the transaction"
+    """A leader from outside the ISR may lack the records that decided a transaction."""
+    return f"{place} was led uncleanly ({UNCLEAN_ELECTION}), by a leader that may lack the decision about the transaction"
 
 
 @cause("transaction-log-lost-power", free_because=FROM_TRACE)
 def log_lost_power(*, place: events.PartitionName) -> str:
-    """What decided about a transaction went with power."""
-    return f"a replica of {place} lost its power, and what it had not flushed of the transaction with it ({FLUSH_INTERVAL})"
+    """The records that decided a transaction were lost in a power loss."""
+    return f"a replica of {place} lost power before it had flushed its records of the transaction ({FLUSH_INTERVAL})"
 
 
 @cause("transaction-log-lost-disk", free_because=FROM_TRACE)
 def log_lost_disk(*, place: events.PartitionName) -> str:
-    """What decided about a transaction went with a disk."""
-    return f"a replica of {place} lost its disk, or what was on it"
+    """The records that decided a transaction were lost with a disk."""
+    return f"a replica of {place} lost its disk, or the data on it"
 
 
 @cause("commit-forgotten", free_because=FROM_TRACE)
 def commit_forgotten(
     *, transactional_id: events.Text, place: events.PartitionName, setting: events.Text
 ) -> str:
-    """A coordinator did not know any more that it had committed, and its client was told so."""
-    return f"{place} has lost that the transaction of {transactional_id} is committed ({setting}), so that its coordinator knew nothing of it"
+    """A coordinator lost a commit, and told its client that the transaction was aborted."""
+    return f"{place} lost the commit of the transaction of {transactional_id} ({setting}), so its coordinator knew nothing of it"
 
 
 def coordinator_partition(index: Index, transactional_id: str) -> str | None:
-    """Return the partition whose leader coordinates a transactional id; None where the run does not tell how many there are."""
+    """Return the partition whose leader coordinates a transactional id.
+
+    None if the number of partitions is unknown.
+    """
     count = sum(name.startswith(f"{TRANSACTION_STATE}-") for name in index.evidence.partitions)
     return f"{TRANSACTION_STATE}-{partition_for(transactional_id, count)}" if count else None
 
@@ -146,7 +152,7 @@ def coordinator_partition(index: Index, transactional_id: str) -> str | None:
 def lost_decision(
     index: Index, partitions: Iterable[str], since: int, until: int | None = None
 ) -> Cause | None:
-    """Return what permits that logs of these partitions do not have what they were told after a line of the trace, and *until* another one."""
+    """Return what permits that partitions lost what they had at a line, and *until* another one."""
     for name in dict.fromkeys(partitions):
         excuse = index.excuse(name, None)
         if excuse is not None:
@@ -174,16 +180,20 @@ def lost_decision(
 
 
 def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> Cause | None:
-    """Return what permits an application to be told that its transaction is aborted although it is committed: the coordinator's log lost that.
+    """Return what permits that an application was told of an abort after a commit.
 
-    A marker has committed the record at *offset*, and by the time the application was told, the leader of the coordinator's partition
-    had nothing that says so. What it had, it knew. A producer whose coordinator has lost its id can only abort (``TransactionManager.EndTxnHandler``).
+    The coordinator's log lost the commit.
+
+    A marker has committed the record at *offset*, but the leader of the coordinator's partition no
+    longer has the decision when it answers the application. It knows only what is in its log. A
+    producer whose coordinator has lost its id can only abort
+    (``TransactionManager.EndTxnHandler``).
     """
     index, until = story.index, story.index.position_at(until_us)
-    found = _committed_with(story, value, offset)
-    if found is None:
+    commit = _committed_with(story, value, offset)
+    if commit is None:
         return None
-    stored, line, marker = found
+    stored, line, marker = commit
     for transactional_id in transactional_ids(index, marker.producer_id):
         place = coordinator_partition(index, transactional_id)
         decided = () if place is None else _commits(index, place, transactional_id, marker)
@@ -193,7 +203,7 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
         lost = explain_replaced(index, place, decided[0].value, decided[0].offset)
         if lost.permitted_by is not None:
             tell_states(story, marker.producer_id, stored.number, line + AFTER)
-            _tell_marked(story, line, marker)
+            _tell_marked(story, TraceLine(line, marker))
             forgotten = commit_forgotten.conclude(
                 transactional_id=transactional_id, place=place, setting=lost.permitted_by
             )
@@ -202,17 +212,17 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
 
 
 def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
-    """Return what permits that an aborted record is committed with a later transaction of its producer: the marker between is gone.
+    """Return what permits that a later transaction commits an aborted record: a lost marker.
 
-    A leader had marked the transaction as aborted, and the one that wrote the marker of the later one had nothing of that: its log has one
-    transaction that goes on.
+    A leader had marked the transaction as aborted. The leader that wrote the later marker lacks
+    that one, so its log has a single transaction that goes on.
     """
-    found = _committed_with(story, value, offset)
-    if found is None:
+    commit = _committed_with(story, value, offset)
+    if commit is None:
         return None
-    stored, line, marker = found
+    stored, line, marker = commit
     aborts = [
-        (number, event)
+        TraceLine(number, event)
         for number, event in story.events(events.TransactionMarkerWritten)
         if stored.number < number < line and event.producer_id == stored.producer_id and not event.committed
     ]
@@ -220,23 +230,22 @@ def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
         event.broker == marker.broker and not _is_cut(story, event, number, line) for number, event in aborts
     ):
         return None
-    aborted_at, aborted = aborts[0]
-    lost = lost_decision(story.index, (story.partition,), aborted_at, line)
+    lost = lost_decision(story.index, (story.partition,), aborts[0].number, line)
     if lost is not None:
-        _tell_marked(story, aborted_at, aborted)
-        _tell_marked(story, line, marker)
+        _tell_marked(story, aborts[0])
+        _tell_marked(story, TraceLine(line, marker))
     return lost
 
 
 def _is_cut(story: Story, marker: events.TransactionMarkerWritten, begin: int, end: int) -> bool:
-    """Return whether a broker's log has lost a marker between two lines."""
+    """Return whether a broker's log lost a marker between two lines."""
     losses: Sequence[
         TraceLine[events.LogTruncated | events.UnflushedLost | events.CorruptionCut | events.LogLost]
     ]
     losses = story.events(events.LogTruncated, events.UnflushedLost, events.CorruptionCut, events.LogLost)
     for number, loss in losses:
-        left = loss.to_offset if isinstance(loss, events.LogTruncated) else loss.from_offset
-        if begin < number < end and loss.broker == marker.broker and left <= marker.offset:
+        end_offset = loss.to_offset if isinstance(loss, events.LogTruncated) else loss.from_offset
+        if begin < number < end and loss.broker == marker.broker and end_offset <= marker.offset:
             return True
     return False
 
@@ -244,58 +253,59 @@ def _is_cut(story: Story, marker: events.TransactionMarkerWritten, begin: int, e
 def _committed_with(
     story: Story, value: Value, offset: int
 ) -> tuple[LogEntry, int, events.TransactionMarkerWritten] | None:
-    """Return a record as its leader appended it, and the first marker that has committed it, with its line."""
+    """Return a record as its leader appended it, and the line and marker that committed it."""
     stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
     if stored is None:
         return None
-    found = (
+    commits = (
         (stored, number, event)
         for number, event in story.events(events.TransactionMarkerWritten)
         if number > stored.number and event.producer_id == stored.producer_id and event.committed
         if 0 <= event.first_offset <= offset < event.offset
     )
-    return next(found, None)
+    return next(commits, None)
 
 
 def _commits(
     index: Index, place: str, transactional_id: str, marker: events.TransactionMarkerWritten
 ) -> Sequence[LogEntry]:
-    """Return the copies of what a coordinator wrote of the decision that a marker tells, in the order of storing."""
-    found = [
+    """Return the copies of a decision that its coordinator wrote, in the order of storing."""
+    records = [
         entry
         for text, entries in index.partition(place).by_value.items()
         if _is_commit(text, transactional_id, marker)
         for entry in entries
     ]
-    return sorted(found, key=lambda entry: entry.number)
+    return sorted(records, key=lambda entry: entry.number)
 
 
 def _is_commit(text: str, transactional_id: str, marker: events.TransactionMarkerWritten) -> bool:
     if not text.startswith(f"{transactional_id} {{"):
         return False
-    known = record_value(text, transactional_id)
-    is_of_marker = (known["producer_id"], known["producer_epoch"]) == (
+    record = record_value(text, transactional_id)
+    is_of_marker = (record["producer_id"], record["producer_epoch"]) == (
         marker.producer_id,
         marker.producer_epoch,
     )
-    return is_of_marker and known["state"] in (PREPARE_COMMIT, COMPLETE_COMMIT)
+    return is_of_marker and record["state"] in (PREPARE_COMMIT, COMPLETE_COMMIT)
 
 
 def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
-    """Return whether who leads at a line, in the latest epoch that has begun, has one of some records."""
-    led = [
+    """Return whether the latest leader at a line has one of some records."""
+    leaderships = [
         (event.leader_epoch, event.broker)
         for number, event in story.events(events.BecameLeader)
         if number <= until
     ]
-    return bool(led) and has_copy(copies, max(led)[1], until)
+    return bool(leaderships) and has_copy(copies, max(leaderships)[1], until)
 
 
 def lost_marker(index: Index, partition: str, offset: int, until_us: int, position: int = 0) -> Cause | None:
-    """Return what permits a consumer to be elsewhere, by a time, than behind what it read at *offset*: a marker stood there, and is gone.
+    """Return what permits a jump of a consumer's position after *offset*: a lost marker.
 
-    The consumer had gone past the marker, which is no record of any client, so the gap begins before the last record that it has read. Where
-    it is known to have been at a *position*, it had gone past all before that, aborted records as well.
+    The consumer has passed the marker, which is no record of a client, so the gap begins before the
+    last record that it has read. If its *position* is known, it has passed all before that, aborted
+    records included.
     """
     markers: dict[int, int] = {}
     for number, event in index.events(events.TransactionMarkerWritten, partition=partition):
@@ -310,18 +320,15 @@ def lost_marker(index: Index, partition: str, offset: int, until_us: int, positi
 
 
 def transactional_ids(index: Index, producer_id: int) -> list[str]:
-    """Return the transactional ids that a producer id was given to: one, or none where no coordinator was seen."""
+    """Return the transactional ids of a producer id: one, or none if none was observed."""
+    states = index.events(events.TransactionStateChanged)
     return list(
-        dict.fromkeys(
-            event.transactional_id
-            for _, event in index.events(events.TransactionStateChanged)
-            if event.producer_id == producer_id
-        )
+        dict.fromkeys(state.transactional_id for _, state in states if state.producer_id == producer_id)
     )
 
 
 def partitions_deciding(index: Index, producer_id: int, partitions: Iterable[str]) -> Iterator[str]:
-    """Yield some partitions, and those of the coordinators that decided about a producer."""
+    """Yield *partitions*, then those of the coordinators that decided about a producer."""
     yield from partitions
     for transactional_id in transactional_ids(index, producer_id):
         coordinator = coordinator_partition(index, transactional_id)
@@ -330,34 +337,17 @@ def partitions_deciding(index: Index, producer_id: int, partitions: Iterable[str
 
 
 def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
-    """Tell what coordinators wrote about a producer, and what its applications asked for, between two lines."""
-    clients = set()
-    for number, initialized in story.index.events(events.ProducerInitialized):
-        if initialized.producer_id == producer_id:
-            clients.add(initialized.client)
-            if begin < number < end:
-                story.tell(
-                    number,
-                    producer_initialized(
-                        initialized.at_us,
-                        initialized.client,
-                        producer_id=producer_id,
-                        producer_epoch=initialized.producer_epoch,
-                    ),
-                    decides=True,
-                )
-    for number, ending in story.index.events(events.TransactionEnding):
-        if begin < number < end and ending.client in clients:
-            story.tell(
-                number,
-                transaction_end_asked(
-                    ending.at_us, ending.client, committed=ending.committed, producer_id=producer_id
-                ),
-                decides=True,
-            )
-    for number, written in story.index.events(events.TransactionStateChanged):
-        if begin < number < end and written.producer_id == producer_id:
-            _tell_state(story, number, written)
+    """Tell what coordinators wrote about a producer, and what its applications requested."""
+    clients = _clients(story.index, producer_id)
+    for line in story.index.events(events.ProducerInitialized):
+        if begin < line.number < end and line.event.producer_id == producer_id:
+            story.tell_event(line, producer_initialized, decides=True)
+    for ending in story.index.events(events.TransactionEnding):
+        if begin < ending.number < end and ending.event.client in clients:
+            story.tell_event(ending, transaction_end_asked, decides=True, producer_id=producer_id)
+    for state in story.index.events(events.TransactionStateChanged):
+        if begin < state.number < end and state.event.producer_id == producer_id:
+            story.tell_event(state, transaction_state_written)
 
 
 @source(COMMIT_DECIDED)
@@ -365,107 +355,78 @@ def tell_states(story: Story, producer_id: int, begin: int, end: float) -> None:
 def _tell_decision(story: Story, line: float, gap: Gap) -> None:
     """Tell when a coordinator wrote the decision that a marker carries out."""
     (producer_id,) = gap.need.subject
-    known = _decision(story, line, producer_id, committed=gap.need.fact is COMMIT_DECIDED)
-    if known is not None:
-        _tell_state(story, *known)
+    decision = _decision(story, line, producer_id, committed=gap.need.fact is COMMIT_DECIDED)
+    if decision is not None:
+        story.tell_event(decision, transaction_state_written)
 
 
 def _decision(
     story: Story, line: float, producer_id: int, *, committed: bool
 ) -> TraceLine[events.TransactionStateChanged] | None:
-    """Return where a coordinator wrote, before a line, that the transaction of a producer commits or aborts."""
+    """Return the last event before a line that decided a producer's transaction in this way."""
     state = PREPARE_COMMIT if committed else PREPARE_ABORT
-    written = story.index.events(events.TransactionStateChanged)
-    found = (
-        each
-        for each in reversed(written)
-        if each.number < line and (each.event.producer_id, each.event.state) == (producer_id, state)
-    )
-    return next(found, None)
-
-
-def _tell_state(story: Story, number: int, written: events.TransactionStateChanged) -> None:
-    """Tell what a coordinator wrote about a producer."""
-    story.tell(
-        number,
-        transaction_state_written(
-            written.at_us,
-            written.broker,
-            transactional_id=written.transactional_id,
-            state=written.state,
-            producer_id=written.producer_id,
-            producer_epoch=written.producer_epoch,
-        ),
-    )
+    for each in reversed(story.index.events(events.TransactionStateChanged)):
+        if each.number < line and (each.event.producer_id, each.event.state) == (producer_id, state):
+            return each
+    return None
 
 
 @source(COMMIT_ASKED)
 def _tell_commit_asked(story: Story, line: float, gap: Gap) -> None:
-    """Tell when an application had asked for a commit, and what kept that request on its way."""
+    """Tell when an application requested a commit, and what delayed that request."""
     (producer_id,) = gap.need.subject
     clients = _clients(story.index, producer_id)
-    for number, ending in reversed(story.index.events(events.TransactionEnding)):
-        if number < line and ending.committed and ending.client in clients:
-            asked = transaction_end_asked(
-                ending.at_us, ending.client, committed=True, producer_id=producer_id
-            )
-            story.tell(number, asked)
-            tell_held(story, "EndTxn", ending.client, number, line)
+    for ending in reversed(story.index.events(events.TransactionEnding)):
+        client = ending.event.client
+        if ending.number < line and ending.event.committed and client in clients:
+            story.tell_event(ending, transaction_end_asked, producer_id=producer_id)
+            tell_disturbed_messages(story, "EndTxn", client, ending.number, line)
             return
 
 
 @source(ABORT_ASKED)
 def _tell_abort_asked(story: Story, line: float, gap: Gap) -> None:
-    """Tell who had asked for an abort: the application, or one that began with the same id."""
+    """Tell who requested an abort: the application, or another one that began with the same id."""
     (producer_id,) = gap.need.subject
     clients = _clients(story.index, producer_id)
-    asked: Sequence[TraceLine[events.TransactionEnding | events.ProducerInitialized]]
-    asked = story.index.events(events.TransactionEnding, events.ProducerInitialized)
-    for number, event in reversed(asked):
-        if number >= line or event.client not in clients:
+    requests: Sequence[TraceLine[events.TransactionEnding | events.ProducerInitialized]]
+    requests = story.index.events(events.TransactionEnding, events.ProducerInitialized)
+    for request in reversed(requests):
+        if request.number >= line or request.event.client not in clients:
             continue
-        if isinstance(event, events.ProducerInitialized):
-            if event.producer_id == producer_id:
-                began = producer_initialized(
-                    event.at_us, event.client, producer_id=producer_id, producer_epoch=event.producer_epoch
-                )
-                story.tell(number, began)
+        if isinstance(request.event, events.ProducerInitialized):
+            if request.event.producer_id == producer_id:
+                story.tell_event(request, producer_initialized)
                 return
-        elif not event.committed:
-            ending = transaction_end_asked(
-                event.at_us, event.client, committed=False, producer_id=producer_id
-            )
-            story.tell(number, ending)
+        elif not request.event.committed:
+            story.tell_event(request, transaction_end_asked, producer_id=producer_id)
             return
 
 
 def _clients(index: Index, producer_id: int) -> set[str]:
-    """Return the clients that were given a producer id."""
-    return {
-        event.client
-        for _, event in index.events(events.ProducerInitialized)
-        if event.producer_id == producer_id
-    }
+    """Return the clients that got a producer id."""
+    starts = index.events(events.ProducerInitialized)
+    return {start.client for _, start in starts if start.producer_id == producer_id}
 
 
 def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | None:
-    """Tell which marker decided about a record, and return its line; None where the trace has it not."""
-    for number, event in story.index.events(events.TransactionMarkerWritten, partition=partition):
-        if event.offset == fate.marker_offset and event.producer_id == fate.producer_id:
-            _tell_marked(story, number, event)
-            return number
+    """Tell the marker that decided about a record, and return its line.
+
+    None if the trace has no such marker.
+    """
+    for line in story.index.events(events.TransactionMarkerWritten, partition=partition):
+        if line.event.offset == fate.marker_offset and line.event.producer_id == fate.producer_id:
+            _tell_marked(story, line)
+            return line.number
     return None
 
 
-def _tell_marked(story: Story, number: int, event: events.TransactionMarkerWritten) -> None:
-    marked = transaction_marked(
-        event.at_us,
-        event.broker,
-        place=event.partition,
-        offset=event.offset,
-        committed=event.committed,
-        producer_id=event.producer_id,
-        is_undecided=story.index.has(events.TransactionStateChanged)
-        and _decision(story, number, event.producer_id, committed=event.committed) is None,
+def _tell_marked(story: Story, line: TraceLine[events.TransactionMarkerWritten]) -> None:
+    marker = line.event
+    is_undecided = (
+        story.index.has(events.TransactionStateChanged)
+        and _decision(story, line.number, marker.producer_id, committed=marker.committed) is None
     )
-    story.tell(number, marked, decides=True)
+    story.tell_event(
+        line, transaction_marked, decides=True, place=marker.partition, is_undecided=is_undecided
+    )

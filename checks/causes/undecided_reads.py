@@ -1,4 +1,7 @@
-"""Who read what was aborted, or was never decided: whether that may be hangs on the ``isolation.level`` of the consumer."""
+"""Finds reads of records that were aborted or never decided.
+
+``isolation.level`` decides whether they are permitted.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ from harrow.cluster_model.history import OK, POLL, columns_of
 
 @dataclass(frozen=True, slots=True)
 class UndecidedRead:
-    """A consumer has read a record: where that stood, and the position of the operation."""
+    """A read of such a record: its offset, and the position of the operation in the history."""
 
     offset: int
     position: int
@@ -19,14 +22,14 @@ class UndecidedRead:
 
 
 def undecided_reads(evidence: Evidence, history: HistoryIndex) -> Mapping[tuple[str, Value], UndecidedRead]:
-    """Return who read what is not known to be committed: of each record one read, by read_committed where there is one."""
+    """Return one read of each record that may not be committed, if possible by read_committed."""
     values = history.records.values
     wanted = {
         (name, values[row])
         for name, partition in history.partitions.items()
         for row in (*partition.failed, *partition.unsure)
     }
-    found: dict[tuple[str, Value], UndecidedRead] = {}
+    reads: dict[tuple[str, Value], UndecidedRead] = {}
     position = -1
     for _, processes, types, fs, operations, _, _ in columns_of(evidence.operations) if wanted else ():
         for process, type_, f, value in zip(processes, types, fs, operations, strict=True):
@@ -37,6 +40,6 @@ def undecided_reads(evidence: Evidence, history: HistoryIndex) -> Mapping[tuple[
             for name, pairs in value[0][1].items():
                 for offset, read in pairs:
                     key = (name, read)
-                    if key in wanted and (key not in found or consumer.read_committed):
-                        found[key] = UndecidedRead(offset, position, consumer.read_committed)
-    return found
+                    if key in wanted and (key not in reads or consumer.read_committed):
+                        reads[key] = UndecidedRead(offset, position, consumer.read_committed)
+    return reads

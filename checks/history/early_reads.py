@@ -1,4 +1,5 @@
-"""Records that were read although they were not committed: G1a (aborted read), precommitted-read."""
+"""Records that were read although they were not committed: G1a (aborted read),
+precommitted-read."""
 
 from collections.abc import Iterator
 from functools import partial

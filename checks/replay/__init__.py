@@ -1,1 +1,2 @@
-"""The state of a cluster at any moment of a run, replayed from its events: one replay, for everything that asks."""
+"""The state of a cluster at any moment of a run, replayed from its events: one replay, for
+everything that asks."""

@@ -54,11 +54,13 @@ _Isr = TraceLine[events.BecameLeader | events.IsrChanged]
 
 @dataclass(slots=True, eq=False)
 class _Leader:
-    """A broker as the leader of a partition: its ISR, and what has been appended and committed there.
+    """A broker as the leader of a partition: its ISR, and what has been appended and committed
+    there.
 
-    ``thin`` is the event with which its ISR became too small, None while it is large enough, and ``may_suffice`` says that the
-    maximal ISR is large enough nevertheless (KIP-497). By base offset ``appended`` has what ``thin`` was at the append,
-    ``ends`` where an uncommitted batch ends, and ``committed`` the line at which the high watermark passed a batch.
+    ``thin`` is the event with which its ISR became too small, None while it is large enough, and
+    ``may_suffice`` says that the maximal ISR is large enough nevertheless (KIP-497). By base offset
+    ``appended`` has what ``thin`` was at the append, ``ends`` where an uncommitted batch ends, and
+    ``committed`` the line at which the high watermark passed a batch.
     """
 
     thin: _Isr | None = None
@@ -70,10 +72,12 @@ class _Leader:
     def isr_is(
         self, number: int, event: events.BecameLeader | events.IsrChanged | events.IsrPending, minimum: int
     ) -> None:
-        """The ISR has changed, or somebody is about to join, who has what is committed from now on (KIP-497).
+        """The ISR has changed, or somebody is about to join, who has what is committed from now on
+        (KIP-497).
 
-        Who is about to join counts for an answer, and not yet for an append (``appendRecordsToLeader`` goes by the ISR,
-        ``checkEnoughReplicasReachOffset`` by the maximal one).
+        Who is about to join counts for an answer, and not yet for an append
+        (``appendRecordsToLeader`` goes by the ISR, ``checkEnoughReplicasReachOffset`` by the
+        maximal one).
         """
         if isinstance(event, events.IsrPending):
             self.may_suffice = self.may_suffice or len(event.isr) >= minimum
@@ -97,7 +101,8 @@ class _Leader:
             self.committed[base_offset] = number
 
     def too_thin_for(self, base_offset: int) -> _Isr | None:
-        """Return the event with which the ISR became too small for a batch that is acknowledged now.
+        """Return the event with which the ISR became too small for a batch that is acknowledged
+        now.
 
         It has to be large enough at the append, and at some moment between the commit and the
         answer: a leader looks at it when the high watermark has risen, and need not do so at once.
@@ -143,8 +148,9 @@ def _minimum(
 ) -> int:
     """Return the ``min.insync.replicas`` of a leader, 0 for a partition that is not known.
 
-    From 3.7 on it is no more than there are replicas (KAFKA-15583). A leader may hear late of a reassignment, so that the
-    number before counts as well, and of those that stay before the control plane has written that the others are gone.
+    From 3.7 on it is no more than there are replicas (KAFKA-15583). A leader may hear late of a
+    reassignment, so that the number before counts as well, and of those that stay before the
+    control plane has written that the others are gone.
     """
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)

@@ -103,7 +103,8 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
 
 
 def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None] | None:
-    """Return what permits that replicas differ in what is committed, and the line of what happened."""
+    """Return what permits that replicas differ in what is committed, and the line of what
+    happened."""
     for group in _concerned(story, broken):
         election = _unclean_election(story, broken, group)
         if election is not None:
@@ -122,10 +123,12 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
 
 
 def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
-    """Return what permits that something is gone which stood at the offset and is no record: the end of a transaction, or a hole.
+    """Return what permits that something is gone which stood at the offset and is no record: the
+    end of a transaction, or a hole.
 
-    Several leaders may have put something there, one of them without knowing that it had been replaced. A member of the ISR lacks what
-    the latest of them has put there, but for what it has alone.
+    Several leaders may have put something there, one of them without knowing that it had been
+    replaced. A member of the ISR lacks what the latest of them has put there, but for what it has
+    alone.
     """
     number, event = broken
     histories = [stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True)]
@@ -139,7 +142,8 @@ def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | N
 
 
 def _stored_places(story: Story, broken: _Broken) -> dict[int, dict[int, int]]:
-    """Return by leader epoch which brokers had the end of a transaction or a hole at the offset, and at which line it came."""
+    """Return by leader epoch which brokers had the end of a transaction or a hole at the offset,
+    and at which line it came."""
     number, event = broken
     stored: dict[int, dict[int, int]] = {}
     for line, marked in story.events(events.TransactionMarkerWritten):
@@ -153,7 +157,8 @@ def _stored_places(story: Story, broken: _Broken) -> dict[int, dict[int, int]]:
 
 
 def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritten) -> int:
-    """Return the leader epoch of the batch as which the end of a transaction was stored just before it was told."""
+    """Return the leader epoch of the batch as which the end of a transaction was stored just before
+    it was told."""
     trace = story.evidence.trace
     for place in range(line - 2, -1, -1):
         event = decode(trace[place])
@@ -167,11 +172,12 @@ def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritt
 
 
 def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
-    """Return the records that stood at the offset until then and had been committed by then, each as its copies.
+    """Return the records that stood at the offset until then and had been committed by then, each
+    as its copies.
 
-    Of what a member of the ISR does not have, the latest alone: what it lacks of an earlier
-    history does not explain that it lacks the present one. Where a leader has just committed
-    it, perhaps one that has been succeeded and does not know, it is that leader's history.
+    Of what a member of the ISR does not have, the latest alone: what it lacks of an earlier history
+    does not explain that it lacks the present one. Where a leader has just committed it, perhaps
+    one that has been succeeded and does not know, it is that leader's history.
     """
     number, event = broken
     groups: dict[tuple[str, int], list[LogEntry]] = {}
@@ -190,7 +196,8 @@ def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
 
 
 def _committer(story: Story, broken: _Broken) -> int:
-    """Return the broker whose high watermark has just passed the offset, -1 if it broke by something else."""
+    """Return the broker whose high watermark has just passed the offset, -1 if it broke by
+    something else."""
     trace = story.evidence.trace
     earlier = (decode(trace[place]) for place in range(broken.number - 1, -1, -1))
     cause = next((event for event in earlier if not isinstance(event, events.InvariantBroken)), broken.event)
@@ -203,7 +210,8 @@ def _committer(story: Story, broken: _Broken) -> int:
 
 
 def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> int | None:
-    """Return the line of the unclean election, in a later epoch than the record's, of a leader without it."""
+    """Return the line of the unclean election, in a later epoch than the record's, of a leader
+    without it."""
     for number, event in story.elections if story.settings.unclean_leader_election else ():
         is_later = number <= broken.number and event.leader_epoch > group[0].leader_epoch
         if event.unclean and is_later and not has_copy(group, event.leader, number):
@@ -212,7 +220,8 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
 
 
 def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
-    """Return the copy that went with the power or the disk of a replica which had not got it again."""
+    """Return the copy that went with the power or the disk of a replica which had not got it
+    again."""
     for copy in {copy.broker: copy for copy in group}.values():
         if (
             copy.lost_with_machine
@@ -225,11 +234,12 @@ def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | No
 
 
 def _joined_anew(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
-    """Return whether the member that lacks a record lost it in a former life, and was let into the ISR in a later one.
+    """Return whether the member that lacks a record lost it in a former life, and was let into the
+    ISR in a later one.
 
-    With KIP-903 (`replica_epoch_checked`) it joins by a fetch of its present life alone, so that it has what is committed: its
-    loss permits nothing then. One that was a member when it lost the record, or joined before it had registered anew, does not join
-    again: it counts as before.
+    With KIP-903 (`replica_epoch_checked`) it joins by a fetch of its present life alone, so that it
+    has what is committed: its loss permits nothing then. One that was a member when it lost the
+    record, or joined before it had registered anew, does not join again: it counts as before.
     """
     evidence = story.evidence
     is_promised = (
@@ -262,7 +272,8 @@ def _line_of(loss: LogEntry) -> int | None:
 
 
 def _last_cut(story: Story, broken: _Broken) -> int | None:
-    """Return the line at which the broker last lost what stood at the offset, but for what leaves the place."""
+    """Return the line at which the broker last lost what stood at the offset, but for what leaves
+    the place."""
     number, event = broken
     removed = [copy.removed for copy in story.copies_at(event.offset) if copy.broker == event.broker]
     cuts = [
@@ -274,7 +285,8 @@ def _last_cut(story: Story, broken: _Broken) -> int | None:
 
 
 def _tell_standing(story: Story, broken: _Broken) -> None:
-    """Tell who had stored which record at the offset, each record once, the last ones if there are many."""
+    """Tell who had stored which record at the offset, each record once, the last ones if there are
+    many."""
     stored: dict[tuple[str, int], LogEntry] = {}
     for copy in story.copies_at(broken.event.offset):
         if copy.is_there(broken.number):

@@ -68,7 +68,8 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
     **{name: name for name in INVARIANTS if name in RULES},
     ONE_LEADER_PER_EPOCH: two_leaders.RULE.name,
 }
-"""The rule that judges each invariant; it has the invariant's name, but for the one that was a rule before."""
+"""The rule that judges each invariant; it has the invariant's name, but for the one that was a rule
+before."""
 
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
@@ -90,7 +91,8 @@ def rules_for(invariants: Collection[str], *, core: bool, in_order: bool = True)
 def watched_in(invariants: Collection[str], release: str, demand: Collection[str]) -> tuple[str, ...]:
     """Return the invariants that are worth watching in a run of *release*.
 
-    One that came with a later release was not promised, and counts only where its rule is in *demand*.
+    One that came with a later release was not promised, and counts only where its rule is in
+    *demand*.
     """
     return tuple(
         name for name in invariants if is_promised(name, release) or RULE_OF_INVARIANT.get(name) in demand

@@ -43,7 +43,8 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
-    """Return the values that have several offsets, with these: what was aborted there is nowhere."""
+    """Return the values that have several offsets, with these: what was aborted there is
+    nowhere."""
     offsets: dict[Value, set[int]] = {}
     for broker, values in index.logs.get(partition, {}).items():
         if len(set(values)) != len(values):
@@ -100,7 +101,8 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
 
 
 def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, later: LogEntry) -> None:
-    """Tell what lay between two appends: copies, stops, elections, the answers that the producer had."""
+    """Tell what lay between two appends: copies, stops, elections, the answers that the producer
+    had."""
     begin, end = earlier.number, later.number
     stored = story.copies(earlier.value, earlier.offset)
     group = [copy for copy in stored if copy.leader_epoch == earlier.leader_epoch]
@@ -169,10 +171,11 @@ def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | No
 def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
     """Explain a record that its producer sent with other sequence numbers than before.
 
-    A leader without what the producer had sent before refuses what follows. To the producer that is a gap which stays, so it raises
-    its epoch and begins again at 0 (``TransactionManager.canRetry``), also with a batch that a leader has already
-    appended and not answered, or has still to append. Where an unclean election has taken what was before, or the producer had given it
-    up while it was still on its way, that permits the second copy.
+    A leader without what the producer had sent before refuses what follows. To the producer that is
+    a gap which stays, so it raises its epoch and begins again at 0
+    (``TransactionManager.canRetry``), also with a batch that a leader has already appended and not
+    answered, or has still to append. Where an unclean election has taken what was before, or the
+    producer had given it up while it was still on its way, that permits the second copy.
     """
     clients = {story.evidence.producers[send.process].name for send in sends}
     if any(_renumbered(Story(story.index, story.partition), *pair, clients) is None for pair in pairs):
@@ -213,7 +216,8 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
 def _why_lacked(
     story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed, value: Value
 ) -> Cause | None:
-    """Return what permits that a leader did not have what a producer had sent before a record that it refused."""
+    """Return what permits that a leader did not have what a producer had sent before a record that
+    it refused."""
     before = group[0].value
     election = unclean_election_without(story, group)
     if election is not None and story.settings.unclean_leader_election and election.at_us <= failure.at_us:
@@ -236,10 +240,12 @@ def _why_lacked(
 def _renumbered_for_another(
     story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]
 ) -> Cause | None:
-    """Accuse a producer outside the model of a record that has another sequence number each time: no leader can recognise it.
+    """Accuse a producer outside the model of a record that has another sequence number each time:
+    no leader can recognise it.
 
-    Nothing permits that. What the producer of a model makes of its answers is in the trace, and tells more. Of real ones the trace has
-    at most what a leader refused, and on a cluster that harrow has not started not even that.
+    Nothing permits that. What the producer of a model makes of its answers is in the trace, and
+    tells more. Of real ones the trace has at most what a leader refused, and on a cluster that
+    harrow has not started not even that.
     """
     if not pairs or any(_numbers(earlier) == _numbers(later) for earlier, later in pairs):
         return None
@@ -269,7 +275,8 @@ def _numbers(entry: LogEntry) -> tuple[int, int]:
 
 
 def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
-    """Return what stood in a log of the same producer, next before a record's batch, when that was appended."""
+    """Return what stood in a log of the same producer, next before a record's batch, when that was
+    appended."""
     for offset in range(copy.offset - 1, -1, -1):
         for other in story.copies_at(offset):
             is_of_producer = other.producer_id == copy.producer_id and other.batch != copy.batch
@@ -279,7 +286,8 @@ def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
 
 
 def _lacked(story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed) -> bool:
-    """Return whether a leader did not have a record when it refused what follows: it may have copied it since."""
+    """Return whether a leader did not have a record when it refused what follows: it may have
+    copied it since."""
     refusal = story.last(
         events.RequestRejected,
         before=number,

@@ -28,7 +28,8 @@ def written_after_fence(
     producer_epoch: events.Epoch,
     newer_epoch: events.Epoch,
 ) -> str:
-    """A leader took a record of an epoch that had been succeeded, and the successor's transaction committed it."""
+    """A leader took a record of an epoch that had been succeeded, and the successor's transaction
+    committed it."""
     return (
         f"{value} was written with epoch {producer_epoch} of producer id {producer_id} after a coordinator had written epoch "
         f"{newer_epoch}, and is committed"
@@ -36,13 +37,16 @@ def written_after_fence(
 
 
 _Fences = Mapping[int, list[tuple[int, int]]]
-"""By producer id the lines at which its coordinator wrote a newer epoch than all before, each with that epoch."""
+"""By producer id the lines at which its coordinator wrote a newer epoch than all before, each with
+that epoch."""
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find committed records that were appended after a newer epoch of their producer had been written.
+    """Find committed records that were appended after a newer epoch of their producer had been
+    written.
 
-    What comes between the fence and the marker that it has written is aborted by that one, and counts for nothing.
+    What comes between the fence and the marker that it has written is aborted by that one, and
+    counts for nothing.
     """
     if not index.has(events.TransactionStateChanged):
         return
@@ -77,7 +81,8 @@ def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
 
 
 def _late(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:
-    """Find, of records whose epoch was succeeded at some time, those that were appended after that: of each batch the first."""
+    """Find, of records whose epoch was succeeded at some time, those that were appended after that:
+    of each batch the first."""
     late: dict[tuple[str, int], int] = {}
     for number, raw in index.raw_events(events.BatchAppended):
         _, _, _, partition, base_offset, leader_epoch, _, _, values = raw

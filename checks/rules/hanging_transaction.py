@@ -34,15 +34,18 @@ def transaction_begun(
 
 @cause("never-ended", free_because=NOTHING_HAPPENED)
 def never_ended(*, offset: events.Offset, state: events.Text = "") -> str:
-    """A transaction is open when each one had to have ended; ``state`` is what its coordinator has of it, if anything."""
+    """A transaction is open when each one had to have ended; ``state`` is what its coordinator has
+    of it, if anything."""
     known = f"its coordinator has written {state}" if state else "no coordinator knows that it is open there"
     return f"the transaction at offset {offset} was still open when every transaction had to have ended, and {known}"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find what is open in the logs of the last leaders after the cluster has healed, and longer than any transaction may be open.
+    """Find what is open in the logs of the last leaders after the cluster has healed, and longer
+    than any transaction may be open.
 
-    A run that did not get so far tells nothing. Internal topics count: offsets of a transaction that stays open are never committed.
+    A run that did not get so far tells nothing. Internal topics count: offsets of a transaction
+    that stays open are never committed.
     """
     evidence = index.evidence
     if evidence.unfinished or not evidence.read_back or not index.has(events.TransactionBegun):

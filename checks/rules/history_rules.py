@@ -1,4 +1,5 @@
-"""The anomalies of clients that a run shows in its history: what consumers skipped, read too early, and so on.
+"""The anomalies of clients that a run shows in its history: what consumers skipped, read too early,
+and so on.
 
 They are found as in any history; what a run adds is the cause, where the trace has it.
 """
@@ -58,8 +59,8 @@ from harrow.cluster_model.trace import TraceLine
 def _by_skip(index: Index, finding: Finding) -> Finding | None:
     """Permit what a consumer skipped, without what it need not have got.
 
-    It need not get what compaction had removed, nor what was deleted when its position was reset and
-    came back later.
+    It need not get what compaction had removed, nor what was deleted when its position was reset
+    and came back later.
     """
     details = dict(finding.details)
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
@@ -98,10 +99,12 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
 
 
 def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]]) -> Finding | None:
-    """Explain what a consumer with read_committed passed over because the log has it as aborted, or as open: who decided so.
+    """Explain what a consumer with read_committed passed over because the log has it as aborted, or
+    as open: who decided so.
 
-    Where another record stands by now, aborted or not, the one that was due was lost, and its transaction has decided nothing. Beside
-    such a one who decided may only accuse: what permits the loss is another question.
+    Where another record stands by now, aborted or not, the one that was due was lost, and its
+    transaction has decided nothing. Beside such a one who decided may only accuse: what permits the
+    loss is another question.
     """
     consumer = index.evidence.consumers.get(dict(finding.details)["process"])
     if consumer is None or not consumer.read_committed:
@@ -134,7 +137,8 @@ def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
 
 
 def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bool:
-    """Return whether a read_committed consumer need not have read a record: no ack says that it is committed, nor another such read."""
+    """Return whether a read_committed consumer need not have read a record: no ack says that it is
+    committed, nor another such read."""
     consumer = index.evidence.consumers.get(process)
     if consumer is None or not consumer.read_committed:
         return False
@@ -148,7 +152,8 @@ def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bo
 def _was_missing_at_reset(
     index: Index, process: int, partition: str, offset: int, value: Value, until_us: int
 ) -> bool:
-    """Return whether a consumer was sent past a record that was deleted then, and came back later."""
+    """Return whether a consumer was sent past a record that was deleted then, and came back
+    later."""
     client = index.evidence.process_names[process]
     return index.standing_at(partition, offset) == value and any(
         event.client == client
@@ -160,7 +165,8 @@ def _was_missing_at_reset(
 
 
 def _by_isolation(index: Index, finding: Finding) -> Finding | None:
-    """Permit what was aborted to be read by consumers without read_committed; what only the run itself has read concerns no client."""
+    """Permit what was aborted to be read by consumers without read_committed; what only the run
+    itself has read concerns no client."""
     assert finding.value is not None, "an aborted read of nothing"
     known = index.history.partitions[finding.partition]
     if known.rows.get(finding.value) not in known.aborted:
@@ -176,7 +182,8 @@ def _by_isolation(index: Index, finding: Finding) -> Finding | None:
 
 
 def _by_lost_end(index: Index, finding: Finding, offset: int) -> Finding:
-    """Permit a committed record to be told as aborted where what had been decided is lost, permittedly: of the coordinator's log, or of its own."""
+    """Permit a committed record to be told as aborted where what had been decided is lost,
+    permittedly: of the coordinator's log, or of its own."""
     assert finding.value is not None, "an aborted read of nothing"
     story = Story(index, finding.partition)
     ended = [send.completed_us for send in index.sends_of(finding.partition, finding.value)]
@@ -187,7 +194,8 @@ def _by_lost_end(index: Index, finding: Finding, offset: int) -> Finding:
 
 
 def _by_loss(index: Index, finding: Finding) -> Finding:
-    """Permit a consumer to go elsewhere if what it had read last is gone, and was permitted to go."""
+    """Permit a consumer to go elsewhere if what it had read last is gone, and was permitted to
+    go."""
     if finding.permitted_by is not None:
         return finding
     details = dict(finding.details)
@@ -223,7 +231,8 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
 
 
 def _position_of(index: Index, finding: Finding) -> int:
-    """Return where a consumer was, 0 if that is not known: its position was reset from there once it had read the first of two records."""
+    """Return where a consumer was, 0 if that is not known: its position was reset from there once
+    it had read the first of two records."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     times = [link.at_us for link in finding.chain if link.at_us is not None]
@@ -236,9 +245,11 @@ def _position_of(index: Index, finding: Finding) -> int:
 
 
 def _by_other_log(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that read on where another one read something else: what either of them read is gone, and was permitted to go.
+    """Explain a consumer that read on where another one read something else: what either of them
+    read is gone, and was permitted to go.
 
-    Where a log has markers of transactions, what it had before or got later need not stand in the same places.
+    Where a log has markers of transactions, what it had before or got later need not stand in the
+    same places.
     """
     details = dict(finding.details)
     order = index.orders.of(finding.partition)
@@ -254,7 +265,8 @@ def _by_other_log(index: Index, finding: Finding) -> Cause | None:
 
 
 def _by_reset(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that went to the log's end although there were records left: what it was to read next was deleted."""
+    """Explain a consumer that went to the log's end although there were records left: what it was
+    to read next was deleted."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     end_us = max(link.at_us for link in finding.chain if link.at_us is not None)
@@ -272,7 +284,8 @@ def _by_reset(index: Index, finding: Finding) -> Cause | None:
 
 
 def _by_damage(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that sought past records: each stood in a batch whose bad CRC it had met on a leader's disk."""
+    """Explain a consumer that sought past records: each stood in a batch whose bad CRC it had met
+    on a leader's disk."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     here, there = details["offsets"]
@@ -296,11 +309,12 @@ def _by_damage(index: Index, finding: Finding) -> Cause | None:
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
-    """Explain a consumer that was ahead of its leader, though the record came back later: who led without it.
+    """Explain a consumer that was ahead of its leader, though the record came back later: who led
+    without it.
 
-    None unless the leader had lost it with its power or its disk, or was elected uncleanly. A leader that came
-    back before any controller missed it was not elected: it leads on, in a new leader epoch when
-    another replica is missed.
+    None unless the leader had lost it with its power or its disk, or was elected uncleanly. A
+    leader that came back before any controller missed it was not elected: it leads on, in a new
+    leader epoch when another replica is missed.
     """
     offset, value = last
     group = story.copies(value, offset)
@@ -341,7 +355,8 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
     """Explain a consumer that had its position called out of range by a leader of the past.
 
     Such a leader never had what its successors wrote. Nothing has gone: the consumer went where
-    ``auto.offset.reset`` sends it. Its metadata, which came from brokers of the past too, knew no better.
+    ``auto.offset.reset`` sends it. Its metadata, which came from brokers of the past too, knew no
+    better.
     """
     consumer = story.evidence.process_names[process]
     since = min((copy.number for copy in story.copies(last)), default=0)
@@ -372,9 +387,11 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
 
 
 def _was_left(story: Story, consumer: str, broker: int, refused: int, until_us: int) -> bool:
-    """Return whether a follower refused a position, and its consumer took that for the leader's word (``Fetcher``).
+    """Return whether a follower refused a position, and its consumer took that for the leader's
+    word (``Fetcher``).
 
-    One that still reads from there asks its leader instead (KIP-392). One that has left meanwhile, for another leader, say, has a reset.
+    One that still reads from there asks its leader instead (KIP-392). One that has left meanwhile,
+    for another leader, say, has a reset.
     """
     role: TraceLine[BecameLeader | BecameFollower] | None
     role = story.last(BecameLeader, BecameFollower, before=refused, broker=broker)
@@ -412,7 +429,8 @@ def _rule(
     verb: str,
     judge: Callable[[Index, Finding], Finding | None] = lambda _, finding: finding,
 ) -> Rule:
-    """Return the rule for an anomaly of a history; *judge* says what permits it in a run, or that it is none there."""
+    """Return the rule for an anomaly of a history; *judge* says what permits it in a run, or that
+    it is none there."""
     return Rule(
         name=name,
         definition=ANOMALIES[name].definition,

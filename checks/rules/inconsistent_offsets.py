@@ -160,9 +160,10 @@ def _gone(
 ) -> tuple[list[_Claim], list[_Claim]]:
     """Return the lost values, and the compacted ones whose offset was given again.
 
-    All that does not survive at its offset: in the logs, that is, or as what is *standing* where the logs are not settled; if none
-    is there, what alone consumers have read. A value of which a later record of its key is left is not lost. It may have
-    been the last to stand there, or another one took its place: of the last one nothing has to be said.
+    All that does not survive at its offset: in the logs, that is, or as what is *standing* where
+    the logs are not settled; if none is there, what alone consumers have read. A value of which a
+    later record of its key is left is not lost. It may have been the last to stand there, or
+    another one took its place: of the last one nothing has to be said.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     superseded = [
@@ -177,9 +178,11 @@ def _gone(
 
 
 def _given_again(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> int:
-    """Return the first line at which a place had a value and got another one of those that are claimed, `END` if it did not.
+    """Return the first line at which a place had a value and got another one of those that are
+    claimed, `END` if it did not.
 
-    What the leader of an earlier epoch appends there, which does not know yet that it has been replaced, takes no place.
+    What the leader of an earlier epoch appends there, which does not know yet that it has been
+    replaced, takes no place.
     """
     stored = story.copies(claim.value, offset)
     return min(
@@ -199,7 +202,8 @@ def _age(copy: LogEntry) -> tuple[int, int]:
 
 
 def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> list[Cause]:
-    """Tell how a place could be given again from which compaction has taken a value, before that or since."""
+    """Tell how a place could be given again from which compaction has taken a value, before that or
+    since."""
     copies = story.copies(claim.value, offset)
     given_again = _given_again(story, offset, claim, claims)
     if copies and not any(0 < copy.committed < given_again for copy in copies):
@@ -219,9 +223,11 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
 
 
 def _causes_of_uncommitted(story: Story, claim: _Claim, given_again: int) -> Iterator[Cause]:
-    """Yield why a value was acked that was not committed when its place was given again; none where it was not acked yet.
+    """Yield why a value was acked that was not committed when its place was given again; none where
+    it was not acked yet.
 
-    The next leader did not need to have it. That it was committed later is due to what took the other value.
+    The next leader did not need to have it. That it was committed later is due to what took the
+    other value.
     """
     until_us = story.evidence.trace[given_again - 1][0] if given_again < END else END
     for send in claim.sends:

@@ -31,7 +31,8 @@ def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the final logs from the latest log start up to the smallest high watermark and the smallest LEO."""
+    """Compare the final logs from the latest log start up to the smallest high watermark and the
+    smallest LEO."""
     for partition, found in index.evidence.replicas.items():
         # A replica outside the ISR has not healed yet; that is why the run cannot tell.
         replicas = {broker: log for broker, log in found.items() if log.in_sync}
@@ -49,7 +50,8 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _records(log: FinalLog, start: int, end: int) -> list[_Record | None]:
-    """Return what stands at each offset from *start* to below *end*, a value or what a control record says, with its leader epoch.
+    """Return what stands at each offset from *start* to below *end*, a value or what a control
+    record says, with its leader epoch.
 
     None where the replica has compacted its log, which each does at times of its own.
     """

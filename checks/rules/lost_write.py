@@ -19,10 +19,11 @@ from harrow.checks.rule import LOST, Rule
 def find(index: Index) -> Iterable[Finding]:
     """Find acked records that the last leader's log no longer has.
 
-    What only a follower kept that has diverged is lost to consumers as well. A partition
-    that was not read back is not judged: what is missing may come back. What was read before retention deleted it in its time
-    is not lost. Neither is what compaction removed for a later record of the same key. An application was told that its
-    transaction is committed once its coordinator had written PrepareCommit, which decides (KIP-98): what the log aborts then is lost.
+    What only a follower kept that has diverged is lost to consumers as well. A partition that was
+    not read back is not judged: what is missing may come back. What was read before retention
+    deleted it in its time is not lost. Neither is what compaction removed for a later record of the
+    same key. An application was told that its transaction is committed once its coordinator had
+    written PrepareCommit, which decides (KIP-98): what the log aborts then is lost.
     """
     found: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():

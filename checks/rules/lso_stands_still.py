@@ -1,4 +1,5 @@
-"""lso-stands-still: read_committed gets no further although no transaction is left that could be committed."""
+"""lso-stands-still: read_committed gets no further although no transaction is left that could be
+committed."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -21,7 +21,8 @@ from harrow.checks.rule import Rule
 def find(index: Index) -> Iterator[Finding]:
     """Find records that were polled, or stand in the last leader's log, where nobody sent them.
 
-    A run has all sends in its history, so a value tells records apart even if it was also sent to other partitions.
+    A run has all sends in its history, so a value tells records apart even if it was also sent to
+    other partitions.
     """
     for sighting in misrouted_records(index.orders, is_complete=True):
         finding = sighting.finding()
@@ -71,4 +72,5 @@ RULE: Final = Rule(
     find=find,
     verb="delivered to the wrong partition",
 )
-"""What a run tells beyond the history: which leader appended the record, and what stands in logs that nobody read."""
+"""What a run tells beyond the history: which leader appended the record, and what stands in logs
+that nobody read."""

@@ -63,7 +63,8 @@ def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int])
 
 
 def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
-    """Return the first offset of each value in the last leader's log; without any log, as it was read."""
+    """Return the first offset of each value in the last leader's log; without any log, as it was
+    read."""
     logs = index.logs.get(partition)
     if not logs:
         return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}

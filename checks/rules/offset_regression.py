@@ -86,7 +86,8 @@ def member_committed_out_of_order() -> str:
 
 @cause("not-owned-committed", free_because=BY_SETTING)
 def not_owned_committed(*, member: events.Text, generation: events.Number) -> str:
-    """A member began to commit before it was fenced, and its client sent that again when it had joined again."""
+    """A member began to commit before it was fenced, and its client sent that again when it had
+    joined again."""
     return (
         f"{member} of generation {generation} owned the partition no more; coordinators compare member epochs, not owners "
         f"({promise.CONSUMER_PROTOCOL})"
@@ -113,9 +114,10 @@ def commits_had_expired(*, setting: events.Text) -> str:
 class _Commit(NamedTuple):
     """What a group has committed of a partition: the position, by whom, and the line of the trace.
 
-    It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that partition; it ``is_members`` while the
-    coordinator has a member of that epoch, of which it takes commits of whatever partition. ``owned_since`` is the epoch in which the
-    coordinator gave the member the partition that it owns, None if it has not.
+    It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that
+    partition; it ``is_members`` while the coordinator has a member of that epoch, of which it takes
+    commits of whatever partition. ``owned_since`` is the epoch in which the coordinator gave the
+    member the partition that it owns, None if it has not.
     """
 
     position: int
@@ -130,9 +132,11 @@ class _Commit(NamedTuple):
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Follow what groups commit, and what consumers are told of it when they begin to read a partition.
+    """Follow what groups commit, and what consumers are told of it when they begin to read a
+    partition.
 
-    What is told is compared with what was committed before the consumer was assigned the partition: it asks after that.
+    What is told is compared with what was committed before the consumer was assigned the partition:
+    it asks after that.
     """
     if not index.has(events.OffsetsCommitted):
         return
@@ -280,7 +284,8 @@ def _why_committed(
 
 
 def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
-    """Return whether nothing orders two commits of one member: in one generation, or since it was given what it owns (KIP-1251)."""
+    """Return whether nothing orders two commits of one member: in one generation, or since it was
+    given what it owns (KIP-1251)."""
     if commit.generation == known.generation:
         return True
     since = commit.owned_since
@@ -289,7 +294,8 @@ def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
 
 
 def _why_without_generation(index: Index, group: str) -> Cause:
-    """Return what permits a commit that names no generation: of a consumer of its own, or in a transaction, which names it only when it is sent."""
+    """Return what permits a commit that names no generation: of a consumer of its own, or in a
+    transaction, which names it only when it is sent."""
     applications = index.group_work.applications.get(group, ())
     if all(application.delivery != EXACTLY_ONCE for application in applications):
         return Cause((no_member_committed.conclude(),), promise.ASSIGN)

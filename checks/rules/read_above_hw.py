@@ -40,8 +40,8 @@ def read_before_replication(
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a consumer with the broker's high watermark at that moment.
 
-    As the trace tells it: the high watermark that a broker names in its answer does not count. A follower's own counts, which is never
-    ahead of what is committed, and falls with its log.
+    As the trace tells it: the high watermark that a broker names in its answer does not count. A
+    follower's own counts, which is never ahead of what is committed, and falls with its log.
     """
     high_watermarks: dict[tuple[int, str], int] = {}
     for number, event in index.raw_events(

@@ -1,4 +1,5 @@
-"""read-above-lso: a consumer with read_committed was served what no transaction has committed yet."""
+"""read-above-lso: a consumer with read_committed was served what no transaction has committed
+yet."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -36,7 +37,8 @@ def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare each answer to a consumer with read_committed with the last stable offset of the broker's log at that moment."""
+    """Compare each answer to a consumer with read_committed with the last stable offset of the
+    broker's log at that moment."""
     consumers = {each.name for each in index.evidence.consumers.values() if each.read_committed}
     if not consumers or not index.has(events.TransactionBegun):
         return

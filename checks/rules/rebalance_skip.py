@@ -99,10 +99,12 @@ def _begun_us(index: Index, group: str, topic: str, resets: Sequence[OffsetReset
 def _was_owed(
     index: Index, partition: str, offset: int, value: Value, done: GroupPartition, begun_us: int | None
 ) -> bool:
-    """Return whether a record before the group's first position was sent while the group read the topic.
+    """Return whether a record before the group's first position was sent while the group read the
+    topic.
 
-    A partition can be added to the topic, and the producers learn of it first. What was sent before the group
-    read any of the topic is not owed: ``auto.offset.reset=latest`` says to begin behind it.
+    A partition can be added to the topic, and the producers learn of it first. What was sent before
+    the group read any of the topic is not owed: ``auto.offset.reset=latest`` says to begin behind
+    it.
     """
     sends = index.sends_of(partition, value)
     return (
@@ -119,10 +121,11 @@ def _topic(partition: str) -> str:
 
 
 def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:
-    """Return where a group began that had committed nothing: with ``latest`` at the end of the partition.
+    """Return where a group began that had committed nothing: with ``latest`` at the end of the
+    partition.
 
-    Real clients do not report where the end was when they came, so there it is the first offset that a member
-    polled or committed.
+    Real clients do not report where the end was when they came, so there it is the first offset
+    that a member polled or committed.
     """
     for _, event in _resets(index, group, partition):
         return event.offset if event.position < 0 else 0
@@ -136,7 +139,8 @@ def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> in
 
 
 def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
-    """Yield from where to where nothing was polled, from where the group began to the last record that was, or to its last commit."""
+    """Yield from where to where nothing was polled, from where the group began to the last record
+    that was, or to its last commit."""
     for first, last in sorted((poll.first, poll.last) for poll in done.polls):
         if first > reached:
             yield reached, first
@@ -169,7 +173,8 @@ def _finding(
 
 
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
-    """Return why a record was passed over; ``next_offset`` is where the next member began, None where there was only a commit."""
+    """Return why a record was passed over; ``next_offset`` is where the next member began, None
+    where there was only a commit."""
     index = story.index
     found = by_reset(story, index.group_work.members(group), offset, twice=False)
     if found is None and not any(_resets(index, group, story.partition)):
@@ -187,7 +192,8 @@ def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Ca
 
 
 def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:
-    """Explain a record before the first position of a group whose resets nothing reports: real clients do not."""
+    """Explain a record before the first position of a group whose resets nothing reports: real
+    clients do not."""
     done = index.group_work.partitions.get(group, {}).get(partition)
     if done is None or offset >= _begin(index, group, partition, done):
         return None

@@ -34,7 +34,8 @@ def ended_both_ways(
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the markers behind the records of each transaction, and behind the offsets that it committed.
+    """Compare the markers behind the records of each transaction, and behind the offsets that it
+    committed.
 
     By what the application took for one transaction, whatever coordinators made of it.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from harrow.checks.causes.background import former_controller, reason, tell_led
+from harrow.checks.causes.background import former_controller, reason, tell_leadership
 from harrow.checks.causes.links import chosen, controller_elected
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.finding import Finding
@@ -49,17 +49,12 @@ def _finding(index: Index, first: BecameLeader, second: BecameLeader) -> Finding
             )
             story.tell(number, choice, decides=True)
     both = [line for line in story.events(BecameLeader) if line.event in (first, second)]
-    for number, event in story.events(ControllerElected):
-        if event.broker in controllers and number < both[-1].number:
-            elected = controller_elected(
-                event.at_us,
-                event.broker,
-                controller_epoch=event.controller_epoch,
-                former=former_controller(story, number),
-            )
-            story.tell(number, elected, decides=True)
-    for number, led in both:
-        tell_led(story, number, led, decides=True)
+    for line in story.events(ControllerElected):
+        if line.event.broker in controllers and line.number < both[-1].number:
+            former = former_controller(story, line.number)
+            story.tell_event(line, controller_elected, decides=True, former=former)
+    for start in both:
+        tell_leadership(story, start, decides=True)
     leaders = (first.broker, second.broker)
     return Finding(
         partition=partition,

@@ -46,9 +46,10 @@ class _Open(NamedTuple):
 def find(index: Index) -> Iterator[Finding]:
     """Follow what applications ask for, and compare with it what coordinators write.
 
-    A commit is that of the transaction that was begun last with the producer's id, in an epoch that is not newer: with transactions v2
-    it is written with the next one. Two sessions of an application may run at once; what one of them asks for counts for both.
-    What a coordinator of the past tells late was decided before.
+    A commit is that of the transaction that was begun last with the producer's id, in an epoch that
+    is not newer: with transactions v2 it is written with the next one. Two sessions of an
+    application may run at once; what one of them asks for counts for both. What a coordinator of
+    the past tells late was decided before.
     """
     if not index.has(events.TransactionStateChanged):
         return

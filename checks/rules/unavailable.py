@@ -1,16 +1,17 @@
 """unavailable: a sufficient core of the brokers was healed, and a partition still did not serve.
 
 A partition can have a leader while a member of its ISR is alive, and with unclean elections while
-any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and who has stopped uncleanly does not
-count; what that takes instead is in `PartitionService.recovery_sets`. So a core in which every partition has such a replica has to be enough: within the
-time that Kafka's timeouts add up to, every partition is led by a broker that knows it, and the
-high watermark has passed what the leader had in its log at first, acked or not: its followers
-fetch that, or are out of the ISR after ``replica.lag.time.max.ms``. What is no longer in the
-leader's log is lost-write's business.
+any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and who has stopped
+uncleanly does not count; what that takes instead is in `PartitionService.recovery_sets`. So a core
+in which every partition has such a replica has to be enough: within the time that Kafka's timeouts
+add up to, every partition is led by a broker that knows it, and the high watermark has passed what
+the leader had in its log at first, acked or not: its followers fetch that, or are out of the ISR
+after ``replica.lag.time.max.ms``. What is no longer in the leader's log is lost-write's business.
 
-Kafka takes a broker out of ISRs, leadership and control when its session ends, in ZooKeeper or with the controller of KRaft. One that
-keeps its session while it cannot reach others (an impaired one) is not taken out, and nothing is
-demanded of what it leads, nor, where it is the controller, of what waits for a controller.
+Kafka takes a broker out of ISRs, leadership and control when its session ends, in ZooKeeper or with
+the controller of KRaft. One that keeps its session while it cannot reach others (an impaired one)
+is not taken out, and nothing is demanded of what it leads, nor, where it is the controller, of what
+waits for a controller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -158,7 +159,8 @@ def _is_undecided(index: Index) -> bool:
 def demanded_lack(
     core: evidence.HealedCore, partition: str, settings: evidence.PartitionSettings
 ) -> str | None:
-    """Return what a partition lacks that a healed core has to give it, None when nothing is amiss."""
+    """Return what a partition lacks that a healed core has to give it, None when nothing is
+    amiss."""
     service = core.partitions[partition]
     lack = lack_of(service)
     if lack is None or service.leader in core.impaired or core.controller in core.impaired:
@@ -175,11 +177,13 @@ def demanded_lack(
 
 
 def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.PartitionSettings) -> bool:
-    """Return whether the whole ISR has what is unread, and a replica outside it held the high watermark back.
+    """Return whether the whole ISR has what is unread, and a replica outside it held the high
+    watermark back.
 
-    A replica that has just been taken out of the ISR still counts for ``replica.lag.time.max.ms``, and
-    when that time is over nothing looks again: the leader raises its high watermark when it appends or
-    when a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and `updateFollowerFetchState`, 2.4).
+    A replica that has just been taken out of the ISR still counts for ``replica.lag.time.max.ms``,
+    and when that time is over nothing looks again: the leader raises its high watermark when it
+    appends or when a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and
+    `updateFollowerFetchState`, 2.4).
     """
     held_back = set(settings.replicas) - set(service.isr)
     return bool(held_back) and all(offset < service.isr_end for offset, _ in service.unread)
@@ -222,7 +226,8 @@ def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str)
 
 
 def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
-    """Return which brokers were healed, which were not and why, and what became of leader and ISR."""
+    """Return which brokers were healed, which were not and why, and what became of leader and
+    ISR."""
     story = Story(index, partition)
     healed = story.last(events.CoreHealed)
     begin = 0 if healed is None else healed.number
@@ -247,13 +252,14 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
         broker = change.broker if isinstance(change, events.IsrChanged) else change.controller
         story.tell(number, isr_changed(change.at_us, broker, isr=change.isr))
     refused = [line for line in story.events(events.IsrRefused) if line.event.at_us <= core.looked_us]
-    for number, refusal in refused[-1:]:
-        tell_refused_isr(story, number, refusal)
+    for refusal in refused[-1:]:
+        tell_refused_isr(story, refusal)
     return story
 
 
 def _damage(story: Story, core: evidence.HealedCore, leader: int, first_unread: int) -> Link | None:
-    """Return that the leader has a batch at or before the first unread record which its disk has damaged, None if it has none.
+    """Return that the leader has a batch at or before the first unread record which its disk has
+    damaged, None if it has none.
 
     It sends the batch as it is; who gets it finds the CRC wrong, and stays before it.
     """

@@ -1,15 +1,17 @@
-"""unconsumed: a group whose members run leaves acked records unread although nothing keeps it from them.
+"""unconsumed: a group whose members run leaves acked records unread although nothing keeps it from
+them.
 
-For groups what `unavailable` is for brokers. The cluster is whole and the group is at rest, and still a partition
-of a topic that it subscribes to has acked records behind the group's position. Either no member has the partition,
-or the member that has it waits in poll. KAFKA-13435 is such a flaw: a static member that led its group comes back,
-and nobody looks for new partitions any more.
+For groups what `unavailable` is for brokers. The cluster is whole and the group is at rest, and
+still a partition of a topic that it subscribes to has acked records behind the group's position.
+Either no member has the partition, or the member that has it waits in poll. KAFKA-13435 is such a
+flaw: a static member that led its group comes back, and nobody looks for new partitions any more.
 
-A group is given time from the last thing that may have disturbed it: a fault or its end, anything that happened to
-a broker or a leader, a rebalance, a poll of the member that has the partition. After that it has to read on within
-the timeouts of its members, which are added up in `ConsumerSettings.patience_us`. A poll that has returned records
-also lets the member stay away for ``max.poll.interval.ms``; that time comes first, for histories do not tell when
-the next poll began. A run that ends before that time is over accuses nobody.
+A group is given time from the last thing that may have disturbed it: a fault or its end, anything
+that happened to a broker or a leader, a rebalance, a poll of the member that has the partition.
+After that it has to read on within the timeouts of its members, which are added up in
+`ConsumerSettings.patience_us`. A poll that has returned records also lets the member stay away for
+``max.poll.interval.ms``; that time comes first, for histories do not tell when the next poll began.
+A run that ends before that time is over accuses nobody.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +55,8 @@ _DISTURBANCES: Final = (
     *(events.MembershipLost, events.CommitFailed, events.ClientStopped, events.ApplicationEnded),
     *(events.TransactionMarkerWritten, events.OffsetReset),
 )
-"""What may keep a group from reading for a while. Whatever it was about, it counts: a group that is slow for it is not stuck."""
+"""What may keep a group from reading for a while. Whatever it was about, it counts: a group that is
+slow for it is not stuck."""
 
 
 @link("assigned-partitions", events.PartitionsAssigned, free_because=OWN_DEED)
@@ -93,7 +96,8 @@ def no_position(*, member: events.Text) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The members of a group that run at the end of a run, by process; which partitions each of them has."""
+    """The members of a group that run at the end of a run, by process; which partitions each of
+    them has."""
 
     name: str
     members: dict[int, ConsumerSettings]
@@ -176,7 +180,8 @@ def _last_disturbance(index: Index) -> int:
 
 
 def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us: int) -> Finding | None:
-    """Return what a group has not read for longer than it may take, None if it does read or the run ends before that."""
+    """Return what a group has not read for longer than it may take, None if it does read or the run
+    ends before that."""
     done = index.group_work.partitions.get(group.name, {}).get(partition) or GroupPartition()
     position = _position(index, group, partition, done)
     if position is None:
@@ -219,7 +224,8 @@ def _position(index: Index, group: _Group, partition: str, done: GroupPartition)
 
 
 def _owed(index: Index, partition: str, position: int) -> list[SendRecord]:
-    """Return the acked sends from a position on that consumers can read, in the order of their offsets."""
+    """Return the acked sends from a position on that consumers can read, in the order of their
+    offsets."""
     known = index.history.partitions[partition]
     records, there = index.history.records, index.group_work.records_of(partition)
     held_up = index.evidence.held_up.get(partition, END)
@@ -282,7 +288,8 @@ def _finding(
 
 
 def _first_assignment(index: Index, group: _Group) -> float:
-    """Return the line at which a group first assigned partitions: a partition that was there by then explains nothing."""
+    """Return the line at which a group first assigned partitions: a partition that was there by
+    then explains nothing."""
     assigned = index.events(events.PartitionsAssigned)
     return next((number for number, event in assigned if event.group == group.name), END)
 

@@ -64,7 +64,8 @@ def find(index: Index) -> Iterable[Finding]:
 
 
 def _unread(index: Index, partition: str, rows: Sequence[int]) -> list[int]:
-    """Return the places of the sends that no poll returned; of transactions, none that reads what is committed alone."""
+    """Return the places of the sends that no poll returned; of transactions, none that reads what
+    is committed alone."""
     history, records = index.history, index.history.records
     polled_by, values = records.polled_by, records.values
     # Nearly all have been read by the row in which they were sent, and need no look at their values.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harrow.checks.causes import links
-from harrow.checks.causes.facts import GONE
+from harrow.checks.causes.facts import OUT_OF_SERVICE
 from harrow.checks.causes.links import acked, elected
 from harrow.checks.link import KINDS, cause_key, link, operand_kinds, strikes, unmet
 from harrow.checks.rules.catalogue import RULES
@@ -35,8 +35,8 @@ def test_two_kinds_have_two_names() -> None:
     [
         {},
         {"is_fault": True, "free_because": "an application does it"},
-        {"needs": (GONE.of("broker"),), "free_because": "an application does it"},
-        {"needs": (GONE.of("broker"),), "is_fault": True},
+        {"needs": (OUT_OF_SERVICE.of("broker"),), "free_because": "an application does it"},
+        {"needs": (OUT_OF_SERVICE.of("broker"),), "is_fault": True},
     ],
 )
 def test_a_kind_says_exactly_once_from_what_its_links_follow(declared: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def test_a_cause_is_told_by_what_is_no_name() -> None:
 def test_a_need_that_no_earlier_link_has_made_is_a_gap() -> None:
     gone = links.elected(3, 1, leader_epoch=1, former=0)
     (gap,) = unmet([links.appended(1, 0, value="m", offset=0, leader_epoch=0), gone])
-    assert (gap.place, gap.need.fact.name, gap.need.subject) == (1, "gone", (0,))
+    assert (gap.place, gap.need.fact.name, gap.need.subject) == (1, "out of service", (0,))
     crash = links.stopped(2, 0, cause="process")
     assert not list(unmet([crash, gone]))
     assert list(unmet([links.stopped(2, 2, cause="process"), gone])), "another broker's crash is no reason"

@@ -32,7 +32,7 @@ CLEAN: Final = ("unclean.leader.election.enable=false", "min.insync.replicas=2")
 def unclean(record: str, *others: Wanted, isr: str = "[0, 1] to [0]", cut: bool = True) -> tuple[Wanted, ...]:
     """Return the chain of an acked record that an unclean leader did not have."""
     end: Wanted = (
-        ("truncated", 0, f"asked broker 1 where epoch 0 ends, was told 1, and cut off {record}")
+        ("truncated", 0, f"asked broker 1 where epoch 0 ends, got 1, and cut off {record}")
         if cut
         else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
     )
@@ -50,7 +50,7 @@ def unclean(record: str, *others: Wanted, isr: str = "[0, 1] to [0]", cut: bool 
 def forgotten(record: str, *others: Wanted, cut: bool = True) -> tuple[Wanted, ...]:
     """Return the chain of m2 of divergence-by-hw: B had not flushed it, and led first."""
     end: Wanted = (
-        ("truncated", 0, f"asked broker 1 where epoch 0 ends, was told 1, and cut off {record}")
+        ("truncated", 0, f"asked broker 1 where epoch 0 ends, got 1, and cut off {record}")
         if cut
         else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
     )
@@ -112,7 +112,7 @@ def rotten(why: str = "") -> tuple[Wanted, ...]:
     """Return the chain of m1 of bit-rot, which nobody can read."""
     return (
         ("appended", 0, "m1 at offset 1"),
-        ("damaged", 0, "has damaged bytes where m1 stands"),
+        ("damaged", 0, "has damaged bytes in m1"),
         ("conclusion", None, why),
     )
 
@@ -133,7 +133,7 @@ def deleted_by_request(record: str) -> tuple[Wanted, ...]:
         ("appended", 0, record),
         ("acked", 0, "all of the ISR [0, 1] had it"),
         ("retention-deleted", 0, f"below offset 2 (DeleteRecords), with {record}"),
-        ("retention-deleted", 1, "where its leader's begins"),
+        ("retention-deleted", 1, "where its leader's log begins"),
         ("conclusion", None, f"an administrator had {record} deleted"),
     )
 
@@ -277,7 +277,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("sent", None, "producer-0 sent m1"),
             ("appended", 0, "m1 at offset 1"),
             ("answered", 0, "m1 is at offset 1"),
-            ("ack-lost", 0, "network_ack_loss cut the connection under the answer of broker 0"),
+            ("ack-lost", 0, "network_ack_loss reset the connection of the answer of broker 0"),
             ("request-failed", 0, "producer-0 got no answer from broker 0"),
             ("retried", 0, "producer-0 sent m1 again"),
             ("appended", 0, "m1 again at offset 2"),
@@ -287,7 +287,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ("acks-0[base]", "lost-write", "m1"): (
         (
             ("sent", None, "producer-0 sent m1"),
-            ("request-lost", 0, "cut the connection under the request to broker 0"),
+            ("request-lost", 0, "reset the connection of the request to broker 0"),
             ("not-appended", None, "no broker appended it"),
         ),
         ("acks=all",),
@@ -297,7 +297,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("acked", 0, "(acks=1) before any follower had it"),
             ("stopped", 0, "the only one with m1"),
             ("elected", 1, "from the ISR [0, 1, 2], without m1"),
-            ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
+            ("truncated", 0, "asked broker 1 where epoch 0 ends, got 1, and cut off m1"),
         ),
         ("acks=all",),
     ),
@@ -307,7 +307,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("elected", 0, "was elected"),
             ("appended", 1, "epoch 0, which had ended"),
             ("acked", 1, "(acks=1) before any follower had it"),
-            ("truncated", 1, "asked broker 0 where epoch 0 ends, was told 1, and cut off m1"),
+            ("truncated", 1, "asked broker 0 where epoch 0 ends, got 1, and cut off m1"),
         ),
         ("acks=all",),
     ),
@@ -383,7 +383,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 ("appended", 0, "m1 at offset 1 (epoch 0, which had ended)"),
                 ("acked", 0, "(acks=1) before any follower had it"),
                 ("stopped", 0, "was stopped, the only one with m1"),
-                ("truncated", 0, "asked broker 1 where epoch 0 ends, was told 1, and cut off m1"),
+                ("truncated", 0, "asked broker 1 where epoch 0 ends, got 1, and cut off m1"),
             ),
             ("acks=all",),
         ),
@@ -400,12 +400,12 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("paused", 2, "the controller"),
             ("controller-elected", None, "controller epoch 2"),
             ("elected", 0, "epoch 2"),
-            ("resumed", 2, "still controller as far as it knew"),
+            ("resumed", 2, "still took itself for the controller"),
             ("deposed-controller", 2, "announced its election of broker 1 (epoch 1)"),
             ("deposed-leader", 1, "led again, in epoch 1, although epoch 2 had begun"),
             ("appended", 1, "m2 at offset 2 (epoch 1, which had ended)"),
             ("acked", 1, "alone in the ISR [1] as far as it knew"),
-            ("truncated", 1, "asked broker 0 where epoch 1 ends, was told 2, and cut off m2"),
+            ("truncated", 1, "asked broker 0 where epoch 1 ends, got 2, and cut off m2"),
             ("conclusion", None, "a leader after another one had been elected"),
         ),
         ("controller_epoch_fencing=true", "leader_epoch_fencing=true"),
@@ -475,7 +475,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("unflushed-lost", 1, "from offset 1 on, with m1"),
             ("stopped", 0, "crashed before broker 1 had fetched m1 again"),
             ("elected", 1, "from the ISR [0, 1], without m1"),
-            ("truncated", 0, "was told 1, and cut off m1"),
+            ("truncated", 0, "got 1, and cut off m1"),
         ),
         (FLUSHING,),
     ),
@@ -484,7 +484,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("elected", 1, "epoch 2"),
             ("appended", 0, "m1 at offset 1 (epoch 1, which had ended)"),
             ("acked", 0, "alone in the ISR [0] as far as it knew"),
-            ("truncated", 0, "asked broker 1 where epoch 1 ends, was told 1, and cut off m1"),
+            ("truncated", 0, "asked broker 1 where epoch 1 ends, got 1, and cut off m1"),
             ("conclusion", None, "a leader after another one had been elected"),
         ),
         ("KIP-497, from 2.7 on",),
@@ -568,8 +568,8 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     ("forgotten-isr-change[base]", "lost-write", "m2"): (
         (
             ("appended", 0, "m2 at offset 2 (epoch 0)"),
-            ("isr-asked", 0, "asked for the ISR [0, 2, 1]"),
-            ("isr-forgotten", 0, "forgot that it had asked for the ISR [0, 2, 1]"),
+            ("isr-asked", 0, "requested the ISR [0, 2, 1]"),
+            ("isr-forgotten", 0, "forgot its request for the ISR [0, 2, 1]"),
             ("isr-written", 0, "had the ISR [0, 2, 1] written"),
             ("copied", 2, "m2"),
             ("committed-alone", 0, "committed offset 2 (high watermark 3) without waiting for broker 1"),
@@ -600,7 +600,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 ("sent", None, f"p sent {value}"),
                 ("appended", 0, f"{value} at offset"),
                 ("request-failed", None, "got no answer from broker 0"),
-                ("gave-up", None, "p gave A up (NETWORK_EXCEPTION)"),
+                ("gave-up", None, "p gave up A (NETWORK_EXCEPTION)"),
                 ("retried", None, f"p sent {value} again"),
                 ("appended", 0, f"{value} again at offset"),
                 ("conclusion", None, "the leader did not recognise the retry"),
@@ -612,7 +612,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     },
     ("error-after-deadline[2.4]", "lost-write", "D"): (
         (
-            ("gave-up", None, "p gave A up (NETWORK_EXCEPTION)"),
+            ("gave-up", None, "p gave up A (NETWORK_EXCEPTION)"),
             ("sent", None, "p sent D"),
             ("acked", 0, "acked D"),
             ("not-appended", None, "no broker appended it"),
@@ -623,7 +623,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ("error-after-deadline[2.4]", "inconsistent-offsets", value): (
             (
                 ("appended", 0, f"{before} at offset"),
-                ("gave-up", None, "p gave A up (NETWORK_EXCEPTION)"),
+                ("gave-up", None, "p gave up A (NETWORK_EXCEPTION)"),
                 ("acked", 0, f"acked {value}"),
                 ("not-appended", None, "no broker appended it"),
             ),
@@ -638,7 +638,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 ("acked", 2, "acked m1 (acks=1) before any follower had it"),
                 ("elected", 0, "without m1 (epoch 2)"),
                 ("elected", 1, "without m1 (epoch 3)"),
-                ("truncated", 2, "asked broker 1 where epoch 1 ends, was told 1, and cut off m1"),
+                ("truncated", 2, "asked broker 1 where epoch 1 ends, got 1, and cut off m1"),
                 ("conclusion", None, "acks=1 does not wait for followers"),
             ),
             ("acks=all",),
@@ -652,8 +652,8 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("copied", 2, "m2"),
             ("acked", 1, "all of the ISR [0, 1, 2] had it"),
             ("elected", 0, "with m2 (epoch 4)"),
-            ("took-outdated", 2, "took broker 0's answer to a fetch of epoch 2, although epoch 4 had begun"),
-            ("truncated", 2, "asked broker 0 where epoch 1 ends, was told 1, and cut off m2"),
+            ("took-outdated", 2, "used broker 0's answer to a fetch of epoch 2, although epoch 4 had begun"),
+            ("truncated", 2, "asked broker 0 where epoch 1 ends, got 1, and cut off m2"),
             ("elected", 2, "without m2 (epoch 5)"),
         ),
         ("KAFKA-18991, from 3.9.1 on",),

@@ -69,7 +69,7 @@ def test_a_fetch_that_was_not_fenced_is_told(release: str, is_told: bool) -> Non
     run.read_to_end(1)
     told = [timed_sentence(link) for link in the_loss(run).chain if link.kind.name == "unfenced-fetch"]
     expected = (
-        "broker 0 took a fetch of broker 1 at offset 2, of epoch 0 and not 1, for having m1: "
+        "broker 0 accepted a fetch of broker 1 at offset 2, of epoch 0 instead of 1, and took it as having m1: "
         "fetches carry no leader epoch"
     )
     assert [text.partition(" ")[2] for text in told] == [expected] * is_told

@@ -94,7 +94,7 @@ def test_a_committed_record_may_be_told_as_aborted_where_its_coordinator_has_los
     """A producer whose id the coordinator does not know any more can only abort (``INVALID_PRODUCER_ID_MAPPING``)."""
     (finding,) = committed_and_told_otherwise(fate, unclean=unclean).judge("G1a").findings
     assert finding.permitted_by == permitted_by
-    assert (f"{STATE} has lost that the transaction of app is committed" in because(finding)) == (
+    assert (f"{STATE} lost the commit of the transaction of app" in because(finding)) == (
         permitted_by is not None
     )
 

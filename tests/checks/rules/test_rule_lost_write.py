@@ -54,7 +54,7 @@ def test_what_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
     (finding,) = run.judge("lost-write").findings
     assert (finding.value, finding.permitted_by) == ("m1", None)
     assert because(finding).endswith(
-        "broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); broker 0 still has m1, the leader does not; "
+        "broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); broker 0 still has m1, which the leader lacks; "
         "m1 was committed, and no setting permits its loss"
     )
     assert run.judge("unseen").status == "held"

@@ -110,7 +110,7 @@ def test_a_follower_that_a_consumer_has_left_sends_it_back() -> None:
     (finding,) = result.findings
     assert finding.permitted_by == "auto.offset.reset"
     assert (
-        "broker 1 told consumer, which had left it meanwhile, that its position was out of range"
+        "broker 1 told consumer, which no longer read from it, that its position was out of range"
         in because(finding)
     )
 
