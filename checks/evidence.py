@@ -16,10 +16,9 @@ from harrow.cluster_model.trace import TraceEvent
 class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
-    One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker
-    that is seen through its answers alone ``flushed`` is None, and ``batches`` end where it lets
-    them be read: at its high watermark. Of ``damaged`` batches, by base offset, the CRC is wrong:
-    they cannot be read. Where ``begins_at`` is in the middle of a batch, what that has before was
+    One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker that is seen through
+    its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark. Of ``damaged`` batches,
+    by base offset, the CRC is wrong: they cannot be read. Where ``begins_at`` is in the middle of a batch, what that has before was
     deleted (DeleteRecords).
     """
 
@@ -43,8 +42,7 @@ class FinalLog:
         return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
-        """Return the records' values by offset, None for control records and for what has been
-        deleted, compacted or damaged."""
+        """Return the records' values by offset, None for control records and for what has been deleted, compacted or damaged."""
         values: list[str | None] = [None] * self.first_offset if self.batches else []
         for batch in self.batches:
             if batch.base_offset > len(values):
@@ -76,13 +74,11 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What the promise to a consumer depends on. One that is a member of no group has an empty
-    ``group``.
+    """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``.
 
-    It is to read its ``partitions``, or else those of its ``topics``, or else everything. Once
-    nothing is wrong, a group reads on within ``patience_us``, the sum of the timeouts that can
-    follow one another. A member may stay away for ``max_poll_interval_us`` after a poll, and a
-    group that rebalances waits for it.
+    It is to read its ``partitions``, or else those of its ``topics``, or else everything. Once nothing is wrong, a group
+    reads on within ``patience_us``, the sum of the timeouts that can follow one another. A member may stay away
+    for ``max_poll_interval_us`` after a poll, and a group that rebalances waits for it.
     """
 
     name: str
@@ -95,8 +91,7 @@ class ConsumerSettings:
     max_poll_interval_us: int = 0
 
     def is_to_read(self, partition: str) -> bool:
-        """Return whether it subscribes to a partition's topic, or has assigned itself the
-        partition."""
+        """Return whether it subscribes to a partition's topic, or has assigned itself the partition."""
         if self.partitions:
             return partition in self.partitions
         return not self.topics or partition.rpartition("-")[0] in self.topics
@@ -104,11 +99,9 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSettings:
-    """What the promise to an instance of an application depends on, and which processes of the
-    history it was.
+    """What the promise to an instance of an application depends on, and which processes of the history it was.
 
-    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. One without a ``target`` stores
-    its results outside of Kafka.
+    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. One without a ``target`` stores its results outside of Kafka.
     """
 
     name: str
@@ -126,9 +119,9 @@ class ApplicationSettings:
 class PartitionSettings:
     """What the promise about a partition depends on.
 
-    Brokers fill in what the topic does not set, each with its own settings: ``on_broker`` has what
-    comes of it. ``min_insync_replicas`` is the least that a leader may go by,
-    ``unclean_leader_election`` whether any controller would elect so.
+    Brokers fill in what the topic does not set, each with its own settings: ``on_broker`` has what comes of it.
+    ``min_insync_replicas`` is the least that a leader may go by, ``unclean_leader_election`` whether any controller
+    would elect so.
     """
 
     replicas: tuple[int, ...]
@@ -162,12 +155,12 @@ NO_BROKER: Final = -1
 class PartitionService:
     """How a partition served while only a core of the brokers had been healed.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as the control plane has them; of each of the
-    ``recovery_sets`` one broker has to be alive, so that there is a leader: of the ISR, or as
-    KIP-966 has it. The leader's broker ``LEADS``, is ``UNAWARE`` that it should, ``PAUSED`` or
-    ``DOWN``; its log had this high watermark. ``unread`` are records, as (offset, value), that the
-    leader had when it was first found to lead in this epoch, but that a consumer did not get who
-    began at the beginning. ``isr_end`` is the smallest LEO among the ISR, as the leader knew it.
+    ``leader``, ``leader_epoch`` and ``isr`` are as the control plane has them; of each of the ``recovery_sets`` one broker
+    has to be alive, so that there is a leader: of the ISR, or as KIP-966 has it. The leader's broker ``LEADS``, is
+    ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
+    are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
+    but that a consumer did not get who began at the beginning. ``isr_end`` is the smallest LEO among
+    the ISR, as the leader knew it.
     """
 
     leader: int = NO_BROKER
@@ -203,21 +196,19 @@ class HealedCore:
 class Evidence:
     """A run, as far as rules are concerned.
 
-    ``producers`` and ``consumers`` are by history process; a client that was restarted has a
-    process for each session. Of consumers that read for the run itself only those count that read
-    what is committed. ``read_back`` names the partitions that were read to their end after the
-    cluster had healed; ``unfinished`` says in words why a run did not get far enough to tell (a
-    script that waited in vain, a partition without a leader at the end). ``not_struck`` says why no
-    fault of the schedule struck, with a line for each; it is empty where one did. ``behaviours``
-    are the switches that were set against what the release does. ``invariants`` were watched; by
-    default they are those that the trace alone tells. Of the ``demanded`` rules no anomaly is
-    permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
-    ``held_up`` are the partitions of which nothing could be read with read_committed from an offset
-    on, when any transaction had to have ended: that was read back, up to there. A trace of what was
-    noticed from outside is not ``in_order``: a moment may have its events in another one than they
-    happened in. ``offset_replicas`` are the logs of ``__consumer_offsets``, where applications
-    commit offsets in transactions and they are known. Where no log could be watched
-    ``follows_logs`` is false: it has neither appends nor truncations. ``metadata`` is where brokers
+    ``producers`` and ``consumers`` are by history process; a client that was restarted has a process for
+    each session. Of consumers that read
+    for the run itself only those count that read what is committed. ``read_back`` names the partitions that were read to their end after
+    the cluster had healed; ``unfinished`` says in words why a run did not get far enough
+    to tell (a script that waited in vain, a partition without a leader at the end). ``not_struck`` says why no fault
+    of the schedule struck, with a line for each; it is empty where one did.
+    ``behaviours`` are the switches that were set against what the release does. ``invariants``
+    were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
+    no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
+    ``held_up`` are the partitions of which nothing could be read with read_committed from an offset on, when any transaction had to
+    have ended: that was read back, up to there. A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
+    ``offset_replicas`` are the logs of ``__consumer_offsets``, where applications commit offsets in transactions and they are known.
+    Where no log could be watched ``follows_logs`` is false: it has neither appends nor truncations. ``metadata`` is where brokers
     keep theirs: ``zookeeper`` or ``kraft``.
     """
 

@@ -31,9 +31,9 @@ class Finding:
     """One anomaly.
 
     ``chain`` tells how it came about, in the order of the events, and what follows from them.
-    ``permitted_by`` names the setting that never promised otherwise, None when the promise is
-    broken; ``prevented_by`` what would have kept it from happening. ``details`` is what only some
-    kinds of anomaly have (offsets, operations of the history), as plain data for JSON.
+    ``permitted_by`` names the setting that never promised otherwise, None when the promise is broken;
+    ``prevented_by`` what would have kept it from happening. ``details`` is what only some kinds of
+    anomaly have (offsets, operations of the history), as plain data for JSON.
     """
 
     partition: str
@@ -51,8 +51,7 @@ class Finding:
 
     @property
     def no_remedy(self) -> tuple[str, ...]:
-        """Why nothing that harrow can set prevents it, by its causes; empty if something held or
-        may still hold."""
+        """Why nothing that harrow can set prevents it, by its causes; empty if something held or may still hold."""
         if any(way.held or (way.held is None and way.kind != RELEASE) for way in self.prevented_by):
             return ()
         return tuple(dict.fromkeys(cause.kind.no_remedy for cause in self.causes if cause.kind.no_remedy))
@@ -62,8 +61,8 @@ class Finding:
 class RuleResult:
     """What one rule says of a run. ``promise`` names what was promised, in settings.
 
-    A history can have millions of anomalies of a kind. ``findings`` are the first ones then, and
-    ``beyond`` counts the others, by what permits them.
+    A history can have millions of anomalies of a kind. ``findings`` are the first ones then, and ``beyond`` counts the
+    others, by what permits them.
     """
 
     status: str

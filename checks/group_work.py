@@ -33,8 +33,7 @@ class MemberCommit(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """A record that an application has made of another one, and that counts: acknowledged, or there
-    to be read.
+    """A record that an application has made of another one, and that counts: acknowledged, or there to be read.
 
     ``row`` is that of its send; a result that is stored outside of Kafka has none.
     """
@@ -62,12 +61,10 @@ class GroupPartition:
 
 
 class GroupWork:
-    """The work of all groups: by group and partition, and of applications what came of each value
-    by group.
+    """The work of all groups: by group and partition, and of applications what came of each value by group.
 
-    *logs* returns the values of a partition by offset, as its last leader has them; *fate* what
-    became there of a value that was part of a transaction, *offset_fate* of what a group has
-    committed in one: a partition and a position.
+    *logs* returns the values of a partition by offset, as its last leader has them; *fate* what became there of a value that was
+    part of a transaction, *offset_fate* of what a group has committed in one: a partition and a position.
     """
 
     def __init__(
@@ -106,8 +103,7 @@ class GroupWork:
         return tuple(dict.fromkeys(self._groups.values()))
 
     def reading_since(self, group: str, topic: str) -> int | None:
-        """Return when a member first polled records of a topic or committed an offset of it; None
-        for never."""
+        """Return when a member first polled records of a topic or committed an offset of it; None for never."""
         begun = (
             work[0].at_us
             for name, done in self.partitions.get(group, {}).items()
@@ -128,8 +124,7 @@ class GroupWork:
         return self.partitions.setdefault(self._groups[process], {}).setdefault(partition, GroupPartition())
 
     def _read_operations(self) -> None:
-        """Note what members polled, committed and stored; who is a member of no group is passed
-        over."""
+        """Note what members polled, committed and stored; who is a member of no group is passed over."""
         for application in self._evidence.applications:
             if application.delivery == EXACTLY_ONCE:
                 self._committers |= zip(application.producers, application.consumers, strict=False)
@@ -161,8 +156,7 @@ class GroupWork:
             self._note_stored(process, value, at_us)
 
     def offsets_of(self, transaction: Transaction) -> Iterator[tuple[int, tuple[str, str, int]]]:
-        """Yield what an application commits of offsets in a transaction: when it asks for that, and
-        the group, a partition and a position.
+        """Yield what an application commits of offsets in a transaction: when it asks for that, and the group, a partition and a position.
 
         It sends them behind the first record, and before it ends the transaction.
         """
@@ -178,8 +172,7 @@ class GroupWork:
     def _note_in_transaction(
         self, process: int, value: Sequence[tuple[str, str, int]], at_us: int, *, is_acked: bool
     ) -> None:
-        """Note what a transaction commits, if that counts: the markers in the log tell, whatever
-        the application was told."""
+        """Note what a transaction commits, if that counts: the markers in the log tell, whatever the application was told."""
         for _, name, offset in value:
             fate = self._offset_fate(self._groups[process], name, offset)
             if fate == COMMITTED or (fate != ABORTED and is_acked):
@@ -219,9 +212,8 @@ class GroupWork:
     def counts(self, partition: PartitionHistory, row: int) -> bool:
         """Return whether what was sent is there for good.
 
-        Of what stands in the log as part of a transaction the marker tells. Else it was
-        acknowledged; or its outcome is unknown, and a consumer has read it who reads what is
-        committed alone, or anybody where it is part of no transaction.
+        Of what stands in the log as part of a transaction the marker tells. Else it was acknowledged; or its outcome is unknown, and a consumer has
+        read it who reads what is committed alone, or anybody where it is part of no transaction.
         """
         records, history = self._history.records, self._history
         fate = self._fate(partition.name, records.values[row])
@@ -240,8 +232,7 @@ class GroupWork:
         return reader is not None and reader.read_committed
 
     def records_of(self, partition: str) -> Mapping[int, Value]:
-        """Return the committed records of a partition by offset, as its last leader has them: none
-        that is aborted, or that is unknown."""
+        """Return the committed records of a partition by offset, as its last leader has them: none that is aborted, or that is unknown."""
         found = self._records.get(partition)
         if found is None:
             known = self._history.partitions.get(partition)
@@ -258,8 +249,7 @@ class GroupWork:
         return [name for name in self._evidence.replicas if name.rpartition("-")[0] in topics]
 
     def copies(self, group: str) -> Mapping[Value, int]:
-        """Return how many there are of each record that an application reads more than one of: a
-        producer may have doubled it."""
+        """Return how many there are of each record that an application reads more than one of: a producer may have doubled it."""
         found = self._copies.get(group)
         if found is None:
             counted = Counter(

@@ -9,8 +9,7 @@ from harrow.checks.link import cause_key
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Findings of a rule with the same cause and the same last link that decides. The first one
-    tells for all."""
+    """Findings of a rule with the same cause and the same last link that decides. The first one tells for all."""
 
     findings: tuple[Finding, ...]
 
@@ -29,8 +28,7 @@ def incidents(findings: Iterable[Finding]) -> list[Incident]:
 
 
 def _decision(finding: Finding, number: int) -> Hashable:
-    """Return what two findings of one cause have in common; one of which no link decides stands
-    alone."""
+    """Return what two findings of one cause have in common; one of which no link decides stands alone."""
     deciding = [link for link in finding.chain if link.decides]
     if not deciding:
         return number

@@ -10,11 +10,10 @@ from harrow.checks.rules.catalogue import rules_for
 
 
 def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
-    """Judge a run by all rules, but for those of invariants that were not watched and of a core, if
-    there was none.
+    """Judge a run by all rules, but for those of invariants that were not watched and of a core, if there was none.
 
-    A run in which nothing was tried, or that did not get to its end, is inconclusive; a broken
-    promise stays broken all the same. An *index* of the evidence that is there is not made again.
+    A run in which nothing was tried, or that did not get to its end, is inconclusive; a
+    broken promise stays broken all the same. An *index* of the evidence that is there is not made again.
     """
     index = Index(evidence) if index is None else index
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
@@ -29,8 +28,7 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
 
 
 def _demanded(result: RuleResult, orders: frozenset[str]) -> RuleResult:
-    """Return the result of a rule of which no setting permits an anomaly; what an administrator
-    ordered stays permitted."""
+    """Return the result of a rule of which no setting permits an anomaly; what an administrator ordered stays permitted."""
     findings = tuple(
         finding if finding.permitted_by in orders else replace(finding, permitted_by=None)
         for finding in sorted(result.findings, key=lambda finding: finding.permitted_by in orders)

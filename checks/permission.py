@@ -12,11 +12,11 @@ from harrow.checks.stated_settings import StatedSettings
 class Permission:
     """A setting under which Kafka never promised that an anomaly does not happen.
 
-    ``when`` says in which case, if not in every one. ``stated`` tells from settings alone whether
-    it may have been the case; never, where that takes a trace or the anomaly itself.
-    ``prevented_by`` is what keeps it from happening, for findings of which nothing but the history
-    is known. ``is_order``: no setting allowed it, an administrator asked for it. `demand` overrides
-    settings, and not what the script of a campaign orders itself.
+    ``when`` says in which case, if not in every one. ``stated`` tells from settings alone
+    whether it may have been the case; never, where that takes a trace or the anomaly itself.
+    ``prevented_by`` is what keeps it from happening, for findings of which nothing but the
+    history is known. ``is_order``: no setting allowed it, an administrator asked for it. `demand` overrides settings, and
+    not what the script of a campaign orders itself.
     """
 
     setting: str
@@ -34,9 +34,9 @@ class Permission:
 class Promise:
     """What promises that an anomaly does not happen, and what permits it all the same.
 
-    ``releases`` says since when the promise is made, or kept, if not always. Where it depends on
-    the producer of a record, ``to_producer`` says what that one was promised. ``in_run`` says what
-    a run is held to, where that is not what each of its producers was promised.
+    ``releases`` says since when the promise is made, or kept, if not always. Where it depends on the
+    producer of a record, ``to_producer`` says what that one was promised. ``in_run`` says what a run is
+    held to, where that is not what each of its producers was promised.
     """
 
     promised_by: tuple[str, ...]
@@ -73,8 +73,7 @@ class Promise:
         return "; ".join(texts) or "nothing (no producer)"
 
     def permission(self, settings: StatedSettings) -> str | None:
-        """Return the setting that may have permitted an anomaly by what is stated, None if nothing
-        does."""
+        """Return the setting that may have permitted an anomaly by what is stated, None if nothing does."""
         for permitted in self.permissions:
             if permitted.stated(settings):
                 return permitted.setting

@@ -6,6 +6,7 @@ which setting permits an anomaly; where there is only a history, what is stated 
 settings has to do. Each rule's own promise stands with the rule.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -257,6 +258,16 @@ BY_LOST_DECISION = (
     replace(BY_DISK_FAILURE, when=_LOST_DECISION, prevented_by=()),
 )
 NO_WRITE_ISOLATION = "Kafka does not isolate the writes of transactions from each other"
+
+
+LOSSES_OF_LOGS = (BY_UNCLEAN_ELECTION, BY_POWER_LOSS, BY_DISK_FAILURE)
+
+
+def restricted(when: str, permissions: Iterable[Permission]) -> tuple[Permission, ...]:
+    """Return permissions that apply only in one case, which no stated setting reveals."""
+    return tuple(
+        Permission(setting=each.setting, when=when, prevented_by=each.prevented_by) for each in permissions
+    )
 
 
 def durability(producer: ProducerSettings) -> str:

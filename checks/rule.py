@@ -1,5 +1,4 @@
-"""A rule: its name, what it means, what promises otherwise, and the function that finds what breaks
-it."""
+"""A rule: its name, what it means, what promises otherwise, and the function that finds what breaks it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -28,12 +27,11 @@ class Rule:
     """A rule.
 
     ``definition`` says what the anomaly is, ``source`` who says that it is one, ``promise`` what
-    promises that there is none. ``find`` yields the anomalies of a run; ``is_undecided`` says
-    whether it got far enough to tell when there are none. ``verb`` says what has become of the
-    records that the findings are about, or of the ``place`` in a log. One that ``goes_by_order``
-    compares events of one moment in the trace, so it needs a trace that has them in the order in
-    which they happened. ``fate`` is what its findings say of records in logs (`LOST` and so on),
-    empty where they are about something else.
+    promises that there is none. ``find`` yields the anomalies of a run; ``is_undecided`` says whether
+    it got far enough to tell when there are none. ``verb`` says what has become of the records that
+    the findings are about, or of the ``place`` in a log. One that ``goes_by_order`` compares events of one moment in the trace,
+    so it needs a trace that has them in the order in which they happened. ``fate`` is what its findings say of records in logs
+    (`LOST` and so on), empty where they are about something else.
     """
 
     name: str
@@ -50,8 +48,7 @@ class Rule:
 
     @property
     def doc(self) -> str:
-        """The rule explained: definition, what promises it and what permits it, since when,
-        source."""
+        """The rule explained: definition, what promises it and what permits it, since when, source."""
         promise = self.promise
         lines = [self.definition, "", f"Promised by: {'; '.join(promise.promised_by) or 'nothing'}."]
         if promise.permitted_by:
@@ -61,8 +58,7 @@ class Rule:
         return "\n".join([*lines, f"Source: {self.source}"])
 
     def judge(self, index: Index) -> RuleResult:
-        """Return what the rule says of a run: the worst of its findings, and of what it could not
-        judge.
+        """Return what the rule says of a run: the worst of its findings, and of what it could not judge.
 
         Broken promises come first.
         """
@@ -79,8 +75,7 @@ class Rule:
         return RuleResult(status=status, promise=self.promise.held_to(index.evidence), findings=findings)
 
     def _guarded(self, index: Index, finding: Finding) -> Finding:
-        """Return a finding; a broken promise of brokers with the switches that guard against it and
-        are not safe in this run."""
+        """Return a finding; a broken promise of brokers with the switches that guard against it and are not safe in this run."""
         if finding.permitted_by is not None or any(cause.kind.is_of_client for cause in finding.causes):
             return finding
         causes = [cause.kind.name for cause in finding.causes]

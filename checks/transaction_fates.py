@@ -16,8 +16,7 @@ OPEN: Final = "open"
 
 @dataclass(frozen=True, slots=True)
 class TransactionFate:
-    """What became of a record: its transaction's producer and epoch, and the offset of the marker
-    that decided (None while it is `OPEN`).
+    """What became of a record: its transaction's producer and epoch, and the offset of the marker that decided (None while it is `OPEN`).
 
     ``leader_epoch`` is that of the leader that appended it.
     """
@@ -39,8 +38,7 @@ class TransactionPart(NamedTuple):
 
 
 def fate_of(parts: Sequence[TransactionPart]) -> str | None:
-    """Return what became of what stands at several places: whether any of them counts; None of what
-    stands nowhere in a transaction."""
+    """Return what became of what stands at several places: whether any of them counts; None of what stands nowhere in a transaction."""
     states = {part.fate.state for part in parts}
     return next((state for state in (COMMITTED, OPEN, ABORTED) if state in states), None)
 
@@ -48,8 +46,7 @@ def fate_of(parts: Sequence[TransactionPart]) -> str | None:
 def transaction_fates(log: FinalLog) -> Mapping[int, TransactionFate]:
     """Return the fates of the records of transactions by offset: of others there is nothing.
 
-    A marker decides about everything of its producer that stands before it and has none yet
-    (``ProducerStateManager.completeTxn``).
+    A marker decides about everything of its producer that stands before it and has none yet (``ProducerStateManager.completeTxn``).
     """
     fates: dict[int, TransactionFate] = {}
     undecided: dict[int, list[RecordBatch]] = {}

@@ -1,8 +1,7 @@
 """Tells what applications made of records: the polls, the results, and what was promised."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from harrow.checks import promise
 from harrow.checks.causes.background import fault_end, tell_fault
@@ -297,17 +296,23 @@ def effect_unexplained(*, promised: events.Text) -> str:
     return f"nothing permits it: {promised}"
 
 
-def inputs_of_groups(index: Index) -> Iterator[tuple[str, str, int, Value, list[Effect]]]:
-    """Yield each committed record in the input of a group, with the results of that record."""
+class GroupInput(NamedTuple):
+    """A committed record that a group was to process, with the results of that record."""
+
+    group: str
+    partition: str
+    offset: int
+    value: Value
+    results: list[Effect]
+
+
+def inputs_of_groups(index: Index) -> Iterator[GroupInput]:
     work = index.group_work
     for group in work.applications:
         for partition in work.sources(group):
             for offset, value in work.records_of(partition).items():
-                yield group, partition, offset, value, work.effects[group].get(str(value), [])
-
-
-def copies_of(index: Index, group: str, value: Value) -> int:
-    return index.group_work.copies(group).get(value, 1)
+                results = work.effects[group].get(str(value), [])
+                yield GroupInput(group, partition, offset, value, results)
 
 
 def work_of(index: Index, group: str, partition: str) -> GroupPartition:
@@ -315,30 +320,27 @@ def work_of(index: Index, group: str, partition: str) -> GroupPartition:
 
 
 def effect_finding(
-    index: Index,
-    group: str,
-    partition: str,
-    offset: int,
-    value: Value,
-    effects: list[Effect],
-    claimed: Link,
-    explain: Callable[[Story, str, int], Cause],
+    index: Index, record: GroupInput, claimed: Link, explain: Callable[[Story, str, int], Cause]
 ) -> Finding:
+    group, partition, offset, value, results = record
     story = Story(index, partition)
-    tell_work(story, work_of(index, group, partition), offset, value, effects)
+    tell_work(story, work_of(index, group, partition), offset, value, results)
     story.tell(END, claimed)
-    why = explain(story, group, offset)
-    return why.finding(
+    return explain(story, group, offset).finding(
         story,
         offset=offset,
         value=value,
-        details=(("group", group), ("effects", [effect.value for effect in effects])),
+        details=(("group", group), ("effects", [result.value for result in results])),
     )
 
 
-def unexplained(story: Story, applications: list[ApplicationSettings]) -> Cause:
+def explain_otherwise(story: Story, applications: list[ApplicationSettings]) -> Cause:
+    """Explain an effect that no setting of its application permits: by a lost log, or as a broken
+    promise."""
     promised = ", ".join(dict.fromkeys(PROMISED[application.delivery] for application in applications))
-    return Cause((effect_unexplained.conclude(promised=promised),))
+    return by_lost_log(story.index, story.partition) or Cause(
+        (effect_unexplained.conclude(promised=promised),)
+    )
 
 
 PROMISED: Final = {
@@ -365,11 +367,6 @@ def held_to(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
     return in_run
 
 
-BY_LOST_LOG: Final = tuple(
-    replace(
-        permission,
-        when="when the log of the input, or of the coordinator, loses committed data",
-        stated=lambda _: False,
-    )
-    for permission, _ in _LOSSES
+BY_LOST_LOG: Final = promise.restricted(
+    "when the log of the input, or of the coordinator, loses committed data", promise.LOSSES_OF_LOGS
 )

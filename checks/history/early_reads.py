@@ -1,5 +1,4 @@
-"""Records that were read although they were not committed: G1a (aborted read),
-precommitted-read."""
+"""Records that were read although they were not committed: G1a (aborted read), precommitted-read."""
 
 from collections.abc import Iterator
 from functools import partial

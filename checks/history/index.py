@@ -75,8 +75,7 @@ _third: Final = itemgetter(2)
 
 _Pairs = Sequence[Sequence[Any]]
 _Place = tuple[int, int, int]
-"""Where a process has read to: the next offset, the row of the record before it, the position of
-the operation."""
+"""Where a process has read to: the next offset, the row of the record before it, the position of the operation."""
 _Step = tuple[int, str, Sequence[Any], int]
 """A micro-operation that is all that an operation did: process, type, micro-operation, position."""
 
@@ -85,10 +84,9 @@ _Step = tuple[int, str, Sequence[Any], int]
 class _Client:
     """Where a process stands.
 
-    ``positions`` are what it read last, by partition. Of partitions that it was assigned nothing is
-    known before its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation,
-    ``polled`` its last ok poll since it was assigned something, ``polled_invoked`` where that was
-    invoked.
+    ``positions`` are what it read last, by partition. Of partitions that it was assigned nothing is known before
+    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its last ok poll
+    since it was assigned something, ``polled_invoked`` where that was invoked.
     """
 
     positions: dict[str, _Place] = field(default_factory=dict)
@@ -104,11 +102,10 @@ class _Client:
 class HistoryIndex:
     """What rules look up of a history. Partitions are in the order in which it first names them.
 
-    ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are by
-    position. ``names_transactions_sends`` says that it calls transactions that only send a `send`,
-    as Jepsen does. ``transactions`` are the operations that sent something and were called so, or
-    did more than that, ``transaction_of`` has them by the rows of their sends. ``passed_over``
-    counts the lines of what is no client. `finish` says that there is no more.
+    ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are
+    by position. ``names_transactions_sends`` says that it calls transactions that only send a `send`, as Jepsen does. ``transactions`` are the operations that sent something and were called so, or did more than that,
+    ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of what is no
+    client. `finish` says that there is no more.
     """
 
     __slots__ = (
@@ -196,8 +193,7 @@ class HistoryIndex:
         return sum(len(session.rows) for session in self.sessions)
 
     def memory_bytes(self) -> int:
-        """Return about how much memory the history takes while it is judged, beside what any
-        history takes."""
+        """Return about how much memory the history takes while it is judged, beside what any history takes."""
         values = self.records.values
         self._values_bytes += sum(map(_size_of, values[self._values_counted :]))
         self._values_counted = len(values)
@@ -275,8 +271,7 @@ class HistoryIndex:
         self.transactions.append(transaction)
 
     def _add_single(self, fs: Sequence[str], steps: Sequence[_Step]) -> None:
-        """Add operations of one micro-operation: sends, then polls, for neither depends on the
-        other.
+        """Add operations of one micro-operation: sends, then polls, for neither depends on the other.
 
         Only the names of partitions have an order that both make.
         """
@@ -408,8 +403,7 @@ class HistoryIndex:
         return row
 
     def _last_open(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
-        """Return the last send of a repeated value by a process that has not ended; a send that has
-        is forgotten."""
+        """Return the last send of a repeated value by a process that has not ended; a send that has is forgotten."""
         rows = partition.open_sends.get((value, process))
         while rows:
             row = rows.pop()
@@ -422,9 +416,8 @@ class HistoryIndex:
     ) -> None:
         """Take what a poll of an ok operation returned.
 
-        A partition of which the operation before this returned nothing was read dry then. So it
-        need not be looked at each time that nothing is returned of it, but when something is again,
-        and at the end.
+        A partition of which the operation before this returned nothing was read dry then. So it need not be looked
+        at each time that nothing is returned of it, but when something is again, and at the end.
         """
         partitions, positions = self.partitions, client.positions
         polled_at, polled_by = self.records.polled_at, self.records.polled_by
@@ -510,8 +503,7 @@ class HistoryIndex:
         client.polled_invoked = client.invoked
 
     def _note_dry(self, client: _Client, partition: PartitionHistory) -> None:
-        """Note that the last ok poll of a process returned nothing of a partition, if it is one
-        that it reads."""
+        """Note that the last ok poll of a process returned nothing of a partition, if it is one that it reads."""
         if client.polled > partition.read_dry_by and (
             not client.assigned or partition.name in client.assigned
         ):
@@ -528,8 +520,8 @@ class HistoryIndex:
     def _assign(self, process: int, partitions: Iterable[str], *, subscribed: bool) -> None:
         """Note a new assignment: the place in a partition is kept only if it is named again.
 
-        One that may or may not have taken effect counts, as in Jepsen's checker: no finding rests
-        on what it may have changed.
+        One that may or may not have taken effect counts, as in Jepsen's checker: no finding rests on
+        what it may have changed.
         """
         client = self._client(process)
         self._note_all_dry(client)

@@ -34,9 +34,8 @@ def judge_history(
     """Judge a history by every anomaly.
 
     What *settings* do not promise is permitted, and so are the *allowed* anomalies; of the
-    *demanded* ones nothing is, whatever Kafka promises. A history in which nothing was sent or
-    nothing came back is inconclusive. Of each kind of finding *findings_max* are kept, and the
-    others counted.
+    *demanded* ones nothing is, whatever Kafka promises. A history in which nothing was sent
+    or nothing came back is inconclusive. Of each kind of finding *findings_max* are kept, and the others counted.
     """
     orders = VersionOrders(history)
     rules = {
@@ -85,16 +84,14 @@ def _result(
 
 
 def _by_itself(sighting: Sighting, settings: StatedSettings) -> str | None:
-    """Return what permits an anomaly for what it is: what it says itself, or what permits the loss
-    behind it."""
+    """Return what permits an anomaly for what it is: what it says itself, or what permits the loss behind it."""
     if sighting.permitted_by is None and sighting.is_after_loss:
         return RULES[LOST_WRITE].promise.permission(settings)
     return sighting.permitted_by
 
 
 def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
-    """Return a finding with what permits it, and what would not have; a broken promise had no
-    help."""
+    """Return a finding with what permits it, and what would not have; a broken promise had no help."""
     prevented_by = () if permitted_by is None else prevention(RULES[rule].promise, permitted_by)
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 

@@ -1,8 +1,8 @@
 """Records that were read in a partition to which nobody sent them: misrouted.
 
-Kafka's Java producer did that up to 4.1.1 (KAFKA-19012): the memory of a batch that had expired was
-given to a batch for another partition while the request was still being written. The broker cannot
-notice it, because the checksum of a batch says nothing of its topic.
+Kafka's Java producer did that up to 4.1.1 (KAFKA-19012): the memory of a batch that had expired was given to a batch
+for another partition while the request was still being written. The broker cannot notice it, because the checksum of
+a batch says nothing of its topic.
 """
 
 from collections import Counter
@@ -29,11 +29,10 @@ def was_sent_elsewhere(*, value: RecordValue, here: PartitionName, there: Partit
 def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Sighting]:
     """Find records that were polled in a partition to which they were not sent, but to another one.
 
-    A value that was sent to no partition belongs to a producer outside the history. Unless the
-    history *is_complete*, such a producer may also have sent a value that somebody else sent to
-    another partition. So nothing counts in a partition to which the history has no sends at all,
-    nor where any value was sent to two partitions: values are counted by partition then, as in
-    Jepsen's workload.
+    A value that was sent to no partition belongs to a producer outside the history. Unless the history *is_complete*,
+    such a producer may also have sent a value that somebody else sent to another partition. So nothing counts in a
+    partition to which the history has no sends at all, nor where any value was sent to two partitions: values are
+    counted by partition then, as in Jepsen's workload.
     """
     history = orders.history
     strangers = {
@@ -50,8 +49,7 @@ def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> It
 
 
 def first_sends(history: HistoryIndex, values: AbstractSet[Value]) -> dict[Value, tuple[str, int]]:
-    """Return the first partition to which each value was sent and the row of the send; nothing of
-    those that nobody sent.
+    """Return the first partition to which each value was sent and the row of the send; nothing of those that nobody sent.
 
     All values are looked up at once: of partitions as well as of values there may be very many.
     """

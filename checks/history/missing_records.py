@@ -73,14 +73,12 @@ def unseen(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
-    """Return whether an unread value is known to stand below others that were read: it is a lost
-    write."""
+    """Return whether an unread value is known to stand below others that were read: it is a lost write."""
     return _is_below(orders.history, _last_offset(orders, partition, value), orders.highest(partition))
 
 
 def _unread(orders: VersionOrders, partition: str) -> list[int]:
-    """Return the committed sends whose values no ok poll returned; of a value that was sent again
-    one."""
+    """Return the committed sends whose values no ok poll returned; of a value that was sent again one."""
     records = orders.history.records
     values, polled_by = records.values, records.polled_by
     unread = [

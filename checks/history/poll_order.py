@@ -1,5 +1,4 @@
-"""Consumers that did not go on from one record to the next: poll-skip, nonmonotonic-poll, and
-within one operation."""
+"""Consumers that did not go on from one record to the next: poll-skip, nonmonotonic-poll, and within one operation."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ from harrow.checks.promise import SUBSCRIBED
 
 
 def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find two polls in a row of a process, or of one operation, between which known records were
-    passed over."""
+    """Find two polls in a row of a process, or of one operation, between which known records were passed over."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
         for jump in order.jumps(internal=internal):
@@ -34,8 +32,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
 
 
 def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
-    """Return whether all records between two indexes were aborted, so that no consumer has to read
-    them."""
+    """Return whether all records between two indexes were aborted, so that no consumer has to read them."""
     return bisect_left(order.kept, first) == bisect_left(order.kept, end)
 
 

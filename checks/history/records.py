@@ -33,16 +33,14 @@ _ROWS_AT_ONCE: Final = 1024
 
 
 class Records:
-    """All records of a history, by row. A row is a value of a partition: how it was sent, where it
-    was polled.
+    """All records of a history, by row. A row is a value of a partition: how it was sent, where it was polled.
 
     That a value was sent once and stands at one offset is the rule. Of what does not fit into one
     row, a further send or a further offset of the value has a row of its own.
 
-    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset that an
-    ack named. ``named_at`` has the offsets that other completions named. ``polled_at`` is the
-    offset at which polls saw the value, ``polled_by`` the position of the last ok operation that
-    did. Columns are longer than ``values``, so that they need not grow for each row.
+    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset that an ack named.
+    ``named_at`` has the offsets that other completions named. ``polled_at`` is the offset at which polls saw the
+    value, ``polled_by`` the position of the last ok operation that did. Columns are longer than ``values``, so that they need not grow for each row.
     """
 
     __slots__ = (
@@ -91,8 +89,8 @@ class Records:
 class SendRecord:
     """One send: its invocation and what came of it.
 
-    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` is what the completion said, None if it
-    said nothing. ``invoked`` and ``completed`` are positions in the history (-1: not there).
+    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` is what the completion said, None if it said
+    nothing. ``invoked`` and ``completed`` are positions in the history (-1: not there).
     """
 
     process: int
@@ -108,11 +106,10 @@ class SendRecord:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A completed operation with a send that is a transaction: it was called so, or has other
-    micro-operations besides.
+    """A completed operation with a send that is a transaction: it was called so, or has other micro-operations besides.
 
-    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the
-    order of reading. ``committed`` is None until a rule has worked it out.
+    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
+    reading. ``committed`` is None until a rule has worked it out.
     """
 
     process: int
@@ -157,17 +154,16 @@ class ProducerSession:
 class PartitionHistory:
     """What a history says of one partition, in rows of `Records`.
 
-    ``rows`` has the first row of each value. ``sent_again`` has the rows of all sends of a value
-    that was sent several times, the first one included, and ``open_sends`` those of each process
-    that may still be open. ``moved`` has the rows of further offsets at which a value was polled.
-    ``acked``, ``failed`` and ``unsure`` are sends in the order in which they ended, ``polled`` what
-    ok polls returned in the order in which it was first seen. ``polled_in_vain`` has the position
-    of the last poll whose operation failed or whose end is unknown. ``jumps`` are four numbers
-    each: the rows of two polls in a row, the positions of their operations, the second one inverted
-    for a subscribed consumer. They are also kept where nothing may have been jumped over: that is
-    known when all offsets are. ``read_dry`` is the position at which the last ok poll was invoked
-    that returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by``
-    where it ended. ``aborted`` are the rows of what a transaction has sent that failed.
+    ``rows`` has the first row of each value. ``sent_again`` has the rows of all sends of a value that was sent several
+    times, the first one included, and ``open_sends`` those of each process that may still be open. ``moved`` has the
+    rows of further offsets at which a value was polled. ``acked``, ``failed`` and ``unsure`` are sends in the order in
+    which they ended, ``polled`` what ok polls returned in the order in which it was first seen.
+    ``polled_in_vain`` has the position of the last poll whose operation failed or whose end is unknown.
+    ``jumps`` are four numbers each: the rows of two polls in a row, the positions of their operations, the
+    second one inverted for a subscribed consumer. They are also kept where nothing may have been jumped over:
+    that is known when all offsets are. ``read_dry`` is the position at which the last ok poll was invoked that
+    returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by`` where it ended.
+    ``aborted`` are the rows of what a transaction has sent that failed.
     """
 
     name: str
@@ -186,8 +182,7 @@ class PartitionHistory:
     read_dry_by: int = UNKNOWN
 
     def rows_polled_of(self, value: Value) -> Iterator[int]:
-        """Yield the rows that polls may have returned for a value: the first one, and those of
-        further offsets."""
+        """Yield the rows that polls may have returned for a value: the first one, and those of further offsets."""
         if value in self.rows:
             yield self.rows[value]
             yield from self.moved.get(value, {}).values()

@@ -50,8 +50,7 @@ def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find two sends in a row of a process, or of one operation, the second of which stands at or
-    before the first.
+    """Find two sends in a row of a process, or of one operation, the second of which stands at or before the first.
 
     Each is compared with the one before it whose place is known.
     """
@@ -85,8 +84,7 @@ def _sessions(orders: VersionOrders) -> Iterator[ProducerSession]:
 
 
 def _all_rise(orders: VersionOrders, session: ProducerSession) -> bool:
-    """Return whether each send of a session was acked at a higher offset than the one before it, as
-    nearly all are."""
+    """Return whether each send of a session was acked at a higher offset than the one before it, as nearly all are."""
     offsets = list(map(orders.history.records.acked_at.__getitem__, session.rows))
     return offsets[0] != UNKNOWN and all(map(lt, offsets, islice(offsets, 1, None)))
 

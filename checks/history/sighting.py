@@ -1,5 +1,4 @@
-"""What a rule of histories yields: that there is an anomaly, and on demand what there is to say of
-it."""
+"""What a rule of histories yields: that there is an anomaly, and on demand what there is to say of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from harrow.checks.finding import Finding
 class Sighting:
     """An anomaly, with what decides its verdict; ``finding`` works out the rest.
 
-    A history can have millions of anomalies of a kind. The first ones are reported, the others only
-    counted, and a chain costs ten times as much as noticing that there is something to tell.
+    A history can have millions of anomalies of a kind. The first ones are reported, the others only counted, and a chain costs
+    ten times as much as noticing that there is something to tell.
     """
 
     finding: Callable[[], Finding]

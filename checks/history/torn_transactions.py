@@ -24,8 +24,7 @@ from harrow.cluster_model.events import PartitionName
 
 @cause("half-polled", free_because=NOTHING_HAPPENED)
 def half_polled(*, value: RecordValue, partition: PartitionName, operation: OperationId) -> str:
-    """Polls returned other records of an operation, and came to the end of this one's partition
-    without it."""
+    """Polls returned other records of an operation, and came to the end of this one's partition without it."""
     return (
         f"{shown(value)} of the same operation ({operation_text(operation)}) was never polled, although {shown(partition)} was "
         "polled empty afterwards"
@@ -33,13 +32,11 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations of several sends whose outcome is unknown, and of which polls returned some
-    records and not others.
+    """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
 
-    Of one that was acknowledged a record that is never read is a lost write, or unseen, and so is
-    one whose offset is known below others that were read; what is read of one that failed is an
-    aborted read. A partition tells nothing that was not polled empty once the others had been read:
-    the operation may take effect late.
+    Of one that was acknowledged a record that is never read is a lost write, or unseen, and so is one whose offset is known below others
+    that were read; what is read of one that failed is an aborted read. A partition tells nothing that was not polled empty once the others had been read: the operation
+    may take effect late.
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:

@@ -37,8 +37,7 @@ _EDGES_TRIED: Final = 16
     no_remedy="Kafka isolates what consumers read of transactions, and not what transactions write",
 )
 def writes_interleaved() -> str:
-    """Transactions that were open at the same time wrote to the same partitions, each in its own
-    order."""
+    """Transactions that were open at the same time wrote to the same partitions, each in its own order."""
     return "Kafka does not keep the writes of open transactions apart"
 
 
@@ -157,8 +156,7 @@ class _Graphs:
         return together
 
     def position(self, node: int, partition: str, value: Value) -> int:
-        """Return the position of the operation that a node stands for, as the sender of a
-        record."""
+        """Return the position of the operation that a node stands for, as the sender of a record."""
         if node < len(self.transactions):
             return self.transactions[node].position
         history = self._orders.history
@@ -229,8 +227,7 @@ def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
 
 
 def _knots(graph: Graph) -> Iterator[frozenset[int]]:
-    """Return the strongly connected components of more than one transaction (Kosaraju, without
-    recursion)."""
+    """Return the strongly connected components of more than one transaction (Kosaraju, without recursion)."""
     before: defaultdict[int, list[int]] = defaultdict(list)
     for node, successors in graph.items():
         for successor in successors:

@@ -1,5 +1,4 @@
-"""The version order of a partition: which values stand at which offsets, by everything that is
-known."""
+"""The version order of a partition: which values stand at which offsets, by everything that is known."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -62,8 +61,7 @@ class VersionOrders:
         return row is not None and self.history.records.polled_by[row] != UNKNOWN
 
     def highest(self, partition: str) -> int | None:
-        """Return the row of the record with the highest offset that an ok poll returned, None if
-        none returned any."""
+        """Return the row of the record with the highest offset that an ok poll returned, None if none returned any."""
         if partition not in self._highest:
             rows = self.history.partitions[partition].polled
             polled_at = self.history.records.polled_at
@@ -108,8 +106,7 @@ class VersionOrder:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether every value stands at one offset, and every offset has one value: as it should
-        be.
+        """Whether every value stands at one offset, and every offset has one value: as it should be.
 
         It takes no look at values, which would cost several times as much.
         """
@@ -141,8 +138,7 @@ class VersionOrder:
         return self._places[0]
 
     def jumps(self, *, internal: bool) -> Iterator[Jump]:
-        """Yield where processes really left out a known offset or fell back, within one operation
-        or between two."""
+        """Yield where processes really left out a known offset or fell back, within one operation or between two."""
         jumps = self.partition.jumps
         for number in self._real_jumps:
             last, following, came, went = jumps[4 * number : 4 * number + 4]
@@ -165,8 +161,7 @@ class VersionOrder:
 
     @cached_property
     def kept(self) -> Sequence[int]:
-        """The indices of the offsets at which something stands that was not aborted, which
-        consumers have to read.
+        """The indices of the offsets at which something stands that was not aborted, which consumers have to read.
 
         Where transactions that only send are called sends, any send that failed was aborted.
         """
@@ -186,8 +181,7 @@ class VersionOrder:
 
     @cached_property
     def _places(self) -> tuple[Sequence[int], "array[int]", "array[int]"]:
-        """The known offsets; the rows whose values stand there, each value once; and where those of
-        each offset end."""
+        """The known offsets; the rows whose values stand there, each value once; and where those of each offset end."""
         records, values = self._records, self._records.values
         polled_at, acked_at = records.polled_at, records.acked_at
         # One number for an offset and a row takes a third of the memory of a pair.
@@ -227,8 +221,7 @@ class VersionOrder:
         return array("I", compress(count(), map(ne, after, there)))
 
     def offsets_of(self, value: Value) -> list[int]:
-        """Return the offsets at which a value stands; of a value that stands at several they are
-        worked out once."""
+        """Return the offsets at which a value stands; of a value that stands at several they are worked out once."""
         if value in self._offsets_of:
             return self._offsets_of[value]
         if value in self.partition.moved or value in self.partition.sent_again:
@@ -238,8 +231,7 @@ class VersionOrder:
         return [] if row is None else self._offsets_of_row(row)
 
     def _offsets_of_row(self, row: int) -> list[int]:
-        """Return the offsets of a value with one row, as nearly all have: where it was polled, and
-        where it was sent to."""
+        """Return the offsets of a value with one row, as nearly all have: where it was polled, and where it was sent to."""
         records = self._records
         polled = records.polled_at[row]
         offset = None if records.outcomes[row] == NEVER_SENT else records.offset(row)
@@ -257,8 +249,7 @@ class VersionOrder:
         return sorted(found - {UNKNOWN})
 
     def between(self, one: int, other: int) -> tuple[int, int]:
-        """Return the indices of the known offsets above *one* and below *other*, the second one
-        excluded."""
+        """Return the indices of the known offsets above *one* and below *other*, the second one excluded."""
         return bisect_right(self.offsets, one), bisect_left(self.offsets, other)
 
     def distance(self, one: int, other: int) -> int:
@@ -266,8 +257,7 @@ class VersionOrder:
         return bisect_left(self.offsets, other) - bisect_left(self.offsets, one)
 
     def first_offset(self, value: Value) -> int | None:
-        """Return the lowest offset at which a value stands, None if it is not known to stand
-        anywhere."""
+        """Return the lowest offset at which a value stands, None if it is not known to stand anywhere."""
         offsets = self.offsets_of(value)
         return offsets[0] if offsets else None
 
@@ -277,8 +267,7 @@ class VersionOrder:
         return [self._records.values[row] for row in rows[begin : ends[index]]]
 
     def _named(self) -> Iterator[tuple[int, int]]:
-        """Yield the offsets that sends of an unknown outcome named and are known to have, with
-        their rows."""
+        """Yield the offsets that sends of an unknown outcome named and are known to have, with their rows."""
         named_at = self._records.named_at
         if named_at:
             for row in self.committed:

@@ -15,8 +15,7 @@ AFTER_LOSS: Final = "after_loss"
 """The detail that says that what an anomaly is about was lost: what permits the loss permits it."""
 
 READ_DRY: Final = "read_dry"
-"""The detail of an unseen record that says that a process polled on after the ack and got nothing
-more."""
+"""The detail of an unseen record that says that a process polled on after the ack and got nothing more."""
 
 _CLAIMS_SHOWN: Final = 10
 _VALUE_MAX: Final = 200
@@ -30,8 +29,7 @@ def operation_text(operation: OperationId) -> str:
 
 
 def shown(value: Value) -> str:
-    """Return a value for people: what would disturb a terminal is spelled out, and a long one
-    cut."""
+    """Return a value for people: what would disturb a terminal is spelled out, and a long one cut."""
     text = str(value)
     if len(text) > _VALUE_MAX:
         text = f"{text[:_VALUE_MAX]}... ({len(text)} characters)"
@@ -124,8 +122,7 @@ def _reader(history: HistoryIndex, partition: PartitionHistory, pair: Pair) -> i
 
 
 def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[Pair]) -> tuple[Link, ...]:
-    """Return what shows that values stand at offsets: the sends with such an ack, a poll that
-    returned each.
+    """Return what shows that values stand at offsets: the sends with such an ack, a poll that returned each.
 
     Sends that learned no offset come first; of very many links some are left out.
     """

@@ -1,8 +1,8 @@
 """The cluster at any moment of a run, replayed from what happened.
 
-`ClusterState` is moved forward event by event. Nothing is simulated again: what the events do not
-tell is not known here. This is the only replay: rules, rare states, diffs, live views and pages all
-ask it, and tests/scenarios/test_every_moment.py holds it to the model after every step.
+`ClusterState` is moved forward event by event. Nothing is simulated again: what the events do not tell is not
+known here. This is the only replay: rules, rare states, diffs, live views and pages all ask it, and
+tests/scenarios/test_every_moment.py holds it to the model after every step.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 @dataclass(slots=True)
 class BrokerState:
-    """The process of a broker, or of a server of the control plane, which runs from before the
-    first event.
+    """The process of a broker, or of a server of the control plane, which runs from before the first event.
 
-    ``is_registered`` says whether the control plane has a session of it. ``stopped_by`` is
-    ``process``, ``power_loss`` or ``shutdown`` while it is down, otherwise empty. ``is_stopping``
-    says whether it has been told to stop and still runs. ``is_active_controller`` says whether it
-    takes itself for the controller (``KafkaController.isActive``), whatever the control plane has.
+    ``is_registered`` says whether the control plane has a session of it.
+    ``stopped_by`` is ``process``, ``power_loss`` or ``shutdown`` while it is down, otherwise empty.
+    ``is_stopping`` says whether it has been told to stop and still runs.
+    ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
+    whatever the control plane has.
     """
 
     broker: int
@@ -40,9 +40,9 @@ class BrokerState:
 class ClusterState:
     """A cluster at one moment.
 
-    ``number`` is the line of ``trace.jsonl`` of the last event that was taken into account, 0
-    before the first; ``at_us`` is its time. ``controller`` is the broker that the control plane has
-    for controller, `NO_CONTROLLER` while it has none; ``controller_epoch`` is that of the last one.
+    ``number`` is the line of ``trace.jsonl`` of the last event that was taken into account, 0 before
+    the first; ``at_us`` is its time. ``controller`` is the broker that the control plane has for
+    controller, `NO_CONTROLLER` while it has none; ``controller_epoch`` is that of the last one.
     """
 
     __slots__ = (
@@ -62,8 +62,7 @@ class ClusterState:
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Begin before the first event, with what each partition is assigned to, and the processes
-        that are known."""
+        """Begin before the first event, with what each partition is assigned to, and the processes that are known."""
         self.at_us = 0
         self.number = 0
         self.controller = NO_CONTROLLER
@@ -77,8 +76,7 @@ class ClusterState:
             self._new_partition(name, tuple(assigned))
 
     def advance(self, event: TraceEvent, number: int | None = None) -> None:
-        """Take the next event into account; *number* is its line, by default that after the
-        last."""
+        """Take the next event into account; *number* is its line, by default that after the last."""
         self.number = self.number + 1 if number is None else number
         self.at_us = event[0]
         if event[1] in _OF_PARTITION or event[1] in _OF_CLUSTER:
@@ -99,8 +97,7 @@ class ClusterState:
         return name in _OF_CLUSTER or (name in _PARTITION_AT and event[_PARTITION_AT[name]] == partition)
 
     def partitions_of(self, event: TraceEvent) -> Iterable[str]:
-        """Return the partitions that an event may change: one, or all where it is of a broker or
-        the cluster."""
+        """Return the partitions that an event may change: one, or all where it is of a broker or the cluster."""
         if event[1] in _OF_PARTITION:
             happened: Any = decode(event)
             return (happened.partition,)
@@ -120,8 +117,7 @@ class ClusterState:
         return found
 
     def broker(self, broker: int) -> BrokerState:
-        """Return a broker, or a server of the control plane; a broker that is not known yet is
-        down."""
+        """Return a broker, or a server of the control plane; a broker that is not known yet is down."""
         found = self.brokers.get(broker)
         if found is None:
             found = self.brokers[broker] = BrokerState(broker, is_live=is_server(broker))
@@ -155,8 +151,7 @@ class ClusterState:
         self.broker(event.broker).is_registered = True
 
     def _expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
-        """The znodes go with the session, or the registration does, whether its broker knows of
-        that or not."""
+        """The znodes go with the session, or the registration does, whether its broker knows of that or not."""
         if events.ends_registration(event.broker, event.ephemerals):
             self.broker(event.broker).is_registered = False
 

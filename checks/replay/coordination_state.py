@@ -1,5 +1,4 @@
-"""What coordinators of transactions and groups have, at a moment of a run: replayed from what they
-wrote."""
+"""What coordinators of transactions and groups have, at a moment of a run: replayed from what they wrote."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +10,7 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionalIdState:
-    """What a coordinator wrote last of a transactional id, and when; ``partitions`` are those of
-    its transaction."""
+    """What a coordinator wrote last of a transactional id, and when; ``partitions`` are those of its transaction."""
 
     coordinator: int
     state: str
@@ -26,9 +24,8 @@ class TransactionalIdState:
 class GroupState:
     """A group as its coordinator has it.
 
-    ``assignments`` has the partitions of each member of the generation that was stable last,
-    ``committed`` up to where the group has committed each partition. ``reading`` has what members,
-    by the names of their clients, read: those of the past may still.
+    ``assignments`` has the partitions of each member of the generation that was stable last, ``committed`` up to where the group has committed each partition.
+    ``reading`` has what members, by the names of their clients, read: those of the past may still.
     """
 
     coordinator: int = -1

@@ -1,5 +1,4 @@
-"""Where transactions of logs begin and end, and how far high watermarks are, followed event by
-event at little cost."""
+"""Where transactions of logs begin and end, and how far high watermarks are, followed event by event at little cost."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -11,8 +10,7 @@ from harrow.cluster_model import events
 class LogEnds:
     """What logs have of transactions, and their high watermarks: of their records nothing.
 
-    `harrow.checks.replay.cluster_state` has all of it, and costs as much as a run; this is for
-    rules that look at each run.
+    `harrow.checks.replay.cluster_state` has all of it, and costs as much as a run; this is for rules that look at each run.
     """
 
     def __init__(self) -> None:

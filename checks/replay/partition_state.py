@@ -1,8 +1,6 @@
-"""What one partition is at a moment of a run: its replicas' logs, and what its clients know of
-them.
+"""What one partition is at a moment of a run: its replicas' logs, and what its clients know of them.
 
-`harrow.checks.replay.cluster_state` has the cluster around it and hands it its events, one after
-the other.
+`harrow.checks.replay.cluster_state` has the cluster around it and hands it its events, one after the other.
 """
 
 from bisect import bisect_left
@@ -45,12 +43,11 @@ UNKNOWN: Final = "unknown"
 class LogEntry:
     """A record in a replica's log. ``producer_id`` and ``sequence`` are -1 without idempotence.
 
-    Two are equal when they are the same record, wherever and however they came there: ``broker``
-    has this copy, ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when
-    it was stored. ``committed`` says with which event this replica's high watermark passed it
-    first, 0 for never; ``removed`` how it went, None while it stands there, ``damaged`` when its
-    batch lost its CRC, None while it is undamaged. Records of one ``batch`` have the number of the
-    event with which that came.
+    Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
+    ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
+    ``committed`` says with which event this replica's high watermark passed it first, 0 for never; ``removed`` how it went, None
+    while it stands there, ``damaged`` when its batch lost its CRC, None while it is undamaged. Records of one ``batch`` have the
+    number of the event with which that came.
     """
 
     offset: int
@@ -79,8 +76,7 @@ class LogEntry:
 
     @property
     def lost_with_disk(self) -> bool:
-        """Whether the copy went with its broker's disk, or stood behind a batch that the disk had
-        damaged."""
+        """Whether the copy went with its broker's disk, or stood behind a batch that the disk had damaged."""
         return self.removed is not None and self.removed.cause in (DISK_LOSS, CORRUPTION)
 
     @property
@@ -102,11 +98,10 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is one of `REMOVAL_CAUSES`; ``reason`` is what a truncation went by ("high watermark",
-    "leader epoch", "out of range"), or why a log start was raised. ``committed`` says whether the
-    replica's own high watermark had passed the record. ``leo`` and ``high_watermark`` are the
-    replica's from before, ``to_offset`` is its LEO after, ``leader`` whom it followed. ``number``
-    is the event's in ``trace.jsonl``, from 1.
+    ``cause`` is one of `REMOVAL_CAUSES`; ``reason`` is what a truncation went by ("high watermark", "leader epoch",
+    "out of range"), or why a log start was raised. ``committed`` says whether the replica's own high watermark had
+    passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
+    after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
     """
 
     entry: LogEntry
@@ -123,8 +118,7 @@ class RemovedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """A broker answered a producer that a record is stored at ``offset``. ``acks`` is -1 for all,
-    else 1.
+    """A broker answered a producer that a record is stored at ``offset``. ``acks`` is -1 for all, else 1.
 
     ``isr`` is the ISR as the broker knew it then.
     """
@@ -139,8 +133,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """The key of a record, and whether the record is a tombstone, which deletes what was there of
-    that key."""
+    """The key of a record, and whether the record is a tombstone, which deletes what was there of that key."""
 
     key: str
     is_tombstone: bool
@@ -160,8 +153,8 @@ class Read:
 class SendState:
     """What a producer's application knows of a record that it sent.
 
-    ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` is that of
-    the answer, None where there was none (acks=0, or a lost answer).
+    ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` is that of the
+    answer, None where there was none (acks=0, or a lost answer).
     """
 
     client: str
@@ -175,8 +168,7 @@ class SendState:
 
 @dataclass(slots=True)
 class LogTransaction:
-    """A transaction in a log: its producer, its first offset, and that of its marker, once it has
-    one."""
+    """A transaction in a log: its producer, its first offset, and that of its marker, once it has one."""
 
     producer_id: int
     producer_epoch: int
@@ -189,17 +181,15 @@ class LogTransaction:
 class ReplicaState:
     """A replica of a partition on one broker.
 
-    ``log`` has the records by offset; ``leo``, the log end offset, is the next record's. While the
-    log is not ``is_open`` (its broker is down, or has not heard of the partition since it started)
-    ``high_watermark`` and ``role`` mean nothing; the records are on the disk all the same, and
-    ``checkpointed_high_watermark`` is what the replica will begin with. Power loss takes nothing
-    below ``flushed``. ``leader`` is the broker that the replica follows, ``isr`` the ISR as it
-    knows it while it leads. ``removed`` are the records that it has lost, in the order in which it
-    lost them. ``transactions`` are those that have begun in it, in order. ``stable_offset`` is how
-    far the high watermark has got since the log was opened or cut: a marker below it is committed,
+    ``log`` has the records by offset; ``leo``, the log end offset, is the next record's. While the log is not
+    ``is_open`` (its broker is down, or has not heard of the partition since it started) ``high_watermark`` and
+    ``role`` mean nothing; the records are on the disk all the same, and ``checkpointed_high_watermark`` is what
+    the replica will begin with. Power loss takes nothing below ``flushed``. ``leader`` is the broker that the
+    replica follows, ``isr`` the ISR as it knows it while it leads. ``removed`` are the records that it has lost,
+    in the order in which it lost them. ``transactions`` are those that have begun in it, in order.
+    ``stable_offset`` is how far the high watermark has got since the log was opened or cut: a marker below it is committed,
     also where the high watermark went back, as a follower's does that hears of its leader's.
-    ``remote`` has the remote LEOs while the replica leads: where each follower's log ends, as its
-    last fetch told.
+    ``remote`` has the remote LEOs while the replica leads: where each follower's log ends, as its last fetch told.
     """
 
     broker: int
@@ -234,11 +224,9 @@ class ReplicaState:
 
     @property
     def lso(self) -> int:
-        """The last stable offset: below it all transactions have ended, and their markers are
-        committed.
+        """The last stable offset: below it all transactions have ended, and their markers are committed.
 
-        A broker forgets a transaction once its high watermark has passed the marker
-        (``ProducerStateManager.removeUnreplicatedTransactions``).
+        A broker forgets a transaction once its high watermark has passed the marker (``ProducerStateManager.removeUnreplicatedTransactions``).
         """
         return min(
             [
@@ -269,18 +257,15 @@ class ReplicaState:
         )
 
     def checkpoint(self, high_watermark: int, number: int) -> None:
-        """Note what the replica will begin with, and when that was written; 0 for an old file that
-        a disk gave back."""
+        """Note what the replica will begin with, and when that was written; 0 for an old file that a disk gave back."""
         self.checkpointed_high_watermark = high_watermark
         self._checkpointed = number
 
     def open(self, high_watermark: int, number: int) -> None:
-        """Begin with the high watermark of the checkpoint, which has passed nothing that was stored
-        after it was written.
+        """Begin with the high watermark of the checkpoint, which has passed nothing that was stored after it was written.
 
-        A log that loses its end with its power, or is truncated, and is appended to again has other
-        records below it. Which transactions have ended is read again, and no marker above it is
-        taken for committed.
+        A log that loses its end with its power, or is truncated, and is appended to again has other records below it. Which transactions
+        have ended is read again, and no marker above it is taken for committed.
         """
         self.is_open = True
         self.high_watermark = self.stable_offset = high_watermark
@@ -296,10 +281,9 @@ class ReplicaState:
     def raise_high_watermark(self, high_watermark: int, number: int, leader_log_start: int = 0) -> None:
         """Set the high watermark, and note which records it has passed.
 
-        The high watermark that a leader reports is about the leader's log, so it vouches for
-        nothing below *leader_log_start*. A follower that was deposed can still have records of its
-        own there: the leader cannot tell where the logs parted once it has deleted its records, and
-        the follower truncates no further than its log start.
+        The high watermark that a leader reports is about the leader's log, so it vouches for nothing below
+        *leader_log_start*. A follower that was deposed can still have records of its own there: the leader cannot tell
+        where the logs parted once it has deleted its records, and the follower truncates no further than its log start.
         """
         self.high_watermark = high_watermark
         self.stable_offset = max(high_watermark, self.stable_offset)
@@ -308,8 +292,7 @@ class ReplicaState:
             self.commit(number, leader_log_start)
 
     def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
-        """Commit what the high watermark had passed without vouching for it: the replica leads, or
-        its leader vouches."""
+        """Commit what the high watermark had passed without vouching for it: the replica leads, or its leader vouches."""
         left: list[LogEntry] = []
         for entry in self._unvouched:
             if entry.removed is not None:
@@ -321,8 +304,7 @@ class ReplicaState:
         self._unvouched = left
 
     def commit(self, number: int, leader_log_start: int = 0) -> None:
-        """Note which records the high watermark has passed: it can be above a log whose append
-        follows in the trace."""
+        """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
         log, count = self.log, self._committed
         while count < len(log) and log[count].offset < self.high_watermark:
             if log[count].offset < leader_log_start:
@@ -422,8 +404,7 @@ class ReplicaState:
         self._given_up.clear()
 
     def begin_again_at(self, log_start: int, number: int, at_us: int) -> list[LogEntry]:
-        """Have again what was given up from *log_start* on and is on the disk still; return these
-        copies."""
+        """Have again what was given up from *log_start* on and is on the disk still; return these copies."""
         again = [
             replace(entry, number=number, at_us=at_us, is_copy=True, removed=None)
             for entry in self._given_up
@@ -451,16 +432,14 @@ _offset_of: Final = attrgetter("offset")
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """A partition: what the control plane has of it, its replicas, and what became of what was sent
-    to it.
+    """A partition: what the control plane has of it, its replicas, and what became of what was sent to it.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers
-    that shall have a replica, in the order of the assignment. By value there are ``acks`` and
-    ``sends``, in the order of sending, and in ``by_value`` every copy that ever was in a log, in
-    the order of storing. ``reads`` are by (offset, value), then by the consumer's name. ``keys``
-    are those of the records that have one, and ``by_key`` the other way round.
-    ``reelection_forgets_remote`` says whether a leader that is elected again without having
-    followed forgets how far its followers are: no release does.
+    ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers that shall have
+    a replica, in the order of the assignment. By value there are ``acks`` and ``sends``, in the order of sending,
+    and in ``by_value`` every copy that ever was in a log, in the order of storing. ``reads`` are by
+    (offset, value), then by the consumer's name. ``keys`` are those of the records that have one, and ``by_key`` the other
+    way round. ``reelection_forgets_remote`` says whether a leader that is elected again without having followed forgets how far its
+    followers are: no release does.
     """
 
     name: str
@@ -489,8 +468,7 @@ class PartitionState:
         return found
 
     def leading(self) -> ReplicaState | None:
-        """Return the replica that leads: the elected one once it knows, until then the last one
-        that takes itself for the leader."""
+        """Return the replica that leads: the elected one once it knows, until then the last one that takes itself for the leader."""
         elected = self.replicas.get(self.leader)
         if elected is not None and elected.role == LEADER:
             return elected
@@ -498,8 +476,7 @@ class PartitionState:
         return max(leaders, key=attrgetter("leader_epoch"), default=None)
 
     def remote_leo(self, broker: int) -> int | None:
-        """Return where the leader believes a follower's log to end; None where it knows nothing of
-        it."""
+        """Return where the leader believes a follower's log to end; None where it knows nothing of it."""
         leading = self.leading()
         return None if leading is None else leading.remote.get(broker)
 

@@ -1,4 +1,4 @@
-"""acked-below-min-isr: acks=all was acknowledged by a leader whose ISR was too small for it."""
+"""acked-below-min-isr: a leader acknowledged acks=all although its ISR was too small."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ def acknowledged(*, values: events.Values, offset: events.Offset) -> str:
 
 @cause("isr-below-minimum", free_because=BY_SETTING)
 def isr_below_minimum(*, minimum: events.Number, members: events.Number) -> str:
-    """How many members the ISR should have had, and how many it had."""
+    """The minimum size of the ISR, and its actual size."""
     return f"{MIN_ISR} is {minimum}, the ISR had {members}"
 
 
@@ -54,13 +54,12 @@ _Isr = TraceLine[events.BecameLeader | events.IsrChanged]
 
 @dataclass(slots=True, eq=False)
 class _Leader:
-    """A broker as the leader of a partition: its ISR, and what has been appended and committed
-    there.
+    """A broker as leader of a partition: its ISR, and the batches that it appended and committed.
 
-    ``thin`` is the event with which its ISR became too small, None while it is large enough, and
-    ``may_suffice`` says that the maximal ISR is large enough nevertheless (KIP-497). By base offset
-    ``appended`` has what ``thin`` was at the append, ``ends`` where an uncommitted batch ends, and
-    ``committed`` the line at which the high watermark passed a batch.
+    ``thin`` is the event that made its ISR too small, None while the ISR is large enough.
+    ``may_suffice``: the maximal ISR is large enough nevertheless (KIP-497). ``appended`` has, by
+    base offset, the value of ``thin`` at the append, ``ends`` the end of each uncommitted batch,
+    and ``committed`` the line at which the high watermark passed a batch.
     """
 
     thin: _Isr | None = None
@@ -72,12 +71,10 @@ class _Leader:
     def isr_is(
         self, number: int, event: events.BecameLeader | events.IsrChanged | events.IsrPending, minimum: int
     ) -> None:
-        """The ISR has changed, or somebody is about to join, who has what is committed from now on
-        (KIP-497).
+        """Apply a change of the ISR, or a requested member, which has what is committed later.
 
-        Who is about to join counts for an answer, and not yet for an append
-        (``appendRecordsToLeader`` goes by the ISR, ``checkEnoughReplicasReachOffset`` by the
-        maximal one).
+        A requested member (KIP-497) counts for an answer but not yet for an append:
+        ``appendRecordsToLeader`` uses the ISR, ``checkEnoughReplicasReachOffset`` the maximal ISR.
         """
         if isinstance(event, events.IsrPending):
             self.may_suffice = self.may_suffice or len(event.isr) >= minimum
@@ -89,23 +86,23 @@ class _Leader:
         self.may_suffice = False
 
     def append(self, base_offset: int, records: int) -> None:
-        """A producer's batch has been taken, anew or as one that was there already."""
+        """Apply the append of a batch, new or already in the log."""
         self.appended[base_offset] = self.thin
         self.ends[base_offset] = base_offset + records
         self.committed.pop(base_offset, None)
 
     def commit(self, number: int, high_watermark: int) -> None:
-        """The high watermark has changed."""
+        """Apply a new high watermark."""
         for base_offset in [base for base, end in self.ends.items() if end <= high_watermark]:
             del self.ends[base_offset]
             self.committed[base_offset] = number
 
     def too_thin_for(self, base_offset: int) -> _Isr | None:
-        """Return the event with which the ISR became too small for a batch that is acknowledged
-        now.
+        """Return the event that made the ISR too small for a batch that is acknowledged now.
 
-        It has to be large enough at the append, and at some moment between the commit and the
-        answer: a leader looks at it when the high watermark has risen, and need not do so at once.
+        The ISR has to be large enough at the append, and at some moment between the commit and the
+        answer. A leader looks at its ISR when the high watermark has risen, but not necessarily at
+        once.
         """
         at_append = self.appended.get(base_offset)
         if at_append is not None or self.thin is None or self.may_suffice:
@@ -114,7 +111,7 @@ class _Leader:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Follow the ISR of each leader that ever had one that was too small."""
+    """Check each leader whose ISR was ever too small."""
     isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
     thin = {number for number, event in isrs if len(event.isr) < _minimum(index, number, event)}
     leaders = {(event.broker, event.partition): _Leader() for number, event in isrs if number in thin}
@@ -131,7 +128,7 @@ def find(index: Index) -> Iterator[Finding]:
             case events.BatchAppended():
                 leader.append(event.base_offset, record_count(event.values))
             case events.BatchDeduplicated():
-                # Of such a batch the trace tells only where it begins.
+                # The trace has only the base offset of such a batch.
                 leader.append(event.base_offset, 1)
             case events.HighWatermarkSet():
                 leader.commit(number, event.hw)
@@ -146,11 +143,11 @@ def _minimum(
     number: int,
     event: events.BecameLeader | events.IsrChanged | events.IsrPending | events.BatchAcknowledged,
 ) -> int:
-    """Return the ``min.insync.replicas`` of a leader, 0 for a partition that is not known.
+    """Return the ``min.insync.replicas`` of a leader, 0 for an unknown partition.
 
-    From 3.7 on it is no more than there are replicas (KAFKA-15583). A leader may hear late of a
-    reassignment, so that the number before counts as well, and of those that stay before the
-    control plane has written that the others are gone.
+    Since 3.7 it is at most the number of replicas (KAFKA-15583). A leader may learn late of a
+    reassignment, so the number before it counts as well, and that of the remaining replicas before
+    the control plane has written that the others are removed.
     """
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)
@@ -161,11 +158,11 @@ def _minimum(
     if not reassigned:
         return min(least, len(settings.replicas))
     first = reassigned[0][1]
-    known = [len(first.replicas) - len(first.adding)]
-    known += [
+    counts = [len(first.replicas) - len(first.adding)]
+    counts += [
         len(assigned.replicas) - len(assigned.removing) for line, assigned in reassigned if line < number
     ]
-    return min(least, *known[-2:])
+    return min(least, *counts[-2:])
 
 
 def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:
@@ -189,8 +186,7 @@ RULE: Final = Rule(
     goes_by_order=True,
     definition=(
         "A leader acknowledged a send with acks=all although its ISR was smaller than min.insync.replicas when it "
-        "appended the record, or from the commit of the record to the answer. An ISR that shrinks afterwards takes "
-        "nothing back."
+        "appended the record, or from the commit of the record to the answer. An ISR that shrinks afterwards does not count."
     ),
     source="Partition.appendRecordsToLeader (NotEnoughReplicasException), Partition.checkEnoughReplicasReachOffset.",
     promise=Promise(promised_by=(f"{ACKS_ALL} with {MIN_ISR}",), releases="since 0.8.2 (KAFKA-1555)"),

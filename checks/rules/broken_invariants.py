@@ -1,9 +1,9 @@
-"""The invariants as rules: what was broken inside the cluster, and what permits it.
+"""The invariants as rules: what broke inside the cluster, and what permits it.
 
-The run says where an invariant broke (`invariant_broken` in the trace); here it is judged, by the
-cause in the trace. An unclean election takes a leader that lacks what was committed, and power
-loss takes what was not flushed: both break what replicas know of each other, and Kafka promises
-nothing else. Whatever else breaks an invariant is a flaw.
+The trace has each break (`invariant_broken`). The cause in the trace decides the verdict. An
+unclean election chooses a leader that lacks committed records, and a power loss takes records that
+were not flushed. Both break what replicas know of each other, and Kafka promises nothing else. Any
+other broken invariant is a flaw.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,28 +31,28 @@ from harrow.cluster_model.topology import KRAFT, node_text
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
-"""What a replica without the records of the others breaks."""
+"""A replica that lacks the others' records breaks these."""
 
 _LEAVING_PLACE: Final = (COMPACTION, RETENTION)
-"""What takes a record from a log whose end stays where it is."""
+"""These remove a record without moving the end of the log."""
 
 _RECORDS_TOLD: Final = 3
 _NO_BROKER: Final = -1
 _NO_EPOCH: Final = -1
 _WITHIN_LOGS: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STATE_MATCHES_LOG)
-"""What a log that is made of two histories breaks."""
+"""A log that combines two histories breaks these."""
 
 _Broken = TraceLine[events.InvariantBroken]
 
 
 @link("invariant-broken", events.InvariantBroken, impersonal=True, free_because=FORBIDDEN)
 def invariant_broken(*, broker_id: events.BrokerId, details: events.Text, offset: events.Offset) -> str:
-    """What does not hold any more, as the model says it."""
+    """An invariant broke, in the words of the model."""
     return f"{node_text(broker_id)}: {details}"
 
 
 def _find(invariant: str, index: Index) -> Iterator[Finding]:
-    """Judge each place at which an invariant broke."""
+    """Judge each break of an invariant."""
     for broken in index.events(events.InvariantBroken):
         if broken.event.invariant == invariant:
             yield _finding(index, broken)
@@ -80,7 +80,7 @@ def _finding(index: Index, broken: _Broken) -> Finding:
 
 
 def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
-    """Return what permits a break, if anything in the trace does, and the line of what happened."""
+    """Return what permits a break, and the line of the event that caused it, if known."""
     event = broken.event
     between = _between_replicas(story, broken) if event.invariant in _BETWEEN_REPLICAS else None
     if between is not None:
@@ -103,8 +103,7 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
 
 
 def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None] | None:
-    """Return what permits that replicas differ in what is committed, and the line of what
-    happened."""
+    """Return what permits that replicas differ in committed records, and the line of its event."""
     for group in _concerned(story, broken):
         election = _unclean_election(story, broken, group)
         if election is not None:
@@ -123,12 +122,10 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
 
 
 def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
-    """Return what permits that something is gone which stood at the offset and is no record: the
-    end of a transaction, or a hole.
+    """Return what permits the loss of an offset without a record: a marker, or a hole.
 
-    Several leaders may have put something there, one of them without knowing that it had been
-    replaced. A member of the ISR lacks what the latest of them has put there, but for what it has
-    alone.
+    Several leaders may have written at the offset, one of them without knowing of its successor. A
+    member of the ISR lacks what the latest leader wrote, except what that leader alone has.
     """
     number, event = broken
     histories = [stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True)]
@@ -142,8 +139,7 @@ def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | N
 
 
 def _stored_places(story: Story, broken: _Broken) -> dict[int, dict[int, int]]:
-    """Return by leader epoch which brokers had the end of a transaction or a hole at the offset,
-    and at which line it came."""
+    """Return the lines at which brokers got a marker or a hole at the offset, by leader epoch."""
     number, event = broken
     stored: dict[int, dict[int, int]] = {}
     for line, marked in story.events(events.TransactionMarkerWritten):
@@ -157,8 +153,7 @@ def _stored_places(story: Story, broken: _Broken) -> dict[int, dict[int, int]]:
 
 
 def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritten) -> int:
-    """Return the leader epoch of the batch as which the end of a transaction was stored just before
-    it was told."""
+    """Return the leader epoch of a marker's batch, which is stored just before its event."""
     trace = story.evidence.trace
     for place in range(line - 2, -1, -1):
         event = decode(trace[place])
@@ -172,12 +167,11 @@ def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritt
 
 
 def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
-    """Return the records that stood at the offset until then and had been committed by then, each
-    as its copies.
+    """Return the committed records at the offset before the break, each as its copies.
 
-    Of what a member of the ISR does not have, the latest alone: what it lacks of an earlier history
-    does not explain that it lacks the present one. Where a leader has just committed it, perhaps
-    one that has been succeeded and does not know, it is that leader's history.
+    For a member of the ISR only the latest record that it lacks counts, because the lack of an
+    earlier history does not explain the lack of the present one. If a leader has just committed the
+    record, perhaps a deposed one, its history counts.
     """
     number, event = broken
     groups: dict[tuple[str, int], list[LogEntry]] = {}
@@ -190,14 +184,13 @@ def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
     lacking = [group for group in committed if not has_copy(group, event.broker, number)]
     committer = _committer(story, broken)
     of_committer = [group for group in lacking if has_copy(group, committer, number)]
-    # A later history may have ended, and the one before it gone on.
+    # A later history may have ended while the one before it continued.
     present = [group for group in lacking if any(copy.is_there(number) for copy in group)]
     return sorted(of_committer or present or lacking, key=lambda group: group[0].leader_epoch)[-1:]
 
 
 def _committer(story: Story, broken: _Broken) -> int:
-    """Return the broker whose high watermark has just passed the offset, -1 if it broke by
-    something else."""
+    """Return the broker whose high watermark has just passed the offset, -1 for any other break."""
     trace = story.evidence.trace
     earlier = (decode(trace[place]) for place in range(broken.number - 1, -1, -1))
     cause = next((event for event in earlier if not isinstance(event, events.InvariantBroken)), broken.event)
@@ -210,8 +203,7 @@ def _committer(story: Story, broken: _Broken) -> int:
 
 
 def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> int | None:
-    """Return the line of the unclean election, in a later epoch than the record's, of a leader
-    without it."""
+    """Return the line of the unclean election, in a later epoch, of a leader without the record."""
     for number, event in story.elections if story.settings.unclean_leader_election else ():
         is_later = number <= broken.number and event.leader_epoch > group[0].leader_epoch
         if event.unclean and is_later and not has_copy(group, event.leader, number):
@@ -220,26 +212,25 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
 
 
 def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
-    """Return the copy that went with the power or the disk of a replica which had not got it
-    again."""
+    """Return a copy that was lost with power or disk, and that its broker did not regain."""
     for copy in {copy.broker: copy for copy in group}.values():
         if (
             copy.lost_with_machine
             and copy.removed is not None
             and copy.removed.number < broken.number
-            and not _joined_anew(story, broken, copy.broker, copy.removed.number)
+            and not _rejoined(story, broken, copy.broker, copy.removed.number)
         ):
             return copy
     return None
 
 
-def _joined_anew(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
-    """Return whether the member that lacks a record lost it in a former life, and was let into the
-    ISR in a later one.
+def _rejoined(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
+    """Return whether the ISR member without a record joined in a later incarnation than it lost it.
 
-    With KIP-903 (`replica_epoch_checked`) it joins by a fetch of its present life alone, so that it
-    has what is committed: its loss permits nothing then. One that was a member when it lost the
-    record, or joined before it had registered anew, does not join again: it counts as before.
+    With KIP-903 (`replica_epoch_checked`) a replica joins only by a fetch of its present
+    incarnation, so it has what is committed, and its loss permits nothing. A replica that was a
+    member when it lost the record, or joined before it registered again, does not join again, so
+    its loss counts.
     """
     evidence = story.evidence
     is_promised = (
@@ -272,8 +263,7 @@ def _line_of(loss: LogEntry) -> int | None:
 
 
 def _last_cut(story: Story, broken: _Broken) -> int | None:
-    """Return the line at which the broker last lost what stood at the offset, but for what leaves
-    the place."""
+    """Return the line at which the broker last lost the record at the offset, except by policy."""
     number, event = broken
     removed = [copy.removed for copy in story.copies_at(event.offset) if copy.broker == event.broker]
     cuts = [
@@ -285,8 +275,7 @@ def _last_cut(story: Story, broken: _Broken) -> int | None:
 
 
 def _tell_standing(story: Story, broken: _Broken) -> None:
-    """Tell who had stored which record at the offset, each record once, the last ones if there are
-    many."""
+    """Tell who stored which records at the offset, each record once, and only the last ones."""
     stored: dict[tuple[str, int], LogEntry] = {}
     for copy in story.copies_at(broken.event.offset):
         if copy.is_there(broken.number):
@@ -297,7 +286,7 @@ def _tell_standing(story: Story, broken: _Broken) -> None:
 
 
 def _tell_joining(story: Story, broken: _Broken) -> None:
-    """Tell the change that let a broker into the ISR after what it lacks had been stored."""
+    """Tell the change that let a broker into the ISR after the record that it lacks was stored."""
     number, event = broken
     stored = min((copy.number for copy in story.copies_at(event.offset)), default=number)
     for line, written in reversed(story.events(events.IsrWritten)):
@@ -309,7 +298,7 @@ def _tell_joining(story: Story, broken: _Broken) -> None:
 
 
 def _cause_link(event: events.Event) -> Link:
-    """Return the link of an election, or of what cut a log."""
+    """Return the link of an election, or of an event that cut a log."""
     loss = loss_link(event)
     if loss is not None:
         return loss
@@ -384,7 +373,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
         permissions=(
             replace(
                 promise.BY_DISK_FAILURE,
-                when="when too few controllers keep their disks for a majority with what is committed",
+                when="when too few controllers keep their disks for a majority with all committed metadata",
                 prevented_by=(),
             ),
         ),

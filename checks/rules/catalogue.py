@@ -1,4 +1,4 @@
-"""The registration of every rule, in the order in which they are judged and listed."""
+"""Registers every rule, in the order in which rules are judged and listed."""
 
 from collections.abc import Collection
 from typing import Final
@@ -68,16 +68,17 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
     **{name: name for name in INVARIANTS if name in RULES},
     ONE_LEADER_PER_EPOCH: two_leaders.RULE.name,
 }
-"""The rule that judges each invariant; it has the invariant's name, but for the one that was a rule
-before."""
+"""The rule that judges each invariant. Only one-leader-per-epoch, an older rule, has another
+name."""
 
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 
 
 def rules_for(invariants: Collection[str], *, core: bool, in_order: bool = True) -> dict[str, Rule]:
-    """Return the rules that can be judged in a run in which these invariants were watched.
+    """Return the rules that can be judged in a run that watched these invariants.
 
-    With *core* one was healed; its trace is *in_order* or not (`harrow.checks.evidence.Evidence`).
+    *core*: a core was healed; *in_order*: the trace is in order
+    (`harrow.checks.evidence.Evidence`).
     """
     return {
         name: rule
@@ -91,8 +92,7 @@ def rules_for(invariants: Collection[str], *, core: bool, in_order: bool = True)
 def watched_in(invariants: Collection[str], release: str, demand: Collection[str]) -> tuple[str, ...]:
     """Return the invariants that are worth watching in a run of *release*.
 
-    One that came with a later release was not promised, and counts only where its rule is in
-    *demand*.
+    An invariant of a later release was not promised. It counts only if its rule is in *demand*.
     """
     return tuple(
         name for name in invariants if is_promised(name, release) or RULE_OF_INVARIANT.get(name) in demand

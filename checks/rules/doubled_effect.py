@@ -1,4 +1,4 @@
-"""doubled-effect: more has come of a record than there are of it."""
+"""doubled-effect: an application has more results of a record than copies of it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -29,43 +29,36 @@ _DOUBLES: Final[Mapping[str, str]] = {
     HIGHEST_FINISHED: effects.COMMIT_AFTER,
     AUTO_COMMITTED: effects.COMMIT_AUTOMATIC,
 }
-"""What promises nothing, by how an application commits."""
+"""The settings that promise nothing, by how an application commits."""
 
 
 @claim("several-effects")
 def several_effects(*, value: RecordValue, group: Text, times: Number) -> str:
-    """More came of a record than there are of it."""
-    return f"{times} results of {value} count, of group {group}"
+    """A record has more results than copies."""
+    return f"group {group} has {times} results of {value} that count"
 
 
-@cause("processed-uncommitted", free_because="that the record was handed out again needs the interruption")
+@cause("processed-uncommitted", free_because="the second poll of the record needs the interruption")
 def processed_uncommitted(*, setting: Text) -> str:
-    """What has been processed need not be committed."""
-    return f"what has had its effect need not be committed, and is processed again then ({setting})"
+    """A record may be processed before its offset is committed."""
+    return f"a record may have its effect before its offset is committed, and is then processed again ({setting})"
 
 
 @cause("unstable-offset", free_because=BY_SETTING)
 def unstable_offset() -> str:
-    """A member began where its group was before a transaction that was about to end."""
-    return "a member was told an offset that a transaction was about to move on"
+    """A member began at the group's position before a transaction that was about to commit."""
+    return "a member got an offset that a pending transaction was about to advance"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records that have more effects than there are of them."""
-    seen: dict[tuple[str, Value], None] = {}
-    for group, partition, offset, value, made in effects.inputs_of_groups(index):
-        if len(made) > effects.copies_of(index, group, value) and (group, value) not in seen:
-            seen[group, value] = None
-            yield effects.effect_finding(
-                index,
-                group,
-                partition,
-                offset,
-                value,
-                made,
-                several_effects.conclude(value=value, group=group, times=len(made)),
-                _cause,
-            )
+    """Find records with more results than there are copies of the record."""
+    reported: set[tuple[str, Value]] = set()
+    for record in effects.inputs_of_groups(index):
+        group, value, times = record.group, record.value, len(record.results)
+        if times > index.group_work.copies(group).get(value, 1) and (group, value) not in reported:
+            reported.add((group, value))
+            claimed = several_effects.conclude(value=value, group=group, times=times)
+            yield effects.effect_finding(index, record, claimed, _cause)
 
 
 def _cause(story: Story, group: str, offset: int) -> Cause:
@@ -75,22 +68,22 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
         setting = _DOUBLES.get(application.delivery)
         if setting is not None:
             return Cause((processed_uncommitted.conclude(setting=setting),), setting, (TRANSACTIONS,))
-    found = effects.by_reset(story, index.group_work.members(group), offset, twice=True)
-    if found is not None:
-        return found
+    reset = effects.by_reset(story, index.group_work.members(group), offset, twice=True)
+    if reset is not None:
+        return reset
     if any(application.delivery == EXACTLY_ONCE for application in applications):
         if effects.lacks_group_metadata(index, applications):
             return Cause((effects.commit_of_anybody.conclude(),), effects.NO_GROUP_METADATA)
         if not index.evidence.does().groups.stable_offset_fetch:
             return Cause((unstable_offset.conclude(),), effects.NO_GROUP_METADATA)
-    return effects.by_lost_log(index, story.partition) or effects.unexplained(story, applications)
+    return effects.explain_otherwise(story, applications)
 
 
 RULE: Final = Rule(
     name=promise.DOUBLED_EFFECT,
     definition=(
-        "An application has made more of a record of its input than there are of that record: several of its results count. "
-        "One result that stands at two offsets is a duplicate, and no second effect."
+        "Several results count that an application made of one record of its input. "
+        "One result at two offsets is a duplicate, not a second effect."
     ),
     source="KafkaProducer.sendOffsetsToTransaction, KafkaConsumer (Offsets and Consumer Position); KIP-98, KIP-447.",
     promise=Promise(
@@ -99,7 +92,7 @@ RULE: Final = Rule(
             *(Permission(setting=setting) for setting in dict.fromkeys(_DOUBLES.values())),
             Permission(
                 setting=effects.NO_GROUP_METADATA,
-                when="when a member that was taken for dead goes on, or a transaction ends late",
+                when="when a member that was taken for dead continues, or a transaction ends late",
             ),
             *promise.RESETTING.permissions,
             *effects.BY_LOST_LOG,

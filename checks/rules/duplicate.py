@@ -1,4 +1,4 @@
-"""duplicate: a record stands at two offsets of a partition."""
+"""duplicate: a record is at two offsets of a partition."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -36,26 +36,25 @@ _Pair = tuple[LogEntry, LogEntry]
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find values that stand twice in one final log, or were polled at two offsets."""
+    """Find values that are twice in one final log, or were polled at two offsets."""
     for partition in dict.fromkeys((*index.logs, *index.polled)):
         for value, offsets in _repeated(index, partition).items():
             yield _finding(index, partition, value, offsets)
 
 
 def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
-    """Return the values that have several offsets, with these: what was aborted there is
-    nowhere."""
+    """Return the values with several offsets, and these offsets; aborted copies do not count."""
     offsets: dict[Value, set[int]] = {}
     for broker, values in index.logs.get(partition, {}).items():
         if len(set(values)) != len(values):
             fates = transaction_fates(index.evidence.replicas[partition][broker])
             _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None), fates)
-    known = index.history.partitions.get(partition)
-    if known is not None and known.moved:
-        # Something was polled at several offsets, if only by operations that failed.
+    history = index.history.partitions.get(partition)
+    if history is not None and history.moved:
+        # Something was polled at several offsets, though perhaps only by operations that failed.
         _collect(offsets, index.polled.get(partition, ()), index.fates(partition))
-    several = [(sorted(found), str(value), value) for value, found in offsets.items() if len(found) > 1]
-    return {value: found for found, _, value in sorted(several)}
+    several = [(sorted(places), str(value), value) for value, places in offsets.items() if len(places) > 1]
+    return {value: places for places, _, value in sorted(several)}
 
 
 def _collect(
@@ -68,9 +67,9 @@ def _collect(
         if fate is not None and fate.state == ABORTED:
             continue
         here.setdefault(value, set()).add(offset)
-    for value, found in here.items():
-        if len(found) > 1:
-            offsets.setdefault(value, set()).update(found)
+    for value, places in here.items():
+        if len(places) > 1:
+            offsets.setdefault(value, set()).update(places)
 
 
 def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> Finding:
@@ -84,9 +83,9 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
         assert send is not None, "every pair ends with a send"
         tell_sent(story, send, story.evidence.producers[send.process].name, before)
     pairs = list(pairwise(appended.values()))
-    # Of a record that is there twenty times, how it came to be there a second and a last time says enough.
-    told = pairs if len(pairs) <= _GAPS_TOLD else [pairs[0], pairs[-1]]
-    stored = {copy.number: copy for pair in told for copy in pair} or {
+    # For a record with twenty copies, the second and the last one explain enough.
+    gaps = pairs if len(pairs) <= _GAPS_TOLD else [pairs[0], pairs[-1]]
+    stored = {copy.number: copy for pair in gaps for copy in pair} or {
         copy.number: copy for copy in appended.values()
     }
     for number, copy in enumerate(stored.values()):
@@ -94,15 +93,14 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
     for offset in offsets:
         if offset not in appended:
             story.tell(END, seen.conclude(value=value, offset=offset))
-    for earlier, later in told:
+    for earlier, later in gaps:
         _tell_between(story, sends, earlier, later)
     cause = _cause(story, value, offsets, sends, pairs if len(appended) == len(offsets) else [])
     return cause.finding(story, offset=offsets[1], value=value, details=(("offsets", offsets),))
 
 
 def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, later: LogEntry) -> None:
-    """Tell what lay between two appends: copies, stops, elections, the answers that the producer
-    had."""
+    """Tell what happened between two appends: copies, stops, elections, the producer's answers."""
     begin, end = earlier.number, later.number
     stored = story.copies(earlier.value, earlier.offset)
     group = [copy for copy in stored if copy.leader_epoch == earlier.leader_epoch]
@@ -149,33 +147,33 @@ def _cause(
 def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | None:
     """Explain a record that was read, lost, and appended again elsewhere by a retry.
 
-    What permits the loss permits that the producer's state, with which a retry is
-    recognised, was lost with it. A copy that compaction removed is lost only if every later record
-    of its key is lost, too.
+    What permits the loss also permits the loss of the producer's state, by which a leader
+    recognises a retry. A copy that compaction removed is lost only if every later record of its key
+    is lost, too.
     """
     logs = story.index.logs.get(story.partition, {}).values()
-    gone = [
+    lost = [
         offset
         for offset in offsets
         if not any(values[offset : offset + 1] == [value] for values in logs)
         and not compaction.has_stand_in(story.index, story.partition, story.copies(value, offset))
     ]
-    if not gone or len(offsets) - len(gone) > 1:
+    if not lost or len(offsets) - len(lost) > 1:
         return None
-    losses = [explain_replaced(story.index, story.partition, value, offset) for offset in gone]
+    losses = [explain_replaced(story.index, story.partition, value, offset) for offset in lost]
     if any(loss.permitted_by is None for loss in losses):
         return None
-    return [tell_replaced(story, value, offset) for offset in gone][-1]
+    return [tell_replaced(story, value, offset) for offset in lost][-1]
 
 
 def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
-    """Explain a record that its producer sent with other sequence numbers than before.
+    """Explain a record that its producer sent again with other sequence numbers.
 
-    A leader without what the producer had sent before refuses what follows. To the producer that is
-    a gap which stays, so it raises its epoch and begins again at 0
-    (``TransactionManager.canRetry``), also with a batch that a leader has already appended and not
-    answered, or has still to append. Where an unclean election has taken what was before, or the
-    producer had given it up while it was still on its way, that permits the second copy.
+    A leader that lacks the producer's previous records refuses the next one. The producer takes
+    this for a permanent gap, raises its epoch and begins at 0 again
+    (``TransactionManager.canRetry``), even with a batch that a leader has appended without an
+    answer, or may still append. If an unclean election took the previous records, or the producer
+    had given them up in flight, that permits the second copy.
     """
     clients = {story.evidence.producers[send.process].name for send in sends}
     if any(_renumbered(Story(story.index, story.partition), *pair, clients) is None for pair in pairs):
@@ -216,8 +214,7 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
 def _why_lacked(
     story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed, value: Value
 ) -> Cause | None:
-    """Return what permits that a leader did not have what a producer had sent before a record that
-    it refused."""
+    """Return what permits that a leader lacked the previous record when it refused the next one."""
     before = group[0].value
     election = unclean_election_without(story, group)
     if election is not None and story.settings.unclean_leader_election and election.at_us <= failure.at_us:
@@ -240,12 +237,11 @@ def _why_lacked(
 def _renumbered_for_another(
     story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]
 ) -> Cause | None:
-    """Accuse a producer outside the model of a record that has another sequence number each time:
-    no leader can recognise it.
+    """Accuse a real producer that gave a record a new sequence number each time.
 
-    Nothing permits that. What the producer of a model makes of its answers is in the trace, and
-    tells more. Of real ones the trace has at most what a leader refused, and on a cluster that
-    harrow has not started not even that.
+    Nothing permits that. The trace of the model shows how its producer used its answers, which
+    explains more. For real producers the trace has at most the refusals of leaders, and on a
+    cluster that harrow has not started not even those.
     """
     if not pairs or any(_numbers(earlier) == _numbers(later) for earlier, later in pairs):
         return None
@@ -275,8 +271,7 @@ def _numbers(entry: LogEntry) -> tuple[int, int]:
 
 
 def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
-    """Return what stood in a log of the same producer, next before a record's batch, when that was
-    appended."""
+    """Return the producer's record before another one's batch, in the log at its append."""
     for offset in range(copy.offset - 1, -1, -1):
         for other in story.copies_at(offset):
             is_of_producer = other.producer_id == copy.producer_id and other.batch != copy.batch
@@ -286,8 +281,10 @@ def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
 
 
 def _lacked(story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed) -> bool:
-    """Return whether a leader did not have a record when it refused what follows: it may have
-    copied it since."""
+    """Return whether a leader lacked a record when it refused the next one.
+
+    It may have copied it since.
+    """
     refusal = story.last(
         events.RequestRejected,
         before=number,
@@ -301,8 +298,8 @@ def _lacked(story: Story, group: Sequence[LogEntry], number: int, failure: event
 RULE: Final = Rule(
     name=promise.DUPLICATE,
     definition=(
-        "A record stands at two or more offsets of a partition, in one replica's log or as consumers read it. "
-        "A record that the application itself sent again counts, with that as its cause. A copy that was aborted with its transaction does not."
+        "A record is at two or more offsets of a partition, in one replica's log or as consumers read it. A record that its "
+        "application sent again counts, with that as its cause. A copy that was aborted with its transaction does not count."
     ),
     source="Jepsen's Kafka workload (duplicate); KIP-98; ProducerStateManager.scala; KafkaProducer (what to do when a record expires).",
     promise=Promise(
@@ -323,7 +320,7 @@ RULE: Final = Rule(
             *promise.BY_DISK_FAILURES,
             Permission(
                 setting=DELIVERY_TIMEOUT,
-                when="when a record before it was given up that was still on its way",
+                when="when the producer gave up the record before it while that was still in flight",
             ),
         ),
         releases="since 0.11 (KIP-98)",

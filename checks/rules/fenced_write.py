@@ -1,4 +1,4 @@
-"""fenced-write: what a producer wrote after it had been fenced was committed."""
+"""fenced-write: a record that a producer wrote after it had been fenced was committed."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
 from harrow.checks.finding import Finding
@@ -28,8 +29,7 @@ def written_after_fence(
     producer_epoch: events.Epoch,
     newer_epoch: events.Epoch,
 ) -> str:
-    """A leader took a record of an epoch that had been succeeded, and the successor's transaction
-    committed it."""
+    """A leader appended a record of an old epoch, and its successor's transaction committed it."""
     return (
         f"{value} was written with epoch {producer_epoch} of producer id {producer_id} after a coordinator had written epoch "
         f"{newer_epoch}, and is committed"
@@ -37,16 +37,14 @@ def written_after_fence(
 
 
 _Fences = Mapping[int, list[tuple[int, int]]]
-"""By producer id the lines at which its coordinator wrote a newer epoch than all before, each with
-that epoch."""
+"""The lines at which coordinators wrote new epochs, each with its epoch, by producer id."""
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find committed records that were appended after a newer epoch of their producer had been
-    written.
+    """Find committed records that were appended after a newer epoch of their producer was written.
 
-    What comes between the fence and the marker that it has written is aborted by that one, and
-    counts for nothing.
+    Records between that fence and the marker that belongs to it are aborted by the marker, so they
+    do not count.
     """
     if not index.has(events.TransactionStateChanged):
         return
@@ -67,9 +65,9 @@ def _fences(index: Index) -> _Fences:
     fences: dict[int, list[tuple[int, int]]] = {}
     for number, raw in index.raw_events(events.TransactionStateChanged):
         _, _, _, _, producer_id, epoch, _, _ = raw
-        known = fences.setdefault(producer_id, [])
-        if not known or epoch > known[-1][1]:
-            known.append((number, epoch))
+        epochs = fences.setdefault(producer_id, [])
+        if not epochs or epoch > epochs[-1][1]:
+            epochs.append((number, epoch))
     return fences
 
 
@@ -81,14 +79,13 @@ def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
 
 
 def _late(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:
-    """Find, of records whose epoch was succeeded at some time, those that were appended after that:
-    of each batch the first."""
+    """Find the suspects that were appended after their fence: the first record of each batch."""
     late: dict[tuple[str, int], int] = {}
     for number, raw in index.raw_events(events.BatchAppended):
         _, _, _, partition, base_offset, leader_epoch, _, _, values = raw
         for offset in range(base_offset, base_offset + len(values)):
             fence = suspects.get((partition, offset))
-            # What a leader of the past has appended at that offset is another record.
+            # A deposed leader's append at this offset is another record.
             if fence is not None and index.fates(partition)[offset].leader_epoch == leader_epoch:
                 if number > fence[0]:
                     late[partition, offset] = number
@@ -104,23 +101,20 @@ def _finding(index: Index, partition: str, offset: int, number: int, fence: tupl
     copies: list[LogEntry] = [copy for copy in story.copies_at(offset) if copy.number == number]
     for copy in copies:
         tell_stored(story, copy, with_producer=True)
-    marked = tell_marker(story, partition, fate)
-    tell_states(story, fate.producer_id, fence[0] - 1, (marked or number) + AFTER)
-    deciding = partitions_deciding(index, fate.producer_id, (partition,))
-    permitted = lost_decision(index, deciding, fence[0])
-    concluded = written_after_fence.conclude(
+    marker = tell_marker(story, partition, fate)
+    tell_states(story, fate.producer_id, fence[0] - 1, (marker or number) + AFTER)
+    lost = lost_decision(index, partitions_deciding(index, fate.producer_id, (partition,)), fence[0])
+    late = written_after_fence.conclude(
         value="" if value is None else value,
         producer_id=fate.producer_id,
         producer_epoch=fate.producer_epoch,
         newer_epoch=fence[1],
     )
-    return Finding(
-        partition=partition,
+    return (lost or Cause(())).finding(
+        story,
+        late,
         offset=offset,
         value=value,
-        chain=story.chain(*(() if permitted is None else permitted.links), concluded),
-        permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=() if permitted is None else permitted.prevented_by,
         details=(("producer_id", fate.producer_id), ("producer_epoch", fate.producer_epoch)),
     )
 
@@ -129,15 +123,15 @@ RULE: Final = Rule(
     name=promise.FENCED_WRITE,
     goes_by_order=True,
     definition=(
-        "A producer wrote a record after its coordinator had given its transactional id a newer epoch, and the record is committed: "
-        "a producer that was succeeded writes in its successor's transactions."
+        "A producer wrote a record after its coordinator had given its transactional id a newer epoch, and the record is "
+        "committed: a fenced producer writes in the transactions of its successor."
     ),
     source="KIP-98; TransactionCoordinator.handleInitProducerId, ProducerAppendInfo.checkProducerEpoch; KIP-890.",
     promise=Promise(
         promised_by=(TRANSACTIONAL_ID,),
         permissions=promise.BY_LOST_DECISION,
-        releases="since 0.11 (KIP-98); in partitions that its own transaction did not have since 3.6 (KIP-890)",
+        releases="since 0.11 (KIP-98); in partitions outside its own transaction since 3.6 (KIP-890)",
     ),
     find=find,
-    verb="written by who had been fenced",
+    verb="written by a fenced producer",
 )

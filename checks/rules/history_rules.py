@@ -1,8 +1,4 @@
-"""The anomalies of clients that a run shows in its history: what consumers skipped, read too early,
-and so on.
-
-They are found as in any history; what a run adds is the cause, where the trace has it.
-"""
+"""Judges the anomalies of a history in a run, which adds the cause if the trace shows it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -57,10 +53,10 @@ from harrow.cluster_model.trace import TraceLine
 
 
 def _by_skip(index: Index, finding: Finding) -> Finding | None:
-    """Permit what a consumer skipped, without what it need not have got.
+    """Permit a skip after excluding the records that the consumer did not have to get.
 
-    It need not get what compaction had removed, nor what was deleted when its position was reset
-    and came back later.
+    These are compacted records, and records that were deleted when its position was reset but came
+    back later.
     """
     details = dict(finding.details)
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
@@ -68,7 +64,7 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
     first, end = order.between(*details["offsets"])
     skipped = order.offsets[first:end]
     holes = compaction.holes(index, finding.partition, range(*details["offsets"]), until_us)
-    owed = {
+    due = {
         offset: [
             value
             for value in order.values_at(offset)
@@ -80,7 +76,7 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
         for offset in skipped
         if offset not in holes
     }
-    due = {offset: values for offset, values in owed.items() if values}
+    due = {offset: values for offset, values in due.items() if values}
     if skipped and not due:
         return None
     left = [order.values_at(offset) for offset in due]
@@ -99,12 +95,11 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
 
 
 def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]]) -> Finding | None:
-    """Explain what a consumer with read_committed passed over because the log has it as aborted, or
-    as open: who decided so.
+    """Explain why a read_committed consumer passed records that the log has as aborted or open.
 
-    Where another record stands by now, aborted or not, the one that was due was lost, and its
-    transaction has decided nothing. Beside such a one who decided may only accuse: what permits the
-    loss is another question.
+    If another record is at the offset now, the due record was lost, so its transaction decided
+    nothing. Among such records the decision may only accuse, because the loss needs its own
+    permission.
     """
     consumer = index.evidence.consumers.get(dict(finding.details)["process"])
     if consumer is None or not consumer.read_committed:
@@ -115,7 +110,7 @@ def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]])
         return None
     offset = offsets[0]
     value = index.standing_at(finding.partition, offset)
-    assert value is not None, "nothing was due where it stands"
+    assert value is not None, "a record is due at this offset"
     part = TransactionPart(finding.partition, offset, value, fates[offset])
     story = Story(index, finding.partition)
     explained = _explained(finding, story, explain_aborted(story, part))
@@ -124,7 +119,7 @@ def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]])
 
 
 def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
-    # Links without a time come at the end.
+    # Links without a time come last.
     chain = sorted(
         (*story.chain(*why.links), *finding.chain), key=lambda link: (link.at_us is None, link.at_us or 0)
     )
@@ -137,8 +132,7 @@ def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
 
 
 def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bool:
-    """Return whether a read_committed consumer need not have read a record: no ack says that it is
-    committed, nor another such read."""
+    """Return whether a read_committed consumer may skip a record without ack or committed read."""
     consumer = index.evidence.consumers.get(process)
     if consumer is None or not consumer.read_committed:
         return False
@@ -152,8 +146,7 @@ def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bo
 def _was_missing_at_reset(
     index: Index, process: int, partition: str, offset: int, value: Value, until_us: int
 ) -> bool:
-    """Return whether a consumer was sent past a record that was deleted then, and came back
-    later."""
+    """Return whether a consumer was reset past a deleted record that came back later."""
     client = index.evidence.process_names[process]
     return index.standing_at(partition, offset) == value and any(
         event.client == client
@@ -165,37 +158,37 @@ def _was_missing_at_reset(
 
 
 def _by_isolation(index: Index, finding: Finding) -> Finding | None:
-    """Permit what was aborted to be read by consumers without read_committed; what only the run
-    itself has read concerns no client."""
+    """Permit aborted reads by consumers without read_committed.
+
+    The run's own reads do not count.
+    """
     assert finding.value is not None, "an aborted read of nothing"
-    known = index.history.partitions[finding.partition]
-    if known.rows.get(finding.value) not in known.aborted:
+    partition = index.history.partitions[finding.partition]
+    if partition.rows.get(finding.value) not in partition.aborted:
         return finding
     read = index.undecided_reads.get((finding.partition, finding.value))
     if read is None:
         return None
     poll = polled_pair(index.history, read.position, (read.offset, finding.value))
-    told = replace(finding, chain=(*finding.chain[:-1], poll))
+    polled = replace(finding, chain=(*finding.chain[:-1], poll))
     if read.is_read_committed:
-        return _by_lost_end(index, told, read.offset)
-    return replace(told, permitted_by=promises.READ_UNCOMMITTED, prevented_by=(COMMITTED_READS,))
+        return _by_lost_end(index, polled, read.offset)
+    return replace(polled, permitted_by=promises.READ_UNCOMMITTED, prevented_by=(COMMITTED_READS,))
 
 
 def _by_lost_end(index: Index, finding: Finding, offset: int) -> Finding:
-    """Permit a committed record to be told as aborted where what had been decided is lost,
-    permittedly: of the coordinator's log, or of its own."""
+    """Permit a committed record to be reported as aborted if its decision was lost as permitted."""
     assert finding.value is not None, "an aborted read of nothing"
     story = Story(index, finding.partition)
-    ended = [send.completed_us for send in index.sends_of(finding.partition, finding.value)]
-    until_us = max((at_us for at_us in ended if at_us is not None), default=0)
+    ends_us = [send.completed_us for send in index.sends_of(finding.partition, finding.value)]
+    until_us = max((at_us for at_us in ends_us if at_us is not None), default=0)
     why = forgotten_commit(story, finding.value, offset, until_us)
     why = why or lost_abort(story, finding.value, offset)
     return finding if why is None else _explained(finding, story, why)
 
 
 def _by_loss(index: Index, finding: Finding) -> Finding:
-    """Permit a consumer to go elsewhere if what it had read last is gone, and was permitted to
-    go."""
+    """Permit a jump of a consumer if the last record that it had read was lost as permitted."""
     if finding.permitted_by is not None:
         return finding
     details = dict(finding.details)
@@ -210,7 +203,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         story = Story(index, finding.partition)
         cause = (
             _led_without(story, (offset, value), until_us)
-            or _sent_elsewhere(story, details["process"], value, until_us)
+            or _out_of_range(story, details["process"], value, until_us)
             or cause
         )
     if cause.permitted_by is None and details.get(AFTER_LOSS):
@@ -223,7 +216,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         cause = lost_marker(index, finding.partition, offset, until_us, position) or cause
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
-        # Nothing has become of the record before the gap: what is told is of those in it, and behind it.
+        # The record before the gap is still there, so the gap and what follows are explained.
         cause = _by_other_log(index, finding) or Cause((), None)
         for skipped in details.get("skipped", ())[:1] if cause.permitted_by is None else ():
             tell_place(story, index.orders.of(finding.partition).first_offset(skipped) or 0, skipped)
@@ -231,8 +224,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
 
 
 def _position_of(index: Index, finding: Finding) -> int:
-    """Return where a consumer was, 0 if that is not known: its position was reset from there once
-    it had read the first of two records."""
+    """Return the position from which a consumer was reset between two reads, 0 if it is unknown."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     times = [link.at_us for link in finding.chain if link.at_us is not None]
@@ -245,11 +237,9 @@ def _position_of(index: Index, finding: Finding) -> int:
 
 
 def _by_other_log(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that read on where another one read something else: what either of them
-    read is gone, and was permitted to go.
+    """Explain a consumer that read on in another log: a record of either log was lost as permitted.
 
-    Where a log has markers of transactions, what it had before or got later need not stand in the
-    same places.
+    Logs with markers of transactions may have the same records at different offsets.
     """
     details = dict(finding.details)
     order = index.orders.of(finding.partition)
@@ -265,8 +255,7 @@ def _by_other_log(index: Index, finding: Finding) -> Cause | None:
 
 
 def _by_reset(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that went to the log's end although there were records left: what it was
-    to read next was deleted."""
+    """Explain a reset to the end of the log: the consumer's next record was deleted."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     end_us = max(link.at_us for link in finding.chain if link.at_us is not None)
@@ -284,37 +273,37 @@ def _by_reset(index: Index, finding: Finding) -> Cause | None:
 
 
 def _by_damage(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that sought past records: each stood in a batch whose bad CRC it had met
-    on a leader's disk."""
+    """Explain a seek past records in batches for which the consumer had found a bad CRC."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     here, there = details["offsets"]
-    met = [
+    leaders = [
         event.broker
         for _, event in index.events(CorruptBatchFetched, partition=finding.partition)
         if event.receiver == client and here < event.offset < there
     ]
     skipped = details.get("skipped", ())
-    if not met or not skipped:
+    if not leaders or not skipped:
         return None
     copies = [index.partition(finding.partition).by_value.get(str(value), ()) for value in skipped]
-    leader = met[-1]
-    if not all(any(copy.broker in met and copy.damaged is not None for copy in group) for group in copies):
+    last_leader = leaders[-1]
+    if not all(
+        any(copy.broker in leaders and copy.damaged is not None for copy in group) for group in copies
+    ):
         return None
     having = tuple(
         sorted({copy.broker for copy in copies[0] if copy.damaged is None and copy.removed is None})
     )
-    because = damaged_on_leader.conclude(leader=leader, value=skipped[0], having=having)
+    because = damaged_on_leader.conclude(leader=last_leader, value=skipped[0], having=having)
     return Cause((because,), promises.DISK_FAILURE)
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
-    """Explain a consumer that was ahead of its leader, though the record came back later: who led
-    without it.
+    """Explain a consumer ahead of a leader without the record, though that came back later.
 
-    None unless the leader had lost it with its power or its disk, or was elected uncleanly. A
-    leader that came back before any controller missed it was not elected: it leads on, in a new
-    leader epoch when another replica is missed.
+    None unless the leader had lost the record with its power or its disk, or was elected uncleanly.
+    A leader that came back before a controller noticed was not elected. It continues to lead, in a
+    new leader epoch if another replica is missed.
     """
     offset, value = last
     group = story.copies(value, offset)
@@ -325,15 +314,15 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
         leader = event.leader if isinstance(event, LeaderElected) else event.broker
         if event.at_us > until_us or has_copy(group, leader, number):
             continue
-        gone = [
+        lost = [
             copy
             for copy in group
             if copy.broker == leader and copy.removed is not None and copy.removed.number < number
         ]
         prevented_by: tuple[Prevention, ...]
-        if any(copy.lost_with_power for copy in gone):
+        if any(copy.lost_with_power for copy in lost):
             setting, prevented_by = promises.FLUSH_INTERVAL, (FLUSHING,)
-        elif any(copy.lost_with_disk for copy in gone):
+        elif any(copy.lost_with_disk for copy in lost):
             setting, prevented_by = promises.DISK_FAILURE, ()
         elif election is not None and election.unclean and story.settings.unclean_leader_election:
             setting, prevented_by = promises.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,)
@@ -351,12 +340,11 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
     return None
 
 
-def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> Cause | None:
-    """Explain a consumer that had its position called out of range by a leader of the past.
+def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cause | None:
+    """Explain a consumer whose position a deposed leader rejected as out of range.
 
-    Such a leader never had what its successors wrote. Nothing has gone: the consumer went where
-    ``auto.offset.reset`` sends it. Its metadata, which came from brokers of the past too, knew no
-    better.
+    Such a leader never had the records of its successors. Nothing is lost: the consumer went where
+    ``auto.offset.reset`` sends it, because its metadata was outdated as well.
     """
     consumer = story.evidence.process_names[process]
     since = min((copy.number for copy in story.copies(last)), default=0)
@@ -369,7 +357,7 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
             (election.leader_epoch for place, election in story.elections if place < number), default=0
         )
         if led is not None and led.event.leader_epoch < newest:
-            elsewhere = out_of_range(
+            rejected = out_of_range(
                 event.at_us,
                 event.broker,
                 client=consumer,
@@ -377,21 +365,20 @@ def _sent_elsewhere(story: Story, process: int, last: Value, until_us: int) -> C
                 newer_epoch=newest,
                 setting=AUTO_OFFSET_RESET,
             )
-            return Cause((replace(elsewhere, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+            return Cause((replace(rejected, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
         if _was_left(story, consumer, event.broker, number, until_us):
-            left = out_of_range_at_follower(
+            rejected = out_of_range_at_follower(
                 event.at_us, event.broker, client=consumer, setting=AUTO_OFFSET_RESET
             )
-            return Cause((replace(left, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
+            return Cause((replace(rejected, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
     return None
 
 
 def _was_left(story: Story, consumer: str, broker: int, refused: int, until_us: int) -> bool:
-    """Return whether a follower refused a position, and its consumer took that for the leader's
-    word (``Fetcher``).
+    """Return whether a consumer took a follower's rejection for the leader's (``Fetcher``).
 
-    One that still reads from there asks its leader instead (KIP-392). One that has left meanwhile,
-    for another leader, say, has a reset.
+    A consumer that still reads from the follower asks its leader instead (KIP-392). A consumer that
+    has left it meanwhile, for another leader for example, is reset.
     """
     role: TraceLine[BecameLeader | BecameFollower] | None
     role = story.last(BecameLeader, BecameFollower, before=refused, broker=broker)
@@ -399,10 +386,10 @@ def _was_left(story: Story, consumer: str, broker: int, refused: int, until_us: 
         return False
     for number, reset in story.events(OffsetReset):
         if number > refused and reset.at_us <= until_us and reset.client == consumer:
-            known: TraceLine[ReadReplicaPreferred | ReadReplicaCleared] | None
-            known = story.last(ReadReplicaPreferred, ReadReplicaCleared, before=number, client=consumer)
-            return known is not None and not (
-                isinstance(known.event, ReadReplicaPreferred) and known.event.replica == broker
+            choice: TraceLine[ReadReplicaPreferred | ReadReplicaCleared] | None
+            choice = story.last(ReadReplicaPreferred, ReadReplicaCleared, before=number, client=consumer)
+            return choice is not None and not (
+                isinstance(choice.event, ReadReplicaPreferred) and choice.event.replica == broker
             )
     return False
 
@@ -429,8 +416,7 @@ def _rule(
     verb: str,
     judge: Callable[[Index, Finding], Finding | None] = lambda _, finding: finding,
 ) -> Rule:
-    """Return the rule for an anomaly of a history; *judge* says what permits it in a run, or that
-    it is none there."""
+    """Return the rule for an anomaly of a history; *judge* permits a finding, or drops it."""
     return Rule(
         name=name,
         definition=ANOMALIES[name].definition,
@@ -447,13 +433,9 @@ _POLLED_IN_ORDER: Final = Promise(
 _POLLED_IN_ORDER_AT_ONCE: Final = Promise(
     promised_by=(promises.OFFSETS_IN_ORDER,), permissions=promises.BY_CUT_LOG
 )
-_BY_LOST_END: Final = tuple(
-    Permission(
-        setting=permission.setting,
-        when="when the log of its coordinator loses that the transaction was committed, or the log of the partition the marker that aborted it",
-        prevented_by=permission.prevented_by,
-    )
-    for permission in promises.BY_LOST_DECISION
+_BY_LOST_END: Final = promises.restricted(
+    "when the coordinator's log loses the commit of the transaction, or the partition's log the marker that aborted it",
+    promises.BY_LOST_DECISION,
 )
 
 HISTORY_RULES: Final = (
@@ -501,4 +483,4 @@ HISTORY_RULES: Final = (
         "cycle of reads and writes through",
     ),
 )
-"""The rules that need nothing but the history, in the order in which they are judged and listed."""
+"""The rules that need only the history, in the order in which they are judged and listed."""

@@ -1,4 +1,4 @@
-"""inconsistent-offsets: one offset of a partition, two values."""
+"""inconsistent-offsets: one offset of a partition has two values."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -29,18 +29,18 @@ _Claims = Annotated[tuple[tuple[RecordValue, Brokers, Flag, Flag], ...], FieldKi
 
 @declare_claim("claimed")
 def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
-    """Which values stand at an offset, each by whose log, and whether by a poll and by an ack."""
-    told = []
+    """The values at one offset: the logs that have each, and whether a poll or an ack named it."""
+    texts = []
     for value, in_logs, polled, acked in claims:
         sources = [f"broker {broker}'s log" for broker in in_logs]
         sources += ["polled"] * polled + ["acked"] * acked
-        told.append(f"{value} ({', '.join(sources)})")
-    return f"offset {offset_claimed} is {' and '.join(told)}"
+        texts.append(f"{value} ({', '.join(sources)})")
+    return f"offset {offset_claimed} is {' and '.join(texts)}"
 
 
 @dataclass(slots=True, eq=False)
 class _Claim:
-    """A value that stands at an offset by acks, by what consumers read, or by final logs."""
+    """A value at an offset, by acks, by polls, or by final logs."""
 
     value: Value
     polled: bool
@@ -48,25 +48,25 @@ class _Claim:
     sends: list[SendRecord] = field(default_factory=list)
 
     def operands(self) -> tuple[Value, tuple[int, ...], bool, bool]:
-        """Return it as a link has it."""
+        """Return the claim as an operand of a link."""
         return self.value, self.brokers, self.polled, bool(self.sends)
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find offsets about which acks, consumers and final logs disagree."""
+    """Find offsets for which acks, consumers and final logs name different values."""
     for partition in dict.fromkeys((*index.logs, *index.polled, *index.acked)):
         for offset, claims in _conflicts(index, partition).items():
             yield _finding(index, partition, offset, claims)
 
 
 def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
-    """Return the offsets that several values claim, with the claims."""
+    """Return the offsets with several values, and the claims for these."""
     polled: AbstractSet[Pair] = index.polled.get(partition, frozenset())
     logs: dict[int, list[str | None]] = {}
     acked: Sequence[SendRecord] = ()
     pairs: set[Pair] = set(polled)
     if partition in index.evidence.read_back:
-        # Before it has healed a record that is missing may come back, so acks prove nothing. Above its high
+        # Before the partition is read back, a missing record may come back, so acks prove nothing. Above its high
         # watermark nothing is settled, and a replica outside the ISR has not healed yet.
         replicas = index.evidence.replicas.get(partition, {})
         logs = {
@@ -87,7 +87,7 @@ def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
 
 
 def _acked_pairs(index: Index, partition: str) -> Iterator[Pair]:
-    """Yield what acks of a partition named, for those that named an offset."""
+    """Yield the offsets and values that acks of a partition named."""
     records = index.history.records
     for row in index.history.partitions[partition].acked if partition in index.acked else ():
         offset = records.offset(row)
@@ -113,30 +113,30 @@ def _claims(
     for send in acked:
         if send.offset is not None:
             claims[send.offset][send.value].sends.append(send)
-    return {offset: list(found.values()) for offset, found in claims.items() if len(found) > 1}
+    return {offset: list(of_offset.values()) for offset, of_offset in claims.items() if len(of_offset) > 1}
 
 
 def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) -> Finding:
     story = Story(index, partition)
     settled = partition in index.evidence.read_back
     standing = None if settled else index.standing_at(partition, offset)
-    gone, emptied = _gone(story, offset, claims, standing)
-    causes = [cause for claim in gone for cause in _causes(story, offset, claim)]
-    causes += [cause for claim in emptied for cause in _causes_of_lost_place(story, offset, claim, claims)]
+    lost, compacted = _lost(story, offset, claims, standing)
+    causes = [cause for claim in lost for cause in _causes(story, offset, claim)]
+    causes += [cause for claim in compacted for cause in _causes_of_lost_place(story, offset, claim, claims)]
     permissions = [cause.permitted_by for cause in causes]
     prevented = [prevention for cause in causes for prevention in cause.prevented_by]
     conclusions = [conclusion for cause in causes for conclusion in cause.links]
     for claim in claims:
-        if claim not in gone and claim not in emptied:
+        if claim not in lost and claim not in compacted:
             tell_place(story, offset, claim.value)
         for send in claim.sends:
             tell_acknowledgement(story, send)
     if sum(bool(claim.brokers) for claim in claims) > 1 or not causes:
-        # After healing all replicas hold the same; only a replica that forgets excuses it.
+        # After healing all replicas are equal. Only a replica that forgets excuses a difference.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
         prevented += excuse.prevented_by if excuse else ()
-        # With equal logs the record that the leader does not have would still be gone.
+        # Even if the logs were equal, the record that the leader lacks would be lost.
         readable = index.readable(partition)
         for claim in claims:
             if claim.brokers and claim.value not in readable:
@@ -148,22 +148,22 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
     return Finding(
         partition=partition,
         offset=offset,
-        value=(gone or emptied or claims)[0].value,
+        value=(lost or compacted or claims)[0].value,
         chain=story.chain(*once, claim_link),
         permitted_by=None if None in permissions else permissions[0],
         prevented_by=tuple(dict.fromkeys(prevented)),
     )
 
 
-def _gone(
+def _lost(
     story: Story, offset: int, claims: list[_Claim], standing: Value | None
 ) -> tuple[list[_Claim], list[_Claim]]:
-    """Return the lost values, and the compacted ones whose offset was given again.
+    """Return the lost values, and the compacted ones whose offset was assigned again.
 
-    All that does not survive at its offset: in the logs, that is, or as what is *standing* where
-    the logs are not settled; if none is there, what alone consumers have read. A value of which a
-    later record of its key is left is not lost. It may have been the last to stand there, or
-    another one took its place: of the last one nothing has to be said.
+    A value is gone if no log has it at its offset, or, while the logs are not settled, if it is not
+    *standing* there. If all are gone, the values that consumers did not read are lost. A value that
+    a later record of its key replaces is not lost. It may have been the last value at the offset,
+    which needs no explanation, or another one replaced it.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     superseded = [
@@ -174,15 +174,13 @@ def _gone(
     lost = [claim for claim in gone if claim not in superseded]
     if len(gone) < len(claims):
         return lost, superseded
-    return lost, [claim for claim in superseded if _given_again(story, offset, claim, claims) < END]
+    return lost, [claim for claim in superseded if _reassigned_at(story, offset, claim, claims) < END]
 
 
-def _given_again(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> int:
-    """Return the first line at which a place had a value and got another one of those that are
-    claimed, `END` if it did not.
+def _reassigned_at(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> int:
+    """Return the line at which the offset of a value got another claimed value, or `END`.
 
-    What the leader of an earlier epoch appends there, which does not know yet that it has been
-    replaced, takes no place.
+    An append by a deposed leader, which does not know of its successor, does not count.
     """
     stored = story.copies(claim.value, offset)
     return min(
@@ -202,19 +200,18 @@ def _age(copy: LogEntry) -> tuple[int, int]:
 
 
 def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> list[Cause]:
-    """Tell how a place could be given again from which compaction has taken a value, before that or
-    since."""
+    """Explain how the offset of a compacted value could be assigned again."""
     copies = story.copies(claim.value, offset)
-    given_again = _given_again(story, offset, claim, claims)
-    if copies and not any(0 < copy.committed < given_again for copy in copies):
-        causes = list(_causes_of_uncommitted(story, claim, given_again))
-        # If it was committed later, what took the other value gave the place back to it.
+    reassigned_at = _reassigned_at(story, offset, claim, claims)
+    if copies and not any(0 < copy.committed < reassigned_at for copy in copies):
+        causes = list(_causes_of_uncommitted(story, claim, reassigned_at))
+        # If it was committed later, the loss of the other value returned the offset to it.
         others = [other for other in claims if other is not claim]
         return causes or [cause for other in others for cause in _causes(story, offset, other)]
     causes = _causes(story, offset, claim)
     if not copies or all(cause.permitted_by is not None for cause in causes):
         return causes
-    lost = explain_lost_place(story, offset, {copy.broker: copy.number for copy in copies}, given_again)
+    lost = explain_lost_place(story, offset, {copy.broker: copy.number for copy in copies}, reassigned_at)
     if lost is not None:
         lost.tell(story)
         return [lost.cause]
@@ -222,14 +219,12 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
     return causes if excuse is None else [Cause((by_excuse(excuse),), excuse.setting, excuse.prevented_by)]
 
 
-def _causes_of_uncommitted(story: Story, claim: _Claim, given_again: int) -> Iterator[Cause]:
-    """Yield why a value was acked that was not committed when its place was given again; none where
-    it was not acked yet.
+def _causes_of_uncommitted(story: Story, claim: _Claim, reassigned_at: int) -> Iterator[Cause]:
+    """Yield why a value was acked before its commit, if its offset was assigned again by then.
 
-    The next leader did not need to have it. That it was committed later is due to what took the
-    other value.
+    The next leader did not need the value. Its later commit is due to the loss of the other value.
     """
-    until_us = story.evidence.trace[given_again - 1][0] if given_again < END else END
+    until_us = story.evidence.trace[reassigned_at - 1][0] if reassigned_at < END else END
     for send in claim.sends:
         if story.evidence.producers[send.process].acks == "1":
             because = acked_before_replication.conclude(value=claim.value)
@@ -240,7 +235,10 @@ def _causes_of_uncommitted(story: Story, claim: _Claim, given_again: int) -> Ite
 
 
 def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:
-    """Tell how a value went; what consumers have read was committed, whatever its acks."""
+    """Explain how a value was lost.
+
+    A value that consumers read was committed, whatever its acks.
+    """
     if claim.polled:
         return [tell_replaced(story, claim.value, offset)]
     return [tell_lost_send(story, send) for send in claim.sends]
@@ -257,7 +255,7 @@ RULE: Final = Rule(
     definition=(
         "Acknowledgements, consumers and the final logs (below their high watermarks) name different values for "
         "one offset of a partition. If one value survives and the others are lost acked records, the loss "
-        "decides; what consumers have read may only go with an unclean election, lost power or a lost disk."
+        "decides. Records that consumers have read may only be lost with an unclean election, a power loss or a lost disk."
     ),
     source="Jepsen's Kafka workload (inconsistent-offsets); KIP-101.",
     promise=Promise(

@@ -22,7 +22,7 @@ _Holders = Annotated[tuple[tuple[RecordValue, Epoch, Brokers], ...], FieldKind.O
 
 @claim("logs-differ")
 def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
-    """Who holds which record, of which leader epoch, at the first of some offsets."""
+    """The holders of each record at the first of some offsets, with its leader epoch."""
     records = " and ".join(
         f"{value} (epoch {epoch}) on {brokers(having)}" for value, epoch, having in holders
     )
@@ -31,11 +31,10 @@ def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the final logs from the latest log start up to the smallest high watermark and the
-    smallest LEO."""
-    for partition, found in index.evidence.replicas.items():
-        # A replica outside the ISR has not healed yet; that is why the run cannot tell.
-        replicas = {broker: log for broker, log in found.items() if log.in_sync}
+    """Compare the final logs from the latest log start to the smallest high watermark or LEO."""
+    for partition, logs in index.evidence.replicas.items():
+        # A replica outside the ISR has not healed yet, and the run is inconclusive because of that.
+        replicas = {broker: log for broker, log in logs.items() if log.in_sync}
         if len(replicas) < 2:
             continue
         end = min(min(log.hw, log.leo) for log in replicas.values())
@@ -50,10 +49,10 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _records(log: FinalLog, start: int, end: int) -> list[_Record | None]:
-    """Return what stands at each offset from *start* to below *end*, a value or what a control
-    record says, with its leader epoch.
+    """Return the record or control record at each offset, with its leader epoch.
 
-    None where the replica has compacted its log, which each does at times of its own.
+    The offsets reach from *start* to below *end*. Compacted offsets are None, because each replica
+    compacts its log at its own times.
     """
     begin = log.first_offset
     records: list[_Record | None] = []

@@ -1,4 +1,4 @@
-"""lost-effect: an application is done with a record, and nothing has come of it."""
+"""lost-effect: an application has passed a record without a result of it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -26,50 +26,43 @@ _LOSES: Final[Mapping[str, str]] = {
     AUTO_COMMITTED: effects.COMMIT_AUTOMATIC,
     HIGHEST_FINISHED: effects.COMMIT_HIGHEST,
 }
-"""What promises nothing, by how an application commits."""
+"""The settings that promise nothing, by how an application commits."""
 
 
 @claim("no-effect")
 def no_effect(*, value: RecordValue, group: Text) -> str:
-    """A group is done with a record, and nothing has come of it."""
-    return f"group {group} is done with {value}, and nothing that counts has come of it"
+    """A group has passed a record without a result of it."""
+    return f"group {group} has passed {value}, but no result of it counts"
 
 
 @cause("committed-unprocessed", needs=(INTERRUPTED.of("client"),))
 def committed_unprocessed(*, setting: Text, client: ClientName | None = None) -> str:
-    """What is committed need not have been processed."""
-    return f"what is committed need not have had its effect ({setting})"
+    """An offset may be committed before its record is processed."""
+    return f"an offset may be committed before its record has had its effect ({setting})"
 
 
 @cause("read-on-after-abort", needs=(INTERRUPTED.of("client"),))
 def read_on_after_abort(*, client: ClientName | None = None) -> str:
-    """An application that does not go back reads on behind what it has aborted."""
-    return "an application that polls on after a transaction that it has aborted never processes what was in that"
+    """An application that does not seek back skips the records of its aborted transaction."""
+    return "an application that polls on after an aborted transaction never processes the records of that transaction"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records with which a group is done, without as many effects as there are of them."""
-    for group, partition, offset, value, made in effects.inputs_of_groups(index):
+    """Find records that a group has passed with fewer results than copies of the record."""
+    for record in effects.inputs_of_groups(index):
+        group, partition, offset, value, results = record
         work = effects.work_of(index, group, partition)
-        if offset < work.passed() and len(made) < effects.copies_of(index, group, value):
-            yield effects.effect_finding(
-                index,
-                group,
-                partition,
-                offset,
-                value,
-                made,
-                no_effect.conclude(value=value, group=group),
-                _cause,
-            )
+        if offset < work.passed() and len(results) < index.group_work.copies(group).get(value, 1):
+            claimed = no_effect.conclude(value=value, group=group)
+            yield effects.effect_finding(index, record, claimed, _cause)
 
 
 def _cause(story: Story, group: str, offset: int) -> Cause:
     index = story.index
     applications = index.group_work.applications[group]
-    found = effects.by_reset(story, index.group_work.members(group), offset, twice=False)
-    if found is not None:
-        return found
+    reset = effects.by_reset(story, index.group_work.members(group), offset, twice=False)
+    if reset is not None:
+        return reset
     for application in applications:
         setting = _LOSES.get(application.delivery)
         if setting is not None:
@@ -79,17 +72,17 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
             )
             return Cause((unprocessed,), setting, prevented_by)
     if not all(application.rewinds for application in applications):
-        read_on = read_on_after_abort.conclude(client=effects.interrupted_client(story))
-        return Cause((read_on,), effects.NO_REWIND)
-    return effects.by_lost_log(index, story.partition) or effects.unexplained(story, applications)
+        skipped = read_on_after_abort.conclude(client=effects.interrupted_client(story))
+        return Cause((skipped,), effects.NO_REWIND)
+    return effects.explain_otherwise(story, applications)
 
 
 RULE: Final = Rule(
     name=promise.LOST_EFFECT,
     definition=(
-        "A record of a topic that an application reads is committed, its group is done with it, for an offset behind it is committed, "
-        "and nothing that the application has made of it counts: nothing that was acknowledged, or that a consumer "
-        "with read_committed gets."
+        "A record in the input of an application is committed, and its group has passed it, because an offset beyond it is "
+        "committed. But no result that the application made of it counts: none was acknowledged, and a read_committed "
+        "consumer gets none."
     ),
     source="KafkaProducer.sendOffsetsToTransaction, KafkaConsumer (Offsets and Consumer Position); KIP-98, KIP-447.",
     promise=Promise(

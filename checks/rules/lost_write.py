@@ -1,4 +1,4 @@
-"""lost-write: an acked record is no longer there to be read."""
+"""lost-write: an acked record can no longer be read."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,15 +17,15 @@ from harrow.checks.rule import LOST, Rule
 
 
 def find(index: Index) -> Iterable[Finding]:
-    """Find acked records that the last leader's log no longer has.
+    """Find acked records that are missing from the last leader's log.
 
-    What only a follower kept that has diverged is lost to consumers as well. A partition that was
-    not read back is not judged: what is missing may come back. What was read before retention
-    deleted it in its time is not lost. Neither is what compaction removed for a later record of the
-    same key. An application was told that its transaction is committed once its coordinator had
-    written PrepareCommit, which decides (KIP-98): what the log aborts then is lost.
+    A record that only a diverged follower kept is lost to consumers as well. A partition that was
+    not read back is not judged, because a missing record may come back. A record is not lost if it
+    was read before retention deleted it on time, or if compaction removed it for a later record of
+    its key. An application learns that its transaction is committed once its coordinator has
+    written PrepareCommit, which decides (KIP-98). A record that the log aborts after that is lost.
     """
-    found: dict[tuple[str, Value], Finding] = {}
+    losses: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
         if partition not in index.evidence.read_back:
             continue
@@ -42,7 +42,7 @@ def find(index: Index) -> Iterable[Finding]:
             story = Story(index, partition)
             aborted = aborted_parts(index, partition, send.value)
             if aborted:
-                # What is committed elsewhere, and not here, is a torn transaction.
+                # A transaction that is committed elsewhere, but not here, is a torn transaction.
                 transaction = index.history.transaction_of.get(sends.rows[place])
                 if transaction is not None and is_torn(parts_of(index, transaction)):
                     continue
@@ -50,19 +50,20 @@ def find(index: Index) -> Iterable[Finding]:
             else:
                 cause = tell_lost_send(story, send)
             # A value acked to two sessions is one loss, and the stronger promise counts.
-            known = found.get((partition, send.value))
+            known = losses.get((partition, send.value))
             if known is None or known.permitted_by is not None:
-                found[partition, send.value] = cause.finding(story, offset=send.offset, value=send.value)
-    return found.values()
+                losses[partition, send.value] = cause.finding(story, offset=send.offset, value=send.value)
+    return losses.values()
 
 
 RULE: Final = Rule(
     name=LOST_WRITE,
     definition=(
-        "A send was acknowledged, and after the cluster has healed and the partition has been read back "
-        "to its end, the record is not in the leader's log, so no consumer will read it again. What a consumer has read before "
-        "retention deleted it in its time is not lost, nor what compaction removed for a later record of its key. Of a transaction the send "
-        "is acknowledged when its commit is, and lost also when the log has the record as aborted, with all of the transaction."
+        "A send was acknowledged, but after the cluster has healed and the partition has been read back to its end, the "
+        "record is not in the leader's log, so no consumer will read it again. A record that a consumer read before "
+        "retention deleted it on time is not lost, nor one that compaction removed for a later record of its key. A "
+        "transactional send is acknowledged when its commit is. It is also lost if the log has it as aborted, with all of "
+        "its transaction."
     ),
     source="Jepsen's Kafka workload (lost-write); Kafka's documentation, Replication (committed messages); KIP-98, TransactionCoordinator.endTransaction.",
     promise=Promise(

@@ -1,10 +1,10 @@
-"""lso-stands-still: read_committed gets no further although no transaction is left that could be
-committed."""
+"""lso-stands-still: read_committed makes no progress although no transaction can still commit."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from harrow.checks import promise
+from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding
 from harrow.checks.finding import Finding
@@ -19,19 +19,17 @@ from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 @cause("held-up-at", free_because=NOTHING_HAPPENED)
 def held_up_at(*, lso: Offset, leo: Offset, is_open: Flag, producer_id: Number = -1) -> str:
-    """Where a reader stayed; ``is_open``: the log has a transaction there without an end."""
+    """A read_committed reader made no progress; ``is_open``: the transaction there never ends."""
     why = (
         f"the transaction of producer id {producer_id} that begins there has no end"
         if is_open
         else "no transaction in the log is open there"
     )
-    return (
-        f"a reader with read_committed came to offset {lso} and no further, the log ends at {leo}, and {why}"
-    )
+    return f"a read_committed reader got to offset {lso} and no further, the log ends at {leo}, and {why}"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Look where the run itself could not read on, when every transaction had to have ended."""
+    """Find partitions in which the run's own reader got stuck after every transaction had ended."""
     for partition, lso in index.evidence.held_up.items():
         log = index.evidence.replicas.get(partition, {}).get(index.last_leader(partition))
         if log is None:
@@ -40,15 +38,13 @@ def find(index: Index) -> Iterator[Finding]:
         fate = fates.get(lso)
         is_open = fate is not None and fate.state == OPEN
         producer_id = fate.producer_id if fate is not None and is_open else -1
-        permitted = lost_decision(index, partitions_deciding(index, producer_id, (partition,)), 0)
-        concluded = held_up_at.conclude(lso=lso, leo=log.leo, is_open=is_open, producer_id=producer_id)
-        yield Finding(
-            partition=partition,
+        lost = lost_decision(index, partitions_deciding(index, producer_id, (partition,)), 0)
+        stuck = held_up_at.conclude(lso=lso, leo=log.leo, is_open=is_open, producer_id=producer_id)
+        yield (lost or Cause(())).finding(
+            Story(index, partition),
+            stuck,
             offset=lso,
             value=index.standing_at(partition, lso),
-            chain=Story(index, partition).chain(*(() if permitted is None else permitted.links), concluded),
-            permitted_by=None if permitted is None else permitted.permitted_by,
-            prevented_by=() if permitted is None else permitted.prevented_by,
             details=(("lso", lso), ("leo", log.leo)),
         )
 
@@ -56,14 +52,14 @@ def find(index: Index) -> Iterator[Finding]:
 RULE: Final = Rule(
     name=promise.LSO_STANDS_STILL,
     definition=(
-        "After the cluster has healed, and longer than any transaction may be open, a consumer with read_committed still does not get "
-        "to the end of a partition: the last stable offset does not move."
+        "After the cluster has healed, and after the time that any transaction may be open, a read_committed consumer "
+        "still does not reach the end of a partition: the last stable offset does not advance."
     ),
     source="KIP-98; UnifiedLog.maybeIncrementFirstUnstableOffset.",
     promise=Promise(
         promised_by=(TRANSACTION_TIMEOUT,),
         permissions=promise.BY_LOST_DECISION,
-        releases="also for what comes late since 3.6 (KIP-890)",
+        releases="also for late requests since 3.6 (KIP-890)",
     ),
     find=find,
     verb="never read with read_committed, from",

@@ -1,4 +1,4 @@
-"""misrouted: a record stands in a partition that it was not sent to."""
+"""misrouted: a record is in a partition that it was not sent to."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,9 +19,9 @@ from harrow.checks.rule import Rule
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records that were polled, or stand in the last leader's log, where nobody sent them.
+    """Find records, polled or in the last leader's log, in a partition to which no send went.
 
-    A run has all sends in its history, so a value tells records apart even if it was also sent to
+    The history of a run has all sends, so a value identifies a record even if it was also sent to
     other partitions.
     """
     for sighting in misrouted_records(index.orders, is_complete=True):
@@ -30,8 +30,8 @@ def find(index: Index) -> Iterator[Finding]:
         chain = _chain(index, finding.partition, finding.value, dict(finding.details)["sent_to"])
         yield replace(finding, chain=chain)
     for partition in index.logs:
-        known = index.history.partitions.get(partition)
-        values = {} if known is None else known.rows
+        partition_history = index.history.partitions.get(partition)
+        values = {} if partition_history is None else partition_history.rows
         strangers = [
             (offset, value)
             for offset, value in enumerate(index.last_log(partition))
@@ -52,7 +52,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _chain(index: Index, partition: str, value: Value, sent_to: str) -> tuple[Link, ...]:
-    """Tell who sent a record, and which leader appended it where nobody sent it."""
+    """Tell who sent a record, and which leader appended it in the wrong partition."""
     story = Story(index, partition)
     for send in index.sends_of(sent_to, value)[:1]:
         tell_sent(story, send, index.evidence.process_names[send.process])
@@ -64,7 +64,7 @@ def _chain(index: Index, partition: str, value: Value, sent_to: str) -> tuple[Li
 RULE: Final = Rule(
     name=promise.MISROUTED,
     definition=(
-        "A record was polled from a partition, or stands in its log, to which nobody sent it; it was sent to another one. "
+        "A record was polled from a partition, or is in its log, although it was sent to another one. "
         f"In a history alone: {ANOMALIES[promise.MISROUTED].definition}"
     ),
     source="ProducerRecord (topic and partition to which a record is sent); KAFKA-19012 (Java clients 2.8.0 to 4.1.1).",
@@ -72,5 +72,4 @@ RULE: Final = Rule(
     find=find,
     verb="delivered to the wrong partition",
 )
-"""What a run tells beyond the history: which leader appended the record, and what stands in logs
-that nobody read."""
+"""A run adds to the history which leader appended the record, and what is in unread logs."""

@@ -1,4 +1,4 @@
-"""nonmonotonic-send: records of one producer stand in another order than it sent them."""
+"""nonmonotonic-send: a log has the records of one producer in another order than it sent them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -26,31 +26,33 @@ _BY_POLICY: Final = (RETENTION, COMPACTION)
 def stored_out_of_order(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
-    return f"{value} stands at offset {stands_at}, before {earlier} at offset {earlier_at}, which was sent earlier"
+    return (
+        f"{value} is at offset {stands_at}, before {earlier} at offset {earlier_at}, which was sent earlier"
+    )
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find acked records that stand before what the same session sent earlier.
+    """Find acked records that are in the log before a record that the session sent earlier.
 
-    Only records that are still in a final log are compared: the offset of one that was
-    cut off says nothing, for it has been given away again.
+    Only records that are still in a final log are compared. The offset of a truncated record proves
+    nothing, because it has been assigned again.
     """
     by_partition: dict[str, list[int]] = {}
     for number, session in enumerate(index.sessions):
         by_partition.setdefault(session.partition, []).append(number)
-    found: dict[int, list[Finding]] = {}
+    findings: dict[int, list[Finding]] = {}
     for partition, numbers in by_partition.items():
         first = _first_offsets(index, partition)
         for number in numbers:
-            found[number] = list(_steps_back(index, index.sessions[number], first))
+            findings[number] = list(_steps_back(index, index.sessions[number], first))
     for number in range(len(index.sessions)):
-        yield from found[number]
+        yield from findings[number]
 
 
 def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int]) -> Iterator[Finding]:
     records, sends = index.history.records, session.sends
     sent_again = index.history.partitions[session.partition].sent_again
-    # The first offset of a value that was sent again may be that of the other send.
+    # A value that was sent again may owe its first offset to the other send.
     standing = [
         (first[value], place)
         for place, row in enumerate(sends.rows)
@@ -63,31 +65,30 @@ def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int])
 
 
 def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
-    """Return the first offset of each value in the last leader's log; without any log, as it was
-    read."""
+    """Return the first offset of each value in the last leader's log, or as read if none exists."""
     logs = index.logs.get(partition)
     if not logs:
         return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}
     leader = index.last_leader(partition)
     values = logs.get(leader) or max(logs.values(), key=len)
-    # The last entry of a value wins, so from the end.
+    # The last assignment wins, so go backwards.
     positions = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
-    found: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
-    # Retention or compaction may have removed the first copy of a batch that was appended twice, or part of it.
+    offsets: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
+    # Retention or compaction may have removed the first copy of a batch that was appended twice.
     # To find out, the whole log has to be replayed, which costs as much as the run.
     removals: Sequence[TraceLine[LogStartRaised | LogStartedAnew | LogCleaned]]
     removals = index.events(LogStartRaised, LogStartedAnew, LogCleaned, partition=partition)
     if all(removal.broker != leader for _, removal in removals):
-        return found
+        return offsets
     copies = index.partition(partition).by_value
-    for value, offset in found.items():
-        gone = (
+    for value, offset in offsets.items():
+        removed = (
             copy.offset
             for copy in copies.get(str(value), ())
             if copy.broker == leader and copy.removed is not None and copy.removed.cause in _BY_POLICY
         )
-        found[value] = min(gone, default=offset) if offset else offset
-    return found
+        offsets[value] = min(removed, default=offset) if offset else offset
+    return offsets
 
 
 def _finding(index: Index, earlier: tuple[int, SendRecord], later: tuple[int, SendRecord]) -> Finding:
@@ -133,7 +134,7 @@ def _prevented_by(producer: ProducerSettings, permitted_by: str | None) -> tuple
 RULE: Final = Rule(
     name=NONMONOTONIC_SEND,
     definition=(
-        "Two acknowledged records of one producer session stand in a partition in another order than they were "
+        "Two acknowledged records of one producer session are in a partition in another order than they were "
         "sent. The first offset of each counts, and one finding is reported for each step back."
     ),
     source=(

@@ -1,4 +1,4 @@
-"""offset-regression: what a group has committed went back."""
+"""offset-regression: the committed position of a group went back."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final, NamedTuple
@@ -13,7 +13,7 @@ from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import BY_SETTING, FROM_LOGS, OWN_DEED, Link, cause, link
+from harrow.checks.link import BY_SETTING, FROM_LOGS, OWN_DEED, cause, link
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -25,7 +25,7 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"
 
 
-def _who(member: str, generation: int) -> str:
+def _committer(member: str, generation: int) -> str:
     if member == NO_MEMBER:
         return "a client that names no member" if generation == NO_GENERATION else f"generation {generation}"
     return f"{member} of generation {generation}"
@@ -46,50 +46,47 @@ def commit_taken(
     member: events.Text,
     generation: events.Number,
 ) -> str:
-    """A coordinator took a commit."""
-    return f"took a commit of {partition} up to offset {position} for group {group}, from {_who(member, generation)}"
+    """A coordinator accepted a commit."""
+    return f"accepted a commit of {partition} up to offset {position} for group {group}, from {_committer(member, generation)}"
 
 
 @link("commits-expired", events.OffsetsExpired, role="as coordinator", needs=(COMMITTED.of("partition"),))
 def commits_expired(*, group: events.Text, partition: events.PartitionName) -> str:
-    """A coordinator forgot offsets that had not been committed for long."""
-    return f"forgot what group {group} had committed of {partition}"
+    """A coordinator removed expired offsets."""
+    return f"removed the expired offsets of group {group} in {partition}"
 
 
 @link("commit-found", events.GroupOffsetFound, needs=(COMMITTED.of("partition"),))
 def commit_found(*, partition: events.PartitionName, position: events.Offset) -> str:
-    """A consumer asked where its group is."""
-    where = "nothing that its group had committed" if position < 0 else f"offset {position}"
-    return f"was told {where} when it asked where to read {partition} on"
+    """A consumer asked for the position of its group."""
+    where = "no committed offset" if position < 0 else f"offset {position}"
+    return f"got {where} when it asked for the position in {partition}"
 
 
 @cause("commit-went-back", free_because=FROM_LOGS)
 def commit_went_back(
     *, group: events.Text, partition: events.PartitionName, before: events.Offset, after: events.Offset
 ) -> str:
-    return f"group {group} had committed {partition} up to offset {before}, and then was at {after}: the records between are processed again"
+    return f"group {group} had committed {partition} up to offset {before}, and then was at {after}: it processes the records between again"
 
 
 @cause("old-generation-committed", free_because=BY_SETTING)
 def old_generation_committed(*, generation: events.Number, newer: events.Number) -> str:
-    """A member of the past committed."""
-    return f"a commit of generation {generation} was taken after one of generation {newer}"
+    """A former member committed."""
+    return f"a commit of generation {generation} was accepted after one of generation {newer}"
 
 
 @cause("member-committed-out-of-order", free_because=BY_SETTING)
 def member_committed_out_of_order() -> str:
-    """One member's own commits came in another order."""
-    return (
-        f"one member committed both, and nothing orders the commits of one member ({promise.ASYNC_COMMITS})"
-    )
+    """The commits of one member arrived in another order."""
+    return f"one member made both commits, and nothing orders the commits of one member ({promise.ASYNC_COMMITS})"
 
 
 @cause("not-owned-committed", free_because=BY_SETTING)
 def not_owned_committed(*, member: events.Text, generation: events.Number) -> str:
-    """A member began to commit before it was fenced, and its client sent that again when it had
-    joined again."""
+    """A member was fenced during a commit, and its client retried after it had rejoined."""
     return (
-        f"{member} of generation {generation} owned the partition no more; coordinators compare member epochs, not owners "
+        f"{member} of generation {generation} no longer owned the partition; coordinators compare member epochs, not owners "
         f"({promise.CONSUMER_PROTOCOL})"
     )
 
@@ -97,12 +94,12 @@ def not_owned_committed(*, member: events.Text, generation: events.Number) -> st
 @cause("no-member-committed", free_because=BY_SETTING)
 def no_member_committed() -> str:
     """Consumers that assign partitions to themselves are not fenced."""
-    return f"who assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
+    return f"a consumer that assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
 
 
 @cause("consumer-was-reset", free_because=BY_SETTING)
 def consumer_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
-    """A consumer went back before it committed."""
+    """A consumer was reset before it committed."""
     return f"the position of {client} had been reset in between ({setting})"
 
 
@@ -112,12 +109,12 @@ def commits_had_expired(*, setting: events.Text) -> str:
 
 
 class _Commit(NamedTuple):
-    """What a group has committed of a partition: the position, by whom, and the line of the trace.
+    """A group's commit for a partition.
 
-    It ``is_owners`` unless its coordinator assigns (KIP-848), and had not given the member that
-    partition; it ``is_members`` while the coordinator has a member of that epoch, of which it takes
-    commits of whatever partition. ``owned_since`` is the epoch in which the coordinator gave the
-    member the partition that it owns, None if it has not.
+    ``is_owners``: the coordinator has not assigned the partition to another member, as it may with
+    KIP-848. ``is_members``: the coordinator has a member of that epoch, from which it accepts
+    commits for any partition. ``owned_since`` is the epoch in which the coordinator assigned the
+    partition to its owner, None for other members.
     """
 
     position: int
@@ -132,11 +129,10 @@ class _Commit(NamedTuple):
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Follow what groups commit, and what consumers are told of it when they begin to read a
-    partition.
+    """Compare the commits of groups with the positions that consumers get when they begin to read.
 
-    What is told is compared with what was committed before the consumer was assigned the partition:
-    it asks after that.
+    A position is compared with the last commit before the consumer was assigned the partition,
+    because it asks after that.
     """
     if not index.has(events.OffsetsCommitted):
         return
@@ -146,7 +142,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 class _Groups:
-    """What groups have committed, as the trace tells it line by line."""
+    """The commits of groups, line by line of the trace."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -171,11 +167,11 @@ class _Groups:
                 is_members=event.generation == epoch,
                 owned_since=None if owned is None else owned.get(partition),
             )
-            known = self._commits.get(key)
-            if known is not None and position < known.position:
+            last_commit = self._commits.get(key)
+            if last_commit is not None and position < last_commit.position:
                 if self._coordinators.is_of_past(_offsets_partition(self._index, event.group), event.broker):
                     continue
-                yield _by_commit(self._index, key, known, commit, self._resets.get(partition))
+                yield _by_commit(self._index, key, last_commit, commit, self._resets.get(partition))
             self._commits[key] = commit
             self._expired.pop(key, None)
 
@@ -196,8 +192,8 @@ class _Groups:
 
     def _assign(self, _: int, event: events.PartitionsAssigned) -> Iterator[Finding]:
         for partition in event.partitions:
-            known = self._commits.get((event.group, partition))
-            self._expected[event.client, partition] = event.group, known
+            last_commit = self._commits.get((event.group, partition))
+            self._expected[event.client, partition] = event.group, last_commit
         yield from ()
 
     def _reset(self, number: int, event: events.OffsetReset) -> Iterator[Finding]:
@@ -205,10 +201,10 @@ class _Groups:
         yield from ()
 
     def _find(self, number: int, event: events.GroupOffsetFound) -> Iterator[Finding]:
-        group, known = self._expected.pop((event.client, event.partition), ("", None))
-        if known is not None and event.offset < known.position:
+        group, last_commit = self._expected.pop((event.client, event.partition), ("", None))
+        if last_commit is not None and event.offset < last_commit.position:
             expired = self._expired.get((group, event.partition))
-            yield _by_answer(self._index, group, known, number, event, expired)
+            yield _by_answer(self._index, group, last_commit, number, event, expired)
 
     TAKES: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
         events.BecameLeader: _lead,
@@ -227,75 +223,76 @@ def _offsets_partition(index: Index, group: str) -> str:
     return f"{CONSUMER_OFFSETS}-{partition_for(group, count)}" if count else ""
 
 
-def _told(group: str, partition: str, commit: _Commit) -> Link:
-    return commit_taken(
+def _tell_commit(story: Story, group: str, commit: _Commit) -> None:
+    accepted = commit_taken(
         commit.at_us,
         commit.broker,
         group=group,
-        partition=partition,
+        partition=story.partition,
         position=commit.position,
         member=commit.member,
         generation=commit.generation,
     )
+    story.tell(commit.number, accepted, decides=True)
 
 
 def _by_commit(
     index: Index,
     key: tuple[str, str],
-    known: _Commit,
+    earlier: _Commit,
     commit: _Commit,
     reset: tuple[int, str] | None,
 ) -> Finding:
     group, partition = key
     story = Story(index, partition)
-    story.tell(known.number, _told(group, partition, known), decides=True)
-    story.tell(commit.number, _told(group, partition, commit), decides=True)
+    _tell_commit(story, group, earlier)
+    _tell_commit(story, group, commit)
     return _finding(
-        index, story, key, known, commit.position, _why_committed(index, group, known, commit, reset)
+        index, story, key, earlier, commit.position, _why_committed(index, group, earlier, commit, reset)
     )
 
 
 def _why_committed(
-    index: Index, group: str, known: _Commit, commit: _Commit, reset: tuple[int, str] | None
+    index: Index, group: str, earlier: _Commit, commit: _Commit, reset: tuple[int, str] | None
 ) -> Cause:
     """Return why a lower position was committed, and what permits that."""
     by_loss = lost_decision(index, (_offsets_partition(index, group),), 0)
     if by_loss is not None:
         return by_loss
-    if reset is not None and known.number < reset[0] < commit.number:
-        went = consumer_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
-        return Cause((went,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
-    if NO_GENERATION in (commit.generation, known.generation):
+    if reset is not None and earlier.number < reset[0] < commit.number:
+        reset_cause = consumer_was_reset.conclude(client=reset[1], setting=AUTO_OFFSET_RESET)
+        return Cause((reset_cause,), AUTO_OFFSET_RESET, (preventions.NO_OFFSET_RESET,))
+    if NO_GENERATION in (commit.generation, earlier.generation):
         return _why_without_generation(index, group)
-    if commit.member == known.member and _is_unordered(index, known, commit):
+    if commit.member == earlier.member and _is_unordered(index, earlier, commit):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
-    # Where a commit of who owned the partition no more has set the group on, it is the owner's that sets it back. Each member has an
-    # epoch of its own, which may lag behind another's: a coordinator compares a commit's with that of the member.
-    stray = commit if not commit.is_owners else None if known.is_owners or not known.is_members else known
+    # If a commit by a former owner moved the group ahead, it is the owner's commit that moves it back. Each member
+    # has its own epoch, which may lag behind another's. A coordinator compares a commit with its member's epoch.
+    stray = (
+        commit if not commit.is_owners else None if earlier.is_owners or not earlier.is_members else earlier
+    )
     if stray is not None and (
-        commit.generation >= known.generation or (stray is commit and commit.is_members)
+        commit.generation >= earlier.generation or (stray is commit and commit.is_members)
     ):
         by = not_owned_committed.conclude(member=stray.member, generation=stray.generation)
         return Cause((by,), promise.CONSUMER_PROTOCOL)
-    if commit.generation < known.generation:
-        old = old_generation_committed.conclude(generation=commit.generation, newer=known.generation)
+    if commit.generation < earlier.generation:
+        old = old_generation_committed.conclude(generation=commit.generation, newer=earlier.generation)
         return Cause((old,))
     return Cause(())
 
 
-def _is_unordered(index: Index, known: _Commit, commit: _Commit) -> bool:
-    """Return whether nothing orders two commits of one member: in one generation, or since it was
-    given what it owns (KIP-1251)."""
-    if commit.generation == known.generation:
+def _is_unordered(index: Index, earlier: _Commit, commit: _Commit) -> bool:
+    """Return whether nothing orders two commits of a member: one generation, or KIP-1251."""
+    if commit.generation == earlier.generation:
         return True
     since = commit.owned_since
-    is_taken = since is not None and since <= min(commit.generation, known.generation)
-    return is_taken and index.evidence.does().groups.commits_by_assignment_epoch
+    is_same_assignment = since is not None and since <= min(commit.generation, earlier.generation)
+    return is_same_assignment and index.evidence.does().groups.commits_by_assignment_epoch
 
 
 def _why_without_generation(index: Index, group: str) -> Cause:
-    """Return what permits a commit that names no generation: of a consumer of its own, or in a
-    transaction, which names it only when it is sent."""
+    """Return what permits a commit without a generation: self-assignment, or a transaction."""
     applications = index.group_work.applications.get(group, ())
     if all(application.delivery != EXACTLY_ONCE for application in applications):
         return Cause((no_member_committed.conclude(),), promise.ASSIGN)
@@ -307,58 +304,55 @@ def _why_without_generation(index: Index, group: str) -> Cause:
 def _by_answer(
     index: Index,
     group: str,
-    known: _Commit,
+    earlier: _Commit,
     number: int,
     event: events.GroupOffsetFound,
     expiry: tuple[int, events.OffsetsExpired] | None,
 ) -> Finding:
     story = Story(index, event.partition)
-    story.tell(known.number, _told(group, event.partition, known), decides=True)
-    found = commit_found(event.at_us, event.client, partition=event.partition, position=event.offset)
-    story.tell(number, found, decides=True)
+    _tell_commit(story, group, earlier)
+    position = commit_found(event.at_us, event.client, partition=event.partition, position=event.offset)
+    story.tell(number, position, decides=True)
     because = lost_decision(index, (_offsets_partition(index, group),), 0)
     if expiry is not None:
         line, expired = expiry
-        gone = commits_expired(expired.at_us, expired.broker, group=group, partition=event.partition)
-        story.tell(line, gone, decides=True)
+        removal = commits_expired(expired.at_us, expired.broker, group=group, partition=event.partition)
+        story.tell(line, removal, decides=True)
         because = Cause((commits_had_expired.conclude(setting=OFFSETS_RETENTION),), OFFSETS_RETENTION)
     key = group, event.partition
-    return _finding(index, story, key, known, event.offset, because or Cause(()))
+    return _finding(index, story, key, earlier, event.offset, because or Cause(()))
 
 
 def _finding(
-    index: Index, story: Story, key: tuple[str, str], known: _Commit, after: int, because: Cause
+    index: Index, story: Story, key: tuple[str, str], earlier: _Commit, after: int, because: Cause
 ) -> Finding:
     group, partition = key
-    concluded = commit_went_back.conclude(
-        group=group, partition=partition, before=known.position, after=after
+    regression = commit_went_back.conclude(
+        group=group, partition=partition, before=earlier.position, after=after
     )
     return because.finding(
         story,
-        concluded,
+        regression,
         offset=max(after, 0),
         value=index.standing_at(partition, after) if after >= 0 else None,
-        details=(("group", group), ("committed", known.position), ("then", after)),
+        details=(("group", group), ("committed", earlier.position), ("then", after)),
     )
 
 
-_OF_OFFSETS: Final = "when a log of __consumer_offsets loses a commit"
+_LOST_OFFSETS: Final = "when a log of __consumer_offsets loses a commit"
 
 RULE: Final = Rule(
     name=promise.OFFSET_REGRESSION,
     goes_by_order=True,
     definition=(
-        "A group had committed a position in a partition, and a lower one was committed, or told to a consumer that began to read the "
-        "partition after that: what it has processed is processed again."
+        "A group had committed a position in a partition. Then a lower position was committed, or returned to a consumer that "
+        "began to read the partition. Records that were processed are processed again."
     ),
     source="GroupCoordinator.validateOffsetCommit, GroupMetadataManager.scala; KIP-447, KIP-211; CommitRequestManager.java (memberInfo), ConsumerGroup.validateOffsetCommit.",
     promise=Promise(
         promised_by=(promise.SUBSCRIBED,),
         permissions=(
-            *(
-                Permission(setting=permission.setting, when=_OF_OFFSETS, prevented_by=permission.prevented_by)
-                for permission in promise.BY_LOST_DECISION
-            ),
+            *promise.restricted(_LOST_OFFSETS, promise.BY_LOST_DECISION),
             Permission(
                 setting=AUTO_OFFSET_RESET,
                 when="when a consumer's position was reset before it committed",
@@ -366,23 +360,23 @@ RULE: Final = Rule(
             ),
             Permission(
                 setting=promise.ASSIGN,
-                when="of consumers that assign partitions to themselves, which are not fenced",
+                when="for consumers that assign partitions to themselves, which are not fenced",
             ),
             Permission(
                 setting=NO_GROUP_METADATA,
-                when="of commits in transactions: when a member that was taken for dead goes on, or a transaction ends late",
+                when="for commits in transactions: when a member that was taken for dead continues, or a transaction ends late",
             ),
             Permission(
                 setting=promise.ASYNC_COMMITS,
-                when="of one member's own commits in one generation, or from 4.3 on in one assignment (KIP-1251), which nothing orders",
+                when="for one member's own commits in one generation, or since 4.3 in one assignment (KIP-1251), which nothing orders",
             ),
             Permission(
                 setting=promise.CONSUMER_PROTOCOL,
-                when="of a commit that is sent again once its member, which was fenced meanwhile, has joined again",
+                when="for a commit that is sent again after its member was fenced and has rejoined",
             ),
             Permission(setting=OFFSETS_RETENTION, when="when the commit had expired"),
         ),
     ),
     find=find,
-    verb="committed and gone back behind:",
+    verb="committed and then went back before:",
 )

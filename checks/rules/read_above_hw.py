@@ -1,4 +1,4 @@
-"""read-above-hw: a consumer was served what is not committed."""
+"""read-above-hw: a broker served a consumer records that are not committed."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,13 +19,13 @@ from harrow.cluster_model import events
 def read(
     *, client: events.ClientName, end_offset: events.Offset, hw: events.Offset, offset: events.Offset
 ) -> str:
-    """A broker sent a consumer what its high watermark had not passed."""
+    """A broker served a consumer records above its high watermark."""
     return f"served {client} up to offset {end_offset} (exclusive), when its high watermark was {hw}"
 
 
 @cause("read-before-commit", free_because=FORBIDDEN)
 def read_before_commit(*, uncommitted: events.Offset) -> str:
-    """Every member of the ISR had the record, and the high watermark had not passed it."""
+    """Every member of the ISR had the record, but the high watermark had not passed it."""
     return f"offset {uncommitted} was not committed"
 
 
@@ -40,8 +40,9 @@ def read_before_replication(
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a consumer with the broker's high watermark at that moment.
 
-    As the trace tells it: the high watermark that a broker names in its answer does not count. A
-    follower's own counts, which is never ahead of what is committed, and falls with its log.
+    The high watermark comes from the trace, not from the answer. A follower's own high watermark
+    counts for its answers. It is never ahead of what is committed, and it falls when the log is
+    truncated.
     """
     high_watermarks: dict[tuple[int, str], int] = {}
     for number, event in index.raw_events(
@@ -88,7 +89,7 @@ RULE: Final = Rule(
     name=READ_ABOVE_HW,
     goes_by_order=True,
     definition=(
-        "A broker served a consumer records at or above its high watermark, the first offset that is not visible."
+        "A broker served a consumer records at or above its high watermark, which is the first offset that is not visible."
     ),
     source="ReplicaManager.readFromLocalLog (FetchHighWatermark).",
     promise=Promise(promised_by=(HIGH_WATERMARK,)),

@@ -1,5 +1,4 @@
-"""read-above-lso: a consumer with read_committed was served what no transaction has committed
-yet."""
+"""read-above-lso: a broker served a read_committed consumer records that are not committed yet."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,6 +15,7 @@ from harrow.checks.replay.log_ends import LogEnds
 from harrow.checks.replay.partition_state import ReplicaState
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
+from harrow.cluster_model.trace import TraceLine
 
 
 @link("served-above-lso", events.RecordsServed, event="read", free_because=FORBIDDEN)
@@ -26,19 +26,18 @@ def served(
     lso: events.Offset,
     offset: events.Offset,
 ) -> str:
-    """A broker sent a consumer what stands behind its last stable offset."""
+    """A broker served a consumer records beyond its last stable offset."""
     return f"served {client} up to offset {end_offset} (exclusive), when its last stable offset was {lso}"
 
 
 @cause("read-while-open", free_because=FORBIDDEN)
 def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str:
-    """The transaction had not ended in the log that served it."""
-    return f"offset {offset} stands behind the first one of a transaction that was open, of producer id {producer_id}"
+    """The transaction had not ended in the log that the broker served."""
+    return f"offset {offset} is behind the first offset of an open transaction of producer id {producer_id}"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare each answer to a consumer with read_committed with the last stable offset of the
-    broker's log at that moment."""
+    """Compare each answer to a read_committed consumer with the broker's last stable offset."""
     consumers = {each.name for each in index.evidence.consumers.values() if each.read_committed}
     if not consumers or not index.has(events.TransactionBegun):
         return
@@ -60,19 +59,9 @@ def _finding(index: Index, number: int, event: events.RecordsServed, replica: Re
     group = [copy for copy in story.copies_at(offset) if copy.is_there(number)]
     for copy in group:
         tell_stored(story, copy)
-    story.tell(
-        number,
-        served(
-            event.at_us,
-            event.broker,
-            client=event.client,
-            end_offset=event.end_offset,
-            lso=lso,
-            offset=offset,
-        ),
-        decides=True,
-    )
-    holding = [known for known in replica.transactions if known.first_offset == lso]
+    line = TraceLine(number, event)
+    story.tell_event(line, served, decides=True, lso=lso, offset=offset)
+    holding = [transaction for transaction in replica.transactions if transaction.first_offset == lso]
     conclusions = []
     if holding:
         producer_id = holding[0].producer_id
@@ -91,8 +80,8 @@ RULE: Final = Rule(
     name=promise.READ_ABOVE_LSO,
     goes_by_order=True,
     definition=(
-        "A broker served a consumer with read_committed records at or above its last stable offset: the first offset of a transaction "
-        "that has no marker yet, or whose marker is not committed."
+        "A broker served a read_committed consumer records at or above its last stable offset: the first offset of a "
+        "transaction without a marker, or whose marker is not committed."
     ),
     source="KIP-98; UnifiedLog.fetchLastStableOffsetMetadata, ReplicaManager.readFromLocalLog (FetchTxnCommitted).",
     promise=Promise(promised_by=(promise.READ_COMMITTED,), releases="since 0.11 (KIP-98)"),

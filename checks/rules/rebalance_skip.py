@@ -1,4 +1,4 @@
-"""rebalance-skip: a group went past a record that none of its members was given."""
+"""rebalance-skip: a group passed a record that no poll of its members returned."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -20,7 +20,7 @@ from harrow.checks.group_work import GroupPartition
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause, claim
-from harrow.checks.permission import Permission, Promise
+from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.events import Offset, OffsetReset, Text
@@ -32,24 +32,24 @@ COMMITTED_POSITION: Final = "committed position"
 
 @claim("passed-over")
 def passed_over(*, value: RecordValue, group: Text) -> str:
-    """A group read on behind a record that it had not read."""
-    return f"no member of group {group} was given {value}"
+    """A group read beyond a record that it had not read."""
+    return f"no member of group {group} polled {value}"
 
 
 @cause("began-behind-it", free_because=NOTHING_HAPPENED)
 def began_behind_it(*, offset: Offset) -> str:
-    """Who came next did not begin where the others had ended."""
-    return f"the next member began at offset {offset}, behind it"
+    """The next member began beyond the end of its predecessors."""
+    return f"the next member began at offset {offset}, beyond it"
 
 
 @cause("committed-behind-it", free_because=NOTHING_HAPPENED)
 def committed_behind_it() -> str:
-    """The next reader begins after the record."""
-    return "the group has committed an offset behind it, where the next member will begin"
+    """The next reader will begin after the record."""
+    return "the group committed an offset beyond it, where the next member will begin"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records below a group's position that no poll of any of its members returned."""
+    """Find records below a group's position that no poll of its members returned."""
     work = index.group_work
     for group in work.groups:
         done = work.partitions.get(group, {})
@@ -99,12 +99,10 @@ def _begun_us(index: Index, group: str, topic: str, resets: Sequence[OffsetReset
 def _was_owed(
     index: Index, partition: str, offset: int, value: Value, done: GroupPartition, begun_us: int | None
 ) -> bool:
-    """Return whether a record before the group's first position was sent while the group read the
-    topic.
+    """Return whether a record before the group's start was sent while the group read the topic.
 
-    A partition can be added to the topic, and the producers learn of it first. What was sent before
-    the group read any of the topic is not owed: ``auto.offset.reset=latest`` says to begin behind
-    it.
+    Producers may learn of an added partition before the group does. Records from before the group
+    read the topic at all are not owed, because ``auto.offset.reset=latest`` starts behind them.
     """
     sends = index.sends_of(partition, value)
     return (
@@ -121,11 +119,10 @@ def _topic(partition: str) -> str:
 
 
 def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:
-    """Return where a group began that had committed nothing: with ``latest`` at the end of the
-    partition.
+    """Return where a group without commits began: with ``latest``, at the end of the partition.
 
-    Real clients do not report where the end was when they came, so there it is the first offset
-    that a member polled or committed.
+    Real clients do not report that end. For them it is the first offset that a member polled or
+    committed.
     """
     for _, event in _resets(index, group, partition):
         return event.offset if event.position < 0 else 0
@@ -133,14 +130,13 @@ def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> in
         settings.group == group and settings.offset_reset == LATEST
         for settings in index.evidence.consumers.values()
     ):
-        begun = (*(poll.first for poll in done.polls[:1]), *(commit.offset for commit in done.commits[:1]))
-        return min(begun, default=0)
+        firsts = (*(poll.first for poll in done.polls[:1]), *(commit.offset for commit in done.commits[:1]))
+        return min(firsts, default=0)
     return 0
 
 
 def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
-    """Yield from where to where nothing was polled, from where the group began to the last record
-    that was, or to its last commit."""
+    """Yield the ranges without polls from where the group began to its last poll or commit."""
     for first, last in sorted((poll.first, poll.last) for poll in done.polls):
         if first > reached:
             yield reached, first
@@ -160,40 +156,36 @@ def _finding(
         *((poll, poll.last) for poll in before[-1:]),
         *((poll, poll.first) for poll in behind[:1]),
     ):
-        there = work.records_of(partition).get(at)
-        if there is not None:
-            told = handed_out(poll.at_us, work.client(poll.process), value=there, offset=at)
-            story.tell(story.start(poll.at_us), told, decides=True)
+        value_there = work.records_of(partition).get(at)
+        if value_there is not None:
+            delivery = handed_out(poll.at_us, work.client(poll.process), value=value_there, offset=at)
+            story.tell(story.start(poll.at_us), delivery, decides=True)
     for commit in [commit for commit in done.commits if commit.offset > offset][:1]:
-        told = group_committed(commit.at_us, work.client(commit.process), offset=commit.offset)
-        story.tell(story.start(commit.at_us), told)
+        first = group_committed(commit.at_us, work.client(commit.process), offset=commit.offset)
+        story.tell(story.start(commit.at_us), first)
     story.tell(END, passed_over.conclude(value=value, group=group))
     why = _cause(story, group, offset, behind[0].first if behind else None)
     return why.finding(story, offset=offset, value=value, details=(("group", group),))
 
 
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
-    """Return why a record was passed over; ``next_offset`` is where the next member began, None
-    where there was only a commit."""
+    """Return why a record was passed; ``next_offset``: where the next member began.
+
+    None if none did.
+    """
     index = story.index
-    found = by_reset(story, index.group_work.members(group), offset, twice=False)
-    if found is None and not any(_resets(index, group, story.partition)):
-        found = _by_first_position(index, group, story.partition, offset)
-    if found is None:
-        found = by_lost_log(index, story.partition)
-    if found is not None:
-        return found
-    why = (
-        committed_behind_it.conclude()
-        if next_offset is None
-        else began_behind_it.conclude(offset=next_offset)
-    )
-    return Cause((why,))
+    known = by_reset(story, index.group_work.members(group), offset, twice=False)
+    if known is None and not any(_resets(index, group, story.partition)):
+        known = _by_first_position(index, group, story.partition, offset)
+    if next_offset is None:
+        skip = committed_behind_it.conclude()
+    else:
+        skip = began_behind_it.conclude(offset=next_offset)
+    return known or by_lost_log(index, story.partition) or Cause((skip,))
 
 
 def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:
-    """Explain a record before the first position of a group whose resets nothing reports: real
-    clients do not."""
+    """Explain a record before the first position of a group whose clients report no resets."""
     done = index.group_work.partitions.get(group, {}).get(partition)
     if done is None or offset >= _begin(index, group, partition, done):
         return None
@@ -213,26 +205,18 @@ def _held_to(evidence: Evidence) -> str:
 RULE: Final = Rule(
     name=promise.REBALANCE_SKIP,
     definition=(
-        "A group has read, committed or been reset past a committed record that no poll of any of its members returned, "
-        "whichever of them had the partition at the time. A record that was sent before the group read the topic does not "
-        "count where the group began at the end. What one consumer skips while it keeps a partition is a poll-skip as well."
+        "A group has read, committed or been reset beyond a committed record that no poll of its members returned, "
+        "whichever member had the partition at the time. A record from before the group read the topic does not "
+        "count if the group began at the end. A skip by one consumer that keeps its partition is a poll-skip as well."
     ),
     source="Jepsen's Kafka workload (poll-skip), for groups; KafkaConsumer (Offsets and Consumer Position); GroupCoordinator.validateOffsetCommit.",
     promise=Promise(
         promised_by=(COMMITTED_POSITION,),
         permissions=(
             *promise.RESETTING.permissions,
-            *(
-                Permission(
-                    setting=permission.setting,
-                    when="when a log loses what was committed in it: that of the partition, or the coordinator's",
-                    prevented_by=permission.prevented_by,
-                )
-                for permission in (
-                    promise.BY_UNCLEAN_ELECTION,
-                    promise.BY_POWER_LOSS,
-                    promise.BY_DISK_FAILURE,
-                )
+            *promise.restricted(
+                "when the log of the partition, or of the coordinator, loses committed data",
+                promise.LOSSES_OF_LOGS,
             ),
         ),
         in_run=_held_to,

@@ -1,4 +1,4 @@
-"""torn-transaction: a transaction took effect in one place and not in another."""
+"""torn-transaction: a transaction took effect in one place but not in another."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,16 +28,15 @@ def ended_both_ways(
     other_place: PartitionName,
     is_open: Flag = False,
 ) -> str:
-    """A record of a transaction is committed, and another one of it is not."""
+    """One record of a transaction is committed, and another is not."""
     how = "has no end in the log" if is_open else "is aborted"
-    return f"{committed} in {place} is committed and {other} in {other_place} {how}, although both are of one transaction"
+    return f"{committed} in {place} is committed and {other} in {other_place} {how}, although both belong to one transaction"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the markers behind the records of each transaction, and behind the offsets that it
-    committed.
+    """Compare the markers of the records of each transaction, and of the offsets that it committed.
 
-    By what the application took for one transaction, whatever coordinators made of it.
+    A transaction is what its application took for one, whatever coordinators made of it.
     """
     for transaction in index.history.transactions:
         parts = parts_of(index, transaction)

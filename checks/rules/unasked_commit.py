@@ -1,10 +1,11 @@
-"""unasked-commit: a transaction was committed before its application had asked for that."""
+"""unasked-commit: a transaction was committed before its application had requested that."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from harrow.checks import promise
 from harrow.checks.causes.coordinators import Coordinators
+from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import (
     coordinator_partition,
@@ -27,58 +28,58 @@ from harrow.cluster_model.trace import TraceLine
 def commit_unasked(
     *, client: events.ClientName, transactional_id: events.Text, is_to_abort: events.Flag = False
 ) -> str:
-    """A coordinator committed what its application had open."""
-    asked = "had asked for an abort" if is_to_abort else "had not asked for its end"
-    return f"the transaction of {transactional_id} was committed while {client} {asked}"
+    """A coordinator committed a transaction that its application had open."""
+    request = "had requested an abort" if is_to_abort else "had not requested its end"
+    return f"the transaction of {transactional_id} was committed while {client} {request}"
 
 
 class _Open(NamedTuple):
-    """A transaction that an application has begun: where, and what it has asked for since."""
+    """A transaction that an application began, and whether it requested a commit or an abort."""
 
-    number: int
-    at_us: int
-    client: str
-    producer_id: int
-    producer_epoch: int
-    asked: bool | None = None
+    line: TraceLine[events.TransactionOpened]
+    commit_requested: bool | None = None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.line.event.producer_id, self.line.event.producer_epoch
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Follow what applications ask for, and compare with it what coordinators write.
+    """Compare what applications request with what coordinators write.
 
-    A commit is that of the transaction that was begun last with the producer's id, in an epoch that
-    is not newer: with transactions v2 it is written with the next one. Two sessions of an
-    application may run at once; what one of them asks for counts for both. What a coordinator of
-    the past tells late was decided before.
+    A commit belongs to the last transaction that began with the producer's id, in the same or an
+    older epoch: with transactions v2, the commit is written with the next epoch. Two sessions of an
+    application may run at once, and a request of one counts for both. A deposed coordinator may
+    report late what it decided before.
     """
     if not index.has(events.TransactionStateChanged):
         return
-    begun: dict[str, dict[tuple[int, int], _Open]] = {}
+    opened: dict[str, dict[tuple[int, int], _Open]] = {}
     clients: dict[int, dict[str, None]] = {}
     coordinators = Coordinators()
     for number, event in _lines(index):
         if isinstance(event, events.BecameLeader):
             coordinators.note(event)
         elif isinstance(event, events.TransactionOpened):
-            _begin(begun.setdefault(event.client, {}), number, event)
+            _begin(opened.setdefault(event.client, {}), TraceLine(number, event))
             clients.setdefault(event.producer_id, {})[event.client] = None
         elif isinstance(event, events.TransactionEnding):
-            of_client = begun.get(event.client, {})
-            for key, known in of_client.items():
-                # Who asks for a commit, and then for an abort, may get either.
-                if not known.asked:
-                    of_client[key] = known._replace(asked=event.committed)
+            of_client = opened.get(event.client, {})
+            for key, transaction in of_client.items():
+                # A client that requests a commit, and then an abort, may get either.
+                if not transaction.commit_requested:
+                    of_client[key] = transaction._replace(commit_requested=event.committed)
         elif event.state == PREPARE_COMMIT and not coordinators.is_of_past(
             coordinator_partition(index, event.transactional_id), event.broker
         ):
             candidates = [
-                known
+                transaction
                 for client in clients.get(event.producer_id, ())
-                for known in begun[client].values()
-                if known.producer_id == event.producer_id and known.producer_epoch <= event.producer_epoch
+                for (producer_id, epoch), transaction in opened[client].items()
+                if producer_id == event.producer_id and epoch <= event.producer_epoch
             ]
-            latest = max(candidates, key=_newest, default=None)
-            if latest is not None and not latest.asked:
+            latest = max(candidates, key=_age, default=None)
+            if latest is not None and not latest.commit_requested:
                 yield _finding(index, number, event, latest)
 
 
@@ -100,41 +101,33 @@ def _lines(
     )
 
 
-def _begin(of_client: dict[tuple[int, int], _Open], number: int, event: events.TransactionOpened) -> None:
-    """Note a transaction in place of those that its session has asked to be committed before."""
-    for key in [key for key, known in of_client.items() if known.asked and key[1] <= event.producer_epoch]:
+def _begin(of_client: dict[tuple[int, int], _Open], line: TraceLine[events.TransactionOpened]) -> None:
+    """Add a transaction, replacing those for which its session has requested a commit."""
+    transaction = _Open(line)
+    epoch = line.event.producer_epoch
+    for key in [key for key, other in of_client.items() if other.commit_requested and key[1] <= epoch]:
         del of_client[key]
-    of_client[event.producer_id, event.producer_epoch] = _Open(
-        number, event.at_us, event.client, event.producer_id, event.producer_epoch
-    )
+    of_client[transaction.key] = transaction
 
 
-def _newest(known: _Open) -> tuple[int, int]:
-    return known.producer_epoch, known.number
+def _age(transaction: _Open) -> tuple[int, int]:
+    return transaction.line.event.producer_epoch, transaction.line.number
 
 
-def _finding(index: Index, number: int, event: events.TransactionStateChanged, begun: _Open) -> Finding:
-    partition = next(iter(event.partitions), "")
-    story = Story(index, partition)
-    story.tell(
-        begun.number,
-        transaction_opened(
-            begun.at_us, begun.client, producer_id=begun.producer_id, producer_epoch=begun.producer_epoch
-        ),
-        decides=True,
-    )
-    tell_states(story, event.producer_id, begun.number, number + AFTER)
+def _finding(index: Index, number: int, event: events.TransactionStateChanged, transaction: _Open) -> Finding:
+    begin, client = transaction.line.number, transaction.line.event.client
+    story = Story(index, next(iter(event.partitions), ""))
+    story.tell_event(transaction.line, transaction_opened, decides=True)
+    tell_states(story, event.producer_id, begin, number + AFTER)
     coordinator = coordinator_partition(index, event.transactional_id)
-    permitted = lost_decision(index, () if coordinator is None else (coordinator,), begun.number)
-    concluded = commit_unasked.conclude(
-        client=begun.client, transactional_id=event.transactional_id, is_to_abort=begun.asked is False
-    )
-    return Finding(
-        partition=partition,
-        chain=story.chain(*(() if permitted is None else permitted.links), concluded),
-        permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=() if permitted is None else permitted.prevented_by,
-        details=(("client", begun.client), ("transactional_id", event.transactional_id)),
+    lost = lost_decision(index, () if coordinator is None else (coordinator,), begin)
+    is_to_abort = transaction.commit_requested is False
+    return (lost or Cause(())).finding(
+        story,
+        commit_unasked.conclude(
+            client=client, transactional_id=event.transactional_id, is_to_abort=is_to_abort
+        ),
+        details=(("client", client), ("transactional_id", event.transactional_id)),
     )
 
 
@@ -142,14 +135,14 @@ RULE: Final = Rule(
     name=promise.UNASKED_COMMIT,
     goes_by_order=True,
     definition=(
-        "A coordinator committed a transaction before its application had asked for that, or although it had asked for an abort: "
-        "with read_committed others read what is not finished."
+        "A coordinator committed a transaction before its application had requested that, or although it had requested an "
+        "abort: read_committed consumers read unfinished work."
     ),
     source="KIP-98; KIP-890 (KAFKA-14402); TransactionCoordinator.scala.",
     promise=Promise(
         promised_by=(TRANSACTIONAL_ID,),
         permissions=promise.BY_LOST_DECISION,
-        releases="since 0.11 (KIP-98); also when requests come late since 4.0 (KIP-890)",
+        releases="since 0.11 (KIP-98); also for late requests since 4.0 (KIP-890)",
     ),
     find=find,
     verb="committed unasked, a transaction in",

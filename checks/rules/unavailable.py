@@ -1,17 +1,18 @@
-"""unavailable: a sufficient core of the brokers was healed, and a partition still did not serve.
+"""unavailable: a sufficient core of the brokers was healed, but a partition did not serve.
 
 A partition can have a leader while a member of its ISR is alive, and with unclean elections while
-any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and who has stopped
-uncleanly does not count; what that takes instead is in `PartitionService.recovery_sets`. So a core
-in which every partition has such a replica has to be enough: within the time that Kafka's timeouts
-add up to, every partition is led by a broker that knows it, and the high watermark has passed what
-the leader had in its log at first, acked or not: its followers fetch that, or are out of the ISR
-after ``replica.lag.time.max.ms``. What is no longer in the leader's log is lost-write's business.
+any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and an unclean shutdown
+disqualifies a member. `PartitionService.recovery_sets` says what a leader takes then. A core with
+such a replica for every partition has to be enough. Within the sum of Kafka's timeouts, every
+partition is led by a broker that knows it, and the high watermark has passed what the leader had in
+its log at first, acked or not: its followers fetch that, or leave the ISR after
+``replica.lag.time.max.ms``. Records that are no longer in the leader's log are judged by
+lost-write.
 
-Kafka takes a broker out of ISRs, leadership and control when its session ends, in ZooKeeper or with
-the controller of KRaft. One that keeps its session while it cannot reach others (an impaired one)
-is not taken out, and nothing is demanded of what it leads, nor, where it is the controller, of what
-waits for a controller.
+Kafka removes a broker from ISRs, leadership and control when its session ends, in ZooKeeper or with
+the KRaft controller. An impaired broker, which keeps its session but cannot reach others, stays.
+Nothing is demanded of the partitions that it leads, nor, if it is the controller, of those that
+wait for a controller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ NOT_READABLE: Final = "not-readable"
 
 @link("core-healed", events.CoreHealed, impersonal=True, free_because="harrow heals the core itself")
 def core_healed(*, core: events.Brokers, impaired: events.Brokers) -> str:
-    """Some brokers were healed, and some of the others lived on with a fault."""
+    """A core was healed, and some of the other brokers stayed alive with a fault."""
     verb = "were" if len(core) > 1 else "was"
     text = f"{brokers(core)} {verb} healed, the others left as they were"
     return f"{text}, {brokers(impaired)} alive with a fault still in force" if impaired else text
@@ -69,7 +70,7 @@ def broker_paused() -> str:
     events.LeaderElected,
     events.BecameLeader,
     is_turn=True,
-    free_because="it tells the state in which the time of the core was over",
+    free_because="it tells the state at the end of the core's time",
 )
 def isr_changed(*, isr: events.Brokers) -> str:
     return f"changed the ISR to {isr_text(isr)}"
@@ -116,10 +117,10 @@ def hw_stuck(
     leader: events.BrokerId,
     isr: events.Brokers,
 ) -> str:
-    """The high watermark did not pass what the leader has."""
+    """The high watermark did not pass all records of the leader."""
     return (
         f"{seconds(after_us)} later {_unread(partition, records, acked)} could not be read, "
-        f"for the high watermark was still {hw} (leader {leader}, ISR {isr_text(isr)})"
+        f"because the high watermark was still {hw} (leader {leader}, ISR {isr_text(isr)})"
     )
 
 
@@ -133,15 +134,15 @@ def committed_not_served(
     leader: events.BrokerId,
     isr: events.Brokers,
 ) -> str:
-    """The leader did not give what its high watermark had passed."""
+    """The leader did not serve records below its high watermark."""
     return (
         f"{seconds(after_us)} later {_unread(partition, records, acked)} could not be read, "
-        f"although they stood below the high watermark (leader {leader}, ISR {isr_text(isr)})"
+        f"although they were below the high watermark (leader {leader}, ISR {isr_text(isr)})"
     )
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Look at what each partition lacked when the time was over."""
+    """Check what each partition lacked at the end of the core's time."""
     core = index.evidence.core
     if core is None or not core.partitions:
         return
@@ -152,15 +153,14 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _is_undecided(index: Index) -> bool:
-    """Return whether the run did not get so far that a core served."""
+    """Return whether the run ended before a core served."""
     return index.evidence.core is None or not index.evidence.core.partitions
 
 
 def demanded_lack(
     core: evidence.HealedCore, partition: str, settings: evidence.PartitionSettings
 ) -> str | None:
-    """Return what a partition lacks that a healed core has to give it, None when nothing is
-    amiss."""
+    """Return what a partition lacks that a healed core has to provide, None if it lacks nothing."""
     service = core.partitions[partition]
     lack = lack_of(service)
     if lack is None or service.leader in core.impaired or core.controller in core.impaired:
@@ -171,26 +171,24 @@ def demanded_lack(
         else service.recovery_sets or (service.isr,)
     )
     if lack == NO_LEADER and not all(any(broker in core.brokers for broker in each) for each in needed):
-        # What was on its way when the core was chosen has taken it out of the ISR.
+        # A request in flight when the core was chosen removed that broker from the ISR.
         return None
     return None if lack == HW_BEHIND and _waits_for_an_append(service, settings) else lack
 
 
 def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.PartitionSettings) -> bool:
-    """Return whether the whole ISR has what is unread, and a replica outside it held the high
-    watermark back.
+    """Return whether the ISR has all unread records, and another replica held back the watermark.
 
-    A replica that has just been taken out of the ISR still counts for ``replica.lag.time.max.ms``,
-    and when that time is over nothing looks again: the leader raises its high watermark when it
-    appends or when a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and
-    `updateFollowerFetchState`, 2.4).
+    A replica that has just left the ISR still counts for ``replica.lag.time.max.ms``. When that
+    time is over, nothing checks again: the leader raises its high watermark when it appends or when
+    a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and `updateFollowerFetchState`, 2.4).
     """
     held_back = set(settings.replicas) - set(service.isr)
     return bool(held_back) and all(offset < service.isr_end for offset, _ in service.unread)
 
 
 def lack_of(service: evidence.PartitionService) -> str | None:
-    """Return what a partition lacks, whether a core has to give it or not; None when it serves."""
+    """Return what a partition lacks, whether a core has to provide it or not; None if it serves."""
     if service.leader == evidence.NO_BROKER or service.leader_state in (evidence.DOWN, evidence.PAUSED):
         return NO_LEADER
     if service.leader_state != evidence.LEADS:
@@ -226,8 +224,7 @@ def _finding(index: Index, core: evidence.HealedCore, partition: str, lack: str)
 
 
 def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
-    """Return which brokers were healed, which were not and why, and what became of leader and
-    ISR."""
+    """Tell which brokers were healed, what the others were doing, and the last leader and ISR."""
     story = Story(index, partition)
     healed = story.last(events.CoreHealed)
     begin = 0 if healed is None else healed.number
@@ -258,10 +255,10 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
 
 
 def _damage(story: Story, core: evidence.HealedCore, leader: int, first_unread: int) -> Link | None:
-    """Return that the leader has a batch at or before the first unread record which its disk has
-    damaged, None if it has none.
+    """Return that the leader has a damaged batch up to the first unread record.
 
-    It sends the batch as it is; who gets it finds the CRC wrong, and stays before it.
+    None if it has none. The leader sends the batch as it is. A reader finds the wrong CRC, and
+    stays before the batch.
     """
     state, trace = story.index.partition(story.partition), story.evidence.trace
     damaged = [
@@ -290,7 +287,7 @@ def _is_there(copy: LogEntry, at_us: int) -> bool:
 
 
 def _tell_end(story: Story, broker: int, before: int) -> None:
-    """Tell how a broker outside the core had gone, if it had."""
+    """Tell how a broker outside the core had stopped or paused, if it had."""
     change: (
         TraceLine[events.BrokerStopped | events.BrokerPaused | events.BrokerStarted | events.BrokerResumed]
         | None
@@ -333,12 +330,12 @@ def _conclusion(core: evidence.HealedCore, index: Index, partition: str, lack: s
 RULE: Final = Rule(
     name=UNAVAILABLE,
     definition=(
-        "While a sufficient core of the brokers was healed and the others were left as they were, a partition that "
-        "could have a leader had none that was alive and knew it, or records in its leader's log, acked ones among "
-        "them, could not be read, longer than Kafka's timeouts explain."
+        "A sufficient core of the brokers was healed and the others were left as they were. Still, for longer than Kafka's "
+        "timeouts explain, a partition that could have a leader had none that was alive and knew it, or records in its "
+        "leader's log, acked ones among them, could not be read."
     ),
     source=(
-        "Kafka's documentation, Replication (a committed message stays as long as one in-sync replica is alive; who "
+        "Kafka's documentation, Replication (a committed message stays while one in-sync replica is alive; a replica that "
         "is stuck or lags leaves the ISR after replica.lag.time.max.ms); Election.leaderForOffline, "
         "Partition.maybeShrinkIsr; the liveness mode of TigerBeetle's simulator."
     ),

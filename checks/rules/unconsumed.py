@@ -1,17 +1,16 @@
-"""unconsumed: a group whose members run leaves acked records unread although nothing keeps it from
-them.
+"""unconsumed: a group with running members leaves acked records unread for no good reason.
 
-For groups what `unavailable` is for brokers. The cluster is whole and the group is at rest, and
-still a partition of a topic that it subscribes to has acked records behind the group's position.
-Either no member has the partition, or the member that has it waits in poll. KAFKA-13435 is such a
-flaw: a static member that led its group comes back, and nobody looks for new partitions any more.
+This is for groups what `unavailable` is for brokers. The cluster is whole and the group is stable,
+but a partition of a subscribed topic has acked records beyond the group's position. Either no
+member has the partition, or the member that has it waits in poll. KAFKA-13435 is such a flaw: a
+static member that led its group comes back, and no member looks for new partitions any more.
 
-A group is given time from the last thing that may have disturbed it: a fault or its end, anything
-that happened to a broker or a leader, a rebalance, a poll of the member that has the partition.
-After that it has to read on within the timeouts of its members, which are added up in
-`ConsumerSettings.patience_us`. A poll that has returned records also lets the member stay away for
-``max.poll.interval.ms``; that time comes first, for histories do not tell when the next poll began.
-A run that ends before that time is over accuses nobody.
+A group gets time after the last event that may have disturbed it: a fault or its end, any event of
+a broker or a leader, a rebalance, a poll of the member that has the partition. After that it has to
+read on within the timeouts of its members, which `ConsumerSettings.patience_us` adds up. After a
+poll that returned records, the member may also stay away for ``max.poll.interval.ms``. That time
+comes first, because histories do not show when the next poll began. A run that ends earlier accuses
+no group.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,13 +54,13 @@ _DISTURBANCES: Final = (
     *(events.MembershipLost, events.CommitFailed, events.ClientStopped, events.ApplicationEnded),
     *(events.TransactionMarkerWritten, events.OffsetReset),
 )
-"""What may keep a group from reading for a while. Whatever it was about, it counts: a group that is
-slow for it is not stuck."""
+"""Events that may keep a group from reading for a while, wherever they happen: a slow group is not
+stuck."""
 
 
 @link("assigned-partitions", events.PartitionsAssigned, free_because=OWN_DEED)
 def assigned_partitions(*, partitions: events.Texts, generation: events.Number) -> str:
-    """A member was given partitions."""
+    """A member was assigned partitions."""
     return f"was assigned {', '.join(partitions) or 'nothing'} (generation {generation})"
 
 
@@ -69,14 +68,14 @@ def assigned_partitions(*, partitions: events.Texts, generation: events.Number) 
 def not_consumed(
     *, group: events.Text, records: events.Number, offset: events.Offset, after_us: events.Number
 ) -> str:
-    """A group had not read on."""
-    which = f"{records} acked records" if records > 1 else "1 acked record"
-    return f"{seconds(after_us)} later group {group} had not read {which} from offset {offset} on"
+    """A group did not read on."""
+    count = f"{records} acked records" if records > 1 else "1 acked record"
+    return f"{seconds(after_us)} later group {group} had not read {count} from offset {offset} on"
 
 
 @cause("assigned-to-no-member", free_because=NOTHING_HAPPENED)
 def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text) -> str:
-    """Nobody was to read the partition."""
+    """No member was to read the partition."""
     return f"no member of group {group} had {partition}, although they subscribe to its topic"
 
 
@@ -84,20 +83,19 @@ def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text
 def member_does_not_read(
     *, partition: events.PartitionName, member: events.Text, offset: events.Offset
 ) -> str:
-    """The member that was to read the partition did not get the next record of it."""
+    """The member with the partition did not get its next record."""
     return f"{member} had {partition}, and none of its polls returned offset {offset}"
 
 
 @cause("no-position", free_because=NOTHING_HAPPENED)
 def no_position(*, member: events.Text) -> str:
-    """A consumer is to begin nowhere where its group has committed nothing."""
+    """A consumer has no position to begin at if its group has committed nothing."""
     return f"nothing was committed, and {member} does not begin by itself ({_NO_POSITION})"
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The members of a group that run at the end of a run, by process; which partitions each of
-    them has."""
+    """The members of a group that run at the end of a run, by process, and their partitions."""
 
     name: str
     members: dict[int, ConsumerSettings]
@@ -117,7 +115,7 @@ class _Group:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Look at each partition that groups with running members are to read."""
+    """Check each partition that groups with running members are to read."""
     groups = _running(index)
     if not groups:
         return
@@ -133,7 +131,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _running(index: Index) -> list[_Group]:
-    """Return the groups that have running members at the end of a run."""
+    """Return the groups with members that run at the end of a run."""
     settings = {
         process: member
         for process, member in index.evidence.consumers.items()
@@ -148,12 +146,12 @@ def _running(index: Index) -> list[_Group]:
                 owned[process] = at_us, tuple(value)
     ends: Sequence[TraceLine[events.ClientStopped | events.MembershipLost | events.ApplicationEnded]]
     ends = index.events(events.ClientStopped, events.MembershipLost, events.ApplicationEnded)
-    gone = {event.client: event.at_us for _, event in ends}
+    ends_us = {event.client: event.at_us for _, event in ends}
     latest = {settings[process].name: process for process in sorted(owned)}
     members = {
         process: settings[process]
         for name, process in latest.items()
-        if owned[process][0] > gone.get(name, -1)
+        if owned[process][0] > ends_us.get(name, -1)
     }
     states = {event.group: event.state for _, event in index.events(events.GroupStateChanged)}
     return [
@@ -168,9 +166,9 @@ def _running(index: Index) -> list[_Group]:
 
 
 def _last_disturbance(index: Index) -> int:
-    """Return when something last happened that may have kept a group from reading.
+    """Return the time of the last event that may have kept a group from reading.
 
-    A fault that struck and has not ended is over when everything is healed.
+    A fault without an end is over when everything is healed.
     """
     last_us = max((event.at_us for _, event in index.events(*_DISTURBANCES)), default=0)
     open_strikes = {event.strike for _, event in index.events(events.FaultStruck)}
@@ -180,8 +178,7 @@ def _last_disturbance(index: Index) -> int:
 
 
 def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us: int) -> Finding | None:
-    """Return what a group has not read for longer than it may take, None if it does read or the run
-    ends before that."""
+    """Return a finding if a group has left records unread for longer than it may take."""
     done = index.group_work.partitions.get(group.name, {}).get(partition) or GroupPartition()
     position = _position(index, group, partition, done)
     if position is None:
@@ -197,19 +194,19 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
         *(poll.at_us for poll in done.polls[-1:]),
         0 if owner is None else last_polls.get(owner, 0),
     )
-    # Without an owner, it is the leader of the group that has to come back: it may be any of the members.
-    back_us = (
+    # Without an owner, the leader of the group has to come back, which may be any member.
+    return_us = (
         min(at_us, since_us) + group.may_be_away_us(process)
         for process, at_us in last_polls.items()
         if owner in (None, process)
     )
-    if end_us - max((since_us, *back_us)) <= group.patience_us:
+    if end_us - max((since_us, *return_us)) <= group.patience_us:
         return None
     return _finding(index, group, partition, done, owed, end_us - since_us)
 
 
 def _position(index: Index, group: _Group, partition: str, done: GroupPartition) -> int | None:
-    """Return from where on a group has still to read a partition, None where nothing tells."""
+    """Return where a group has to continue in a partition, None if that is unknown."""
     names = index.group_work.members(group.name)
     resets = [
         event.offset
@@ -224,26 +221,25 @@ def _position(index: Index, group: _Group, partition: str, done: GroupPartition)
 
 
 def _owed(index: Index, partition: str, position: int) -> list[SendRecord]:
-    """Return the acked sends from a position on that consumers can read, in the order of their
-    offsets."""
-    known = index.history.partitions[partition]
-    records, there = index.history.records, index.group_work.records_of(partition)
+    """Return the acked sends that consumers can read from a position on, by ascending offset."""
+    history = index.history.partitions[partition]
+    records, readable = index.history.records, index.group_work.records_of(partition)
     held_up = index.evidence.held_up.get(partition, END)
     offsets = {
         offset: row
-        for row in known.acked
+        for row in history.acked
         if (offset := records.offset(row)) is not None and position <= offset < held_up
     }
     return [
         index.history.send(partition, row)
         for offset, row in sorted(offsets.items())
-        if there.get(offset) == records.values[row]
+        if readable.get(offset) == records.values[row]
         and not compaction.is_superseded(index, partition, records.values[row], offset)
     ]
 
 
 def _last_polls(index: Index, group: _Group) -> dict[int, int]:
-    """Return when a poll of each member last returned something, of any partition."""
+    """Return when a poll of each member last returned records of any partition."""
     last: dict[int, int] = {}
     for work in index.group_work.partitions.get(group.name, {}).values():
         for poll in work.polls:
@@ -271,8 +267,8 @@ def _finding(
             )
             story.tell(number, choice, decides=True)
     for commit in done.commits[-1:]:
-        told = group_committed(commit.at_us, index.group_work.client(commit.process), offset=commit.offset)
-        story.tell(story.start(commit.at_us), told)
+        last = group_committed(commit.at_us, index.group_work.client(commit.process), offset=commit.offset)
+        story.tell(story.start(commit.at_us), last)
     assert first.offset is not None, "acked sends without an offset are not owed"
     claimed = not_consumed.conclude(
         group=group.name, records=len(owed), offset=first.offset, after_us=after_us
@@ -288,24 +284,20 @@ def _finding(
 
 
 def _first_assignment(index: Index, group: _Group) -> float:
-    """Return the line at which a group first assigned partitions: a partition that was there by
-    then explains nothing."""
+    """Return the line at which a group first assigned partitions."""
     assigned = index.events(events.PartitionsAssigned)
     return next((number for number, event in assigned if event.group == group.name), END)
 
 
 def _tell_members(story: Story, names: set[str]) -> None:
-    """Tell which of the members of today died before, and what each of them was assigned last."""
+    """Tell which members died earlier, and the last assignment of each."""
     assigned = [line for line in story.index.events(events.PartitionsAssigned) if line.event.client in names]
     latest = {line.event.client: line for line in assigned}
-    for number, event in latest.values():
-        told = assigned_partitions(
-            event.at_us, event.client, partitions=event.partitions, generation=event.generation
-        )
-        story.tell(number, told, decides=True)
-    for number, stop in story.index.events(events.ClientStopped):
-        if stop.client in names:
-            story.tell(number, application_died(stop.at_us, stop.client), decides=True)
+    for line in latest.values():
+        story.tell_event(line, assigned_partitions, decides=True)
+    for stop in story.index.events(events.ClientStopped):
+        if stop.event.client in names:
+            story.tell_event(stop, application_died, decides=True)
 
 
 def _cause(story: Story, group: _Group, offset: int) -> Cause:
@@ -326,7 +318,7 @@ def _cause(story: Story, group: _Group, offset: int) -> Cause:
 
 
 def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:
-    """Return that a consumer stays before a batch that the leader's disk has damaged."""
+    """Return that a consumer is stuck before a batch that the leader's disk has damaged."""
     whole = [
         copy for copy in story.copies_at(corrupt.offset) if copy.removed is None and copy.damaged is None
     ]
@@ -340,7 +332,7 @@ def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:
 
 
 def _has_no_position(story: Story, member: str) -> bool:
-    """Return whether a consumer found nothing committed, or nothing in the log where it is."""
+    """Return whether a consumer found no commit, or no record at its position."""
     return any(
         event.client == member and event.offset == NO_OFFSET_COMMITTED
         for _, event in story.events(events.GroupOffsetFound)
@@ -358,9 +350,9 @@ def _held_to(evidence: Evidence) -> str:
 RULE: Final = Rule(
     name=promise.UNCONSUMED,
     definition=(
-        "The cluster was whole and the members of a group ran, and longer than their timeouts explain the group read nothing "
-        "of a partition of its topics that had acked records behind its position: no member had the partition, or the one that "
-        "had it waited in poll. A run that ends before the timeouts are over accuses nobody."
+        "The cluster was whole and the members of a group ran, but for longer than their timeouts explain, the group read "
+        "nothing of a partition of its topics with acked records beyond its position: no member had the partition, or the "
+        "member that had it waited in poll. A run that ends before the timeouts accuses no group."
     ),
     source=(
         "KafkaConsumer (subscribe: the partitions of the topics are assigned to the members of the group); "
@@ -371,7 +363,7 @@ RULE: Final = Rule(
         permissions=(
             Permission(
                 setting=_NO_POSITION,
-                when="when the group has committed nothing, or nothing is in the log where it is",
+                when="when the group has committed nothing, or the log has nothing at its position",
                 prevented_by=(EARLIEST_RESET,),
             ),
             promise.BY_DAMAGED_LEADER,

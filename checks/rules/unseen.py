@@ -1,4 +1,4 @@
-"""unseen: an acked record is there to be read, and no consumer ever read it."""
+"""unseen: an acked record can be read, but no consumer ever read it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.checks.causes import compaction
 from harrow.checks.causes.lives import tell_place
-from harrow.checks.causes.loss import tell_acknowledgement
+from harrow.checks.causes.loss import Cause, tell_acknowledgement
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding
 from harrow.checks.finding import Finding
@@ -33,19 +33,19 @@ def _stands(places: Pairs) -> str:
 
 @cause("stands-above-lso", free_because=NOTHING_HAPPENED)
 def stands_above_lso(*, places: Pairs, lso: Offset) -> str:
-    """Logs have a record where read_committed never gets."""
-    return f"it stands {_stands(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
+    """Logs have a record beyond the last stable offset."""
+    return f"it is {_stands(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
 
 
 @cause("stands-unread", free_because=NOTHING_HAPPENED)
 def stands_unread(*, places: Pairs) -> str:
-    """Logs have a record, by broker and offset, that no poll returned."""
-    return f"it stands {_stands(places)}, but no poll returned it although the partition was read to its end"
+    """Logs have a record that no poll returned, by broker and offset."""
+    return f"it is {_stands(places)}, but no poll returned it although the partition was read to its end"
 
 
 def find(index: Index) -> Iterable[Finding]:
-    """Find acked records that the last leader's log has, but no poll."""
-    found: dict[tuple[str, Value], Finding] = {}
+    """Find acked records that the last leader's log has, but that no poll returned."""
+    unread: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
         if partition not in index.evidence.read_back:
             continue
@@ -55,20 +55,19 @@ def find(index: Index) -> Iterable[Finding]:
             behind = [place for place, row in enumerate(sends.rows) if acked_at[row] >= held_up_at]
             for send in map(sends.__getitem__, behind):
                 if send.value in index.readable(partition):
-                    found.setdefault((partition, send.value), _finding(index, send, held_up_at))
+                    unread.setdefault((partition, send.value), _finding(index, send, held_up_at))
         for send in map(sends.__getitem__, _unread(index, partition, sends.rows)):
-            is_new = (partition, send.value) not in found and send.value in index.readable(partition)
+            is_new = (partition, send.value) not in unread and send.value in index.readable(partition)
             if is_new and not compaction.was_let_go(index, partition, send.value):
-                found[partition, send.value] = _finding(index, send)
-    return found.values()
+                unread[partition, send.value] = _finding(index, send)
+    return unread.values()
 
 
 def _unread(index: Index, partition: str, rows: Sequence[int]) -> list[int]:
-    """Return the places of the sends that no poll returned; of transactions, none that reads what
-    is committed alone."""
+    """Return the places of sends that no poll returned, or, for transactions, no committed read."""
     history, records = index.history, index.history.records
     polled_by, values = records.polled_by, records.values
-    # Nearly all have been read by the row in which they were sent, and need no look at their values.
+    # Most records were read in the order of their rows, so their values need no lookup.
     unread = [place for place, row in enumerate(rows) if polled_by[row] == UNKNOWN]
     unread = [place for place in unread if not index.orders.is_read(partition, values[rows[place]])]
     if index.has_transactions:
@@ -94,34 +93,29 @@ def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> F
         if send.value in values
     ]
     story = Story(index, partition)
-    permitted = None
+    lost = None
     if held_up_at is not None:
         fate = index.fates(partition).get(held_up_at)
-        holding = NO_PRODUCER_ID if fate is None else fate.producer_id
-        permitted = lost_decision(index, partitions_deciding(index, holding, (partition,)), 0)
+        producer_id = NO_PRODUCER_ID if fate is None else fate.producer_id
+        lost = lost_decision(index, partitions_deciding(index, producer_id, (partition,)), 0)
     tell_place(story, places[0][1], send.value)
     tell_acknowledgement(story, send)
-    return Finding(
-        partition=partition,
+    return (lost or Cause(())).finding(
+        story,
+        stands_unread.conclude(places=tuple(places))
+        if held_up_at is None
+        else stands_above_lso.conclude(places=tuple(places), lso=held_up_at),
         offset=send.offset,
         value=send.value,
-        chain=story.chain(
-            *(() if permitted is None else permitted.links),
-            stands_unread.conclude(places=tuple(places))
-            if held_up_at is None
-            else stands_above_lso.conclude(places=tuple(places), lso=held_up_at),
-        ),
-        permitted_by=None if permitted is None else permitted.permitted_by,
-        prevented_by=() if permitted is None else permitted.prevented_by,
     )
 
 
 RULE: Final = Rule(
     name=UNSEEN,
     definition=(
-        "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it (of transactions: none with "
-        "read_committed), although the partition was read back to its end after the cluster had healed. With read_committed that end is the last "
-        "stable offset, once every transaction has to have ended."
+        "A send was acknowledged and the record is still in the leader's log, but no consumer ever read it, although the "
+        "partition was read back to its end after the cluster had healed. A transactional record needs a read_committed "
+        "consumer, for which that end is the last stable offset once every transaction has to have ended."
     ),
     source="Jepsen's Kafka workload (unseen); ReplicaManager.readFromLocalLog.",
     promise=Promise(

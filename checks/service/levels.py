@@ -1,8 +1,7 @@
 """Service levels: what clients got out of a cluster while a run went on, whatever was promised.
 
-Everything is counted from the history; only why an outage began and ended is looked up in the
-trace. The consumers that read everything back after healing are none of the workload's, and are
-left out.
+Everything is counted from the history; only why an outage began and ended is looked up in the trace.
+The consumers that read everything back after healing are none of the workload's, and are left out.
 """
 
 from array import array
@@ -29,11 +28,9 @@ _STEPS: Final = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something took, in microseconds: half of all within ``p50_us``, 99 of 100 within
-    ``p99_us``.
+    """How long something took, in microseconds: half of all within ``p50_us``, 99 of 100 within ``p99_us``.
 
-    A percentile is the smallest latency that so many did not exceed (nearest rank), so it is always
-    one that was.
+    A percentile is the smallest latency that so many did not exceed (nearest rank), so it is always one that was.
     """
 
     count: int
@@ -44,8 +41,7 @@ class Latency:
 
 @dataclass(slots=True)
 class Sends:
-    """What became of sends: ``acked``, ``failed`` (in no log), or ``unknown``; the rest had not
-    ended.
+    """What became of sends: ``acked``, ``failed`` (in no log), or ``unknown``; the rest had not ended.
 
     With ``acks=0`` an ack is the producer's own word, given at once.
     """
@@ -58,8 +54,7 @@ class Sends:
     _latencies_us: "array[int]" = field(default_factory=lambda: array("q"), repr=False)
 
     def add(self, sent: int, ends: Mapping[int, int], latencies_us: "array[int]") -> None:
-        """Count sends, with how many had which outcome (`harrow.checks.history.records`), and how
-        long acks took."""
+        """Count sends, with how many had which outcome (`harrow.checks.history.records`), and how long acks took."""
         self.sent += sent
         self.acked += ends.get(ACKED, 0)
         self.failed += ends.get(FAILED, 0)
@@ -74,8 +69,7 @@ class Sends:
 
 @dataclass(slots=True)
 class PartitionLevel(Sends):
-    """The same of a partition, with its outages in their order, and the longest time without an
-    ack, be it one or not."""
+    """The same of a partition, with its outages in their order, and the longest time without an ack, be it one or not."""
 
     outages: tuple[Outage, ...] = ()
     longest: Outage | None = None
@@ -85,10 +79,10 @@ class PartitionLevel(Sends):
 class ConsumerLevel:
     """What a consumer of the workload read.
 
-    ``records`` counts each time that a poll returned one. The end-to-end latency is from the first
-    send of a value to its first return. ``lag`` are the acked records of a partition that it had
-    not read yet, of the one where that were most: at the end, and ``lag_max`` at the worst. A
-    partition that a member of a group has given up is another one's matter.
+    ``records`` counts each time that a poll returned one. The end-to-end latency is from the first send of a
+    value to its first return. ``lag`` are the acked records of a partition that it had not read yet, of the one
+    where that were most: at the end, and ``lag_max`` at the worst. A partition that a member of a group has given up is
+    another one's matter.
     """
 
     records: int = 0
@@ -114,11 +108,10 @@ class Unread:
 class ServiceLevels:
     """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on.
 
-    ``transactions`` is how long those took that were committed, from the first send to the answer;
-    ``rebalances`` how long groups had no generation in which all members knew their partitions.
-    ``unread`` is the longest time for which no consumer read a partition that had acked records to
-    be read, of those that consumers of the workload read or are to read; None where they read
-    nothing.
+    ``transactions`` is how long those took that were committed, from the first send to the answer; ``rebalances`` how long groups
+    had no generation in which all members knew their partitions. ``unread`` is the longest time for which no consumer
+    read a partition that had acked records to be read, of those that consumers of the workload read or are to read;
+    None where they read nothing.
     """
 
     total: Sends
@@ -140,8 +133,7 @@ class ServiceLevels:
 
     @property
     def longest_us(self) -> int:
-        """Return the longest time without an ack of any partition, whether it was an outage or
-        not."""
+        """Return the longest time without an ack of any partition, whether it was an outage or not."""
         found = (level.longest for level in self.partitions.values())
         return max((longest.length_us for longest in found if longest is not None), default=0)
 
@@ -160,19 +152,17 @@ def latency_of(latencies_us: Iterable[int]) -> Latency | None:
 
 
 def percentile(ordered: Sequence[int], percent: int) -> int:
-    """Return the smallest of some sorted numbers that *percent* of them do not exceed (nearest
-    rank)."""
+    """Return the smallest of some sorted numbers that *percent* of them do not exceed (nearest rank)."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def service_levels(
     index: Index, left_out: frozenset[str] = frozenset(), *, explained: bool = True
 ) -> ServiceLevels:
-    """Return the service levels of a run; *left_out* names the consumers that are not of the
-    workload.
+    """Return the service levels of a run; *left_out* names the consumers that are not of the workload.
 
-    To find out what began and ended each outage takes half of the time. Where they are not
-    *explained* they are as the history alone has them: the same number of them, and as long.
+    To find out what began and ended each outage takes half of the time. Where they are not *explained* they are as
+    the history alone has them: the same number of them, and as long.
     """
     names = index.evidence.process_names
     records, times_us = index.history.records, index.history.times_us
@@ -302,11 +292,9 @@ class _Readings:
 
 
 class _GroupReads:
-    """Who is to read what, and where groups and single consumers are: where they were last, if only
-    by a commit.
+    """Who is to read what, and where groups and single consumers are: where they were last, if only by a commit.
 
-    A partition that no member has is the matter of all members of the group that subscribe to its
-    topic.
+    A partition that no member has is the matter of all members of the group that subscribe to its topic.
     """
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
@@ -341,8 +329,7 @@ class _GroupReads:
         self._assigned[process] = tuple(partitions)
 
     def not_read(self, acks: Mapping[str, "_Acks"]) -> Iterator[tuple[int, str, int | None]]:
-        """Yield consumers with the partitions that they are to read, and where they are in these:
-        None where nothing tells."""
+        """Yield consumers with the partitions that they are to read, and where they are in these: None where nothing tells."""
         owned = {
             (settings.group, partition)
             for process, settings in self._settings.items()
@@ -369,8 +356,7 @@ def _polled(value: Iterable[Any]) -> Iterator[tuple[str, Sequence[tuple[int, str
 
 
 class _Reads:
-    """The polls that returned something of a partition: their positions in the history, when they
-    ended, and how far they came."""
+    """The polls that returned something of a partition: their positions in the history, when they ended, and how far they came."""
 
     __slots__ = ("ends", "positions", "times_us")
 
@@ -398,8 +384,7 @@ def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
 
 
 def _unread(index: Index, acked: Iterable[int], read: _Reads, end_us: int) -> Iterator[tuple[int, int]]:
-    """Yield the times for which a partition had unread acked records, from one poll of it to the
-    next."""
+    """Yield the times for which a partition had unread acked records, from one poll of it to the next."""
     records, times_us = index.history.records, index.history.times_us
     acks = [
         (records.completed[row], records.acked_at[row] + 1)
@@ -453,8 +438,7 @@ class _Acks:
         self._ends = list(accumulate([offset + 1 for _, offset in known], max))
 
     def end(self, position: int | None = None) -> int:
-        """Return the offset after the last record that was acked before a position, by default at
-        the end."""
+        """Return the offset after the last record that was acked before a position, by default at the end."""
         place = len(self._ends) if position is None else bisect_left(self._positions, position)
         return self._ends[place - 1] if place else 0
 
@@ -488,8 +472,7 @@ class _Reading:
             seen[row] = True
 
     def is_at(self, partition: str, end: int) -> None:
-        """Take a partition that it has never polled, or has given up, for one that it is to read
-        from an offset on."""
+        """Take a partition that it has never polled, or has given up, for one that it is to read from an offset on."""
         self._ends.setdefault(partition, end)
 
     def keep(self, partitions: Iterable[str]) -> None:
@@ -504,8 +487,7 @@ class _Reading:
 
 
 def bucket_of(end_us: int) -> int:
-    """Return a round length of which at most `BUCKETS_MAX` make up a time: 1s, 2s, 5s, 10s and so
-    on."""
+    """Return a round length of which at most `BUCKETS_MAX` make up a time: 1s, 2s, 5s, 10s and so on."""
     decade_us = US_PER_SECOND
     while True:
         for step in _STEPS:

@@ -1,5 +1,4 @@
-"""Outages: for how long no producer that sent to a partition got an ack, and what began and ended
-that."""
+"""Outages: for how long no producer that sent to a partition got an ack, and what began and ended that."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -22,8 +21,7 @@ E = TypeVar("E", bound=events.Event)
 OUTAGE_MIN_US: Final = US_PER_SECOND
 """Shorter ones are latency."""
 IDLE_US: Final = US_PER_SECOND
-"""After a send that was given up, a pause of the senders that is longer than this ends an
-outage."""
+"""After a send that was given up, a pause of the senders that is longer than this ends an outage."""
 
 # What began an outage
 NO_LEADER_KNOWN: Final = "no leader"
@@ -58,8 +56,8 @@ NOT_OVER: Final = "not over"
 class Outage:
     """A time without an ack while somebody was sending. Times are virtual, in microseconds.
 
-    ``began`` and ``ended`` say what did it, in the words above; ``began_broker`` and
-    ``ended_broker`` who it was, -1 where it was no particular broker.
+    ``began`` and ``ended`` say what did it, in the words above; ``began_broker`` and ``ended_broker`` who it
+    was, -1 where it was no particular broker.
     """
 
     partition: str
@@ -78,14 +76,13 @@ class Outage:
 def outages_of(
     partition: str, sends: Iterable[SendRecord], end_us: int
 ) -> tuple[list[Outage], Outage | None]:
-    """Return the outages of a partition, and the longest time without an ack, be it an outage or
-    not.
+    """Return the outages of a partition, and the longest time without an ack, be it an outage or not.
 
     The history ends at *end_us*; what is not over by then has lasted for so long at least.
 
-    A time without an ack begins with a send when none is on its way, or with the ack before while
-    others are. It ends with the next ack. Senders that get nothing but errors are still without an
-    ack, unless they rest for longer than `IDLE_US`.
+    A time without an ack begins with a send when none is on its way, or with the ack before while others are. It
+    ends with the next ack. Senders that get nothing but errors are still without an ack, unless they rest for
+    longer than `IDLE_US`.
     """
     spans = _without_ack(sends, end_us)
 
@@ -144,8 +141,7 @@ class _Standstill:
 
 
 class Disturbances:
-    """What a trace tells that can begin and end outages. Events are grouped when they are first
-    asked for."""
+    """What a trace tells that can begin and end outages. Events are grouped when they are first asked for."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -162,8 +158,7 @@ class Disturbances:
         return replace(outage, began=began, began_broker=began_broker, ended=ended, ended_broker=ended_broker)
 
     def _events(self, owner: str | int, *kinds: type[events.Event]) -> Sequence[Any]:
-        """Return the events of some kinds that are about a partition, or about a broker's
-        process."""
+        """Return the events of some kinds that are about a partition, or about a broker's process."""
         if kinds not in self._grouped:
             found = defaultdict(list)
             for _, event in self._index.events(*kinds):
@@ -199,8 +194,7 @@ class Disturbances:
         return None
 
     def _began(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return what came first of all that can keep acks away, if it came soon enough to have
-        begun it."""
+        """Return what came first of all that can keep acks away, if it came soon enough to have begun it."""
         found = sorted(self._candidates(outage, leader), key=itemgetter(0))
         if found and found[0][0] <= outage.start_us + _SOON_US:
             return found[0][1:]
@@ -208,8 +202,7 @@ class Disturbances:
         return found[0][1:] if waited[0] == UNKNOWN and found else waited
 
     def _candidates(self, outage: Outage, leader: int) -> Iterator[tuple[int, str, int]]:
-        """Yield when something began that can keep acks away, what, and of whom; the likelier ones
-        first."""
+        """Yield when something began that can keep acks away, what, and of whom; the likelier ones first."""
         stood = self._standstill(leader, outage)
         if stood is not None:
             yield max(stood.start_us, outage.start_us), stood.began, leader
@@ -232,8 +225,7 @@ class Disturbances:
         return not acked or acked[-1].acks == _ACKS_ALL
 
     def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return how far the first batch of an outage came: to the leader, to the ISR, to its
-        answer."""
+        """Return how far the first batch of an outage came: to the leader, to the ISR, to its answer."""
         held_up = self._held_up(outage, leader)
         if held_up is not None:
             return held_up, leader
@@ -262,15 +254,13 @@ class Disturbances:
         return MEMBER_BEHIND, max(followers, key=lambda each: (told.get(each, inf), copied.get(each, inf)))
 
     def _held_up(self, outage: Outage, leader: int) -> str | None:
-        """Return why a leader did not take the first batch: it did not know that it led, or did not
-        hear who sent it."""
+        """Return why a leader did not take the first batch: it did not know that it led, or did not hear who sent it."""
         if self._told(outage, leader):
             return UNAWARE
         return THROTTLED if 2 * self._throttled_us(outage, leader) >= outage.length_us else None
 
     def _throttled_us(self, outage: Outage, leader: int) -> int:
-        """Return for how long of an outage producers that had exceeded their quota were not heard
-        by its leader."""
+        """Return for how long of an outage producers that had exceeded their quota were not heard by its leader."""
         throttled_us, since_us = 0, outage.start_us
         for throttled in self._events(leader, events.ClientThrottled):
             begin_us, end_us = throttled.at_us, throttled.at_us + throttled.throttle_us
@@ -311,8 +301,7 @@ _STANDSTILL: Final = {
     events.BrokerStopped: (LEADER_DOWN, STARTED),
     events.BrokerPaused: (LEADER_PAUSED, RESUMED),
 }
-"""What begins a time in which a broker's process stands still, and what ends it; the next of
-`_PROCESS` does."""
+"""What begins a time in which a broker's process stands still, and what ends it; the next of `_PROCESS` does."""
 _MEMBERS: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
 _MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
 _BY_ERROR: Final = {

@@ -1,8 +1,6 @@
-"""How long groups rebalanced: from the moment that their coordinator prepares a generation to that
-in which it is stable.
+"""How long groups rebalanced: from the moment that their coordinator prepares a generation to that in which it is stable.
 
-Where the coordinator assigns (KIP-848) that is Assigning, or Reconciling where the assignment is
-there at once.
+Where the coordinator assigns (KIP-848) that is Assigning, or Reconciling where the assignment is there at once.
 """
 
 from collections.abc import Iterator
@@ -17,8 +15,7 @@ _UNDER_WAY: Final = frozenset({PREPARING_REBALANCE, ASSIGNING, RECONCILING})
 
 
 def rebalance_times(index: Index) -> Iterator[int]:
-    """Yield the lengths of rebalances. One that is prepared anew before it has ended goes on; a
-    group that is left empty has none."""
+    """Yield the lengths of rebalances. One that is prepared anew before it has ended goes on; a group that is left empty has none."""
     since_us: dict[str, int] = {}
     for _, event in index.events(GroupStateChanged):
         if event.state in _UNDER_WAY:

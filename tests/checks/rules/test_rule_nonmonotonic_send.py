@@ -50,7 +50,7 @@ def test_permitted_with_several_in_flight() -> None:
     assert because(finding) == (
         "0.300s producer-0 sent m0; 0.400s producer-0 sent m1; "
         "0.500s broker 0 appended m0 at offset 1 (epoch 0); 0.500s broker 0 appended m1 at offset 0 (epoch 0); "
-        "m1 stands at offset 0, before m0 at offset 1, which was sent earlier"
+        "m1 is at offset 0, before m0 at offset 1, which was sent earlier"
     )
 
 

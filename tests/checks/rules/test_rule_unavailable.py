@@ -76,12 +76,12 @@ def test_held_when_every_partition_serves() -> None:
         (
             replace(SERVES, unread=((1, "b"), (2, "c"))),
             "hw-behind",
-            "2 records of t-0, 1 of them acked, could not be read, for the high watermark was still 1",
+            "2 records of t-0, 1 of them acked, could not be read, because the high watermark was still 1",
         ),
         (
             replace(SERVES, unread=((0, "a"),)),
             "not-readable",
-            "1 record of t-0, 1 of them acked, could not be read, although they stood below the high watermark",
+            "1 record of t-0, 1 of them acked, could not be read, although they were below the high watermark",
         ),
     ],
 )  # fmt: skip

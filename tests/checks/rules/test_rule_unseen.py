@@ -45,7 +45,7 @@ def test_violated_when_only_the_leader_has_it() -> None:
     run.read_to_end(1)
     (finding,) = run.judge("unseen").findings
     assert (finding.value, finding.offset) == ("m2", 2)
-    assert "it stands at offset 2 of broker 0, but" in because(finding)
+    assert "it is at offset 2 of broker 0, but" in because(finding)
     assert run.judge("lost-write").status == "held"
 
 
