@@ -312,14 +312,12 @@ def order_permitted_by(producer: ProducerSettings) -> str | None:
 
 
 def committed_reads(_: Evidence) -> str:
-    """Return what a run is held to about what consumers read, whatever was promised to
-    producers."""
+    """Return what a run promises to consumers, whatever it promises to producers."""
     return HIGH_WATERMARK
 
 
 def prevention(promise: Promise, setting: str) -> tuple[preventions.Prevention, ...]:
-    """Return what would have kept an anomaly from happening that a setting permits, by itself or by
-    a loss."""
+    """Return what prevents an anomaly that a setting permits, by itself or by a loss."""
     for permitted in (*promise.permissions, *BY_LOSS):
         if permitted.setting == setting:
             return permitted.prevented_by

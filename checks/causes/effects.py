@@ -335,8 +335,7 @@ def effect_finding(
 
 
 def explain_otherwise(story: Story, applications: list[ApplicationSettings]) -> Cause:
-    """Explain an effect that no setting of its application permits: by a lost log, or as a broken
-    promise."""
+    """Explain an effect by a lost log, or else as a broken promise of its applications."""
     promised = ", ".join(dict.fromkeys(PROMISED[application.delivery] for application in applications))
     return by_lost_log(story.index, story.partition) or Cause(
         (effect_unexplained.conclude(promised=promised),)

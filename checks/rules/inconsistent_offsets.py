@@ -66,8 +66,8 @@ def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
     acked: Sequence[SendRecord] = ()
     pairs: set[Pair] = set(polled)
     if partition in index.evidence.read_back:
-        # Before the partition is read back, a missing record may come back, so acks prove nothing. Above its high
-        # watermark nothing is settled, and a replica outside the ISR has not healed yet.
+        # Before the partition is read back, a missing record may come back, so acks prove nothing.
+        # Above its high watermark nothing is settled, and a replica outside the ISR has not healed.
         replicas = index.evidence.replicas.get(partition, {})
         logs = {
             broker: values[: replicas[broker].hw]

@@ -266,8 +266,9 @@ def _why_committed(
         return _why_without_generation(index, group)
     if commit.member == earlier.member and _is_unordered(index, earlier, commit):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
-    # If a commit by a former owner moved the group ahead, it is the owner's commit that moves it back. Each member
-    # has its own epoch, which may lag behind another's. A coordinator compares a commit with its member's epoch.
+    # If a commit by a former owner moved the group ahead, it is the owner's commit that moves it
+    # back. Each member has its own epoch, which may lag behind another's. A coordinator compares a
+    # commit with the epoch of its member.
     stray = (
         commit if not commit.is_owners else None if earlier.is_owners or not earlier.is_members else earlier
     )
