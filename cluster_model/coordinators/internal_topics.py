@@ -4,6 +4,7 @@ A coordinator is the leader of a partition of such a topic. Its records are text
 are JSON, as little a matter of the log as Kafka's own encoding is.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from harrow.cluster_model.settings import BrokerConfig, Value
@@ -14,8 +15,12 @@ _UNSIGNED: Final = 0xFFFFFFFF
 _INT_MIN: Final = -(2**31)
 
 
+@lru_cache(maxsize=4096)
 def java_hash(text: str) -> int:
-    """Return Java's hash of a string (``String.hashCode``): of its UTF-16 units, as a signed 32-bit number."""
+    """Return Java's hash of a string (``String.hashCode``): of its UTF-16 units, as a signed 32-bit number.
+
+    Cached: coordinators look up the partition of the same few ids with every request.
+    """
     hashed = 0
     units = text.encode("utf-16-be")
     for high, low in zip(units[::2], units[1::2], strict=True):

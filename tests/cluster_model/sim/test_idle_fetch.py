@@ -156,7 +156,7 @@ class Pair:
             # But for timers that find nothing any more, and those are set again when they are missing.
             "due": sorted(
                 (at_us, process.name, callback.__name__, argument.correlation_id, said(argument))
-                for at_us, _, process, _, callback, argument in self.simulator._queue
+                for at_us, process, _, callback, argument in self.simulator._queue
                 if callback.__name__.startswith("receive")
             ),
         }
@@ -337,7 +337,8 @@ def test_what_is_under_way_to_a_dead_process_does_not_arrive(after_us: int) -> N
         assert connection.idle is None
         process.start()
         assert all(
-            event[2] is not process or event[3] != process.incarnation for event in pair.simulator._queue
+            target is not process or incarnation != process.incarnation
+            for _, target, incarnation, _, _ in pair.simulator._queue
         )
 
 
