@@ -72,7 +72,7 @@ def real_brokers(
             try:
                 yield brokers
             finally:
-                for left in brokers.left():
+                for left in brokers.in_force():
                     say(messages, f"left in force: {left}; heal it: harrow heal {target}", style="red")
     except JournalError as error:
         raise Refusal(f"nothing was done: {error}; see `harrow heal {target}`") from error
@@ -110,11 +110,11 @@ def broker_release(target: str) -> BrokerRelease | None:
     need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.cluster_file import load_cluster_file
-    from harrow.live_cluster.users.users_brokers import surveyed
+    from harrow.live_cluster.users.users_brokers import survey_of
 
     file = load_cluster_file(Path(target))
     try:
-        seen = surveyed(file)
+        seen = survey_of(file)
     except LiveError as error:
         raise Refusal(f"nothing was done: {error}") from error
     return BrokerRelease(seen.release.model_release, seen.metadata)
@@ -126,14 +126,14 @@ def is_cluster_file(target: str) -> bool:
 
 
 def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) -> None:
-    from harrow.live_cluster.users.cluster_file import words_of
-    from harrow.live_cluster.users.users_brokers import missing_consent
+    from harrow.live_cluster.users.cluster_file import described_permissions
+    from harrow.live_cluster.users.users_brokers import missing_permissions
 
-    missing = missing_consent(brokers, plans)
+    missing = missing_permissions(brokers, plans)
     if missing:
         raise Refusal(
             f"nothing was done: {target} does not allow what this would do there:",
-            *(f"  {words}" for words in words_of(brokers.file, missing)),
+            *(f"  {words}" for words in described_permissions(brokers.file, missing)),
             f"give --yes, or `allow: [{', '.join(missing)}]` in {target}",
         )
 

@@ -37,13 +37,13 @@ def _about(cluster: Path, name: str) -> str:
     from harrow.live_cluster.users.users_brokers import (
         settings_of_brokers,
         settings_of_topics,
-        surveyed,
+        survey_of,
     )
     from harrow.live_cluster.users.users_campaign import UnwritablePlanError, users_campaign
 
     file = load_cluster_file(cluster)
     try:
-        seen = surveyed(file)
+        seen = survey_of(file)
         return users_campaign(name, seen, settings_of_brokers(file, seen), settings_of_topics(file, seen))
     except (LiveError, UnwritablePlanError) as error:
         raise Refusal(str(error)) from error

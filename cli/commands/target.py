@@ -35,7 +35,7 @@ def session(request: TargetRequest) -> int:
     need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.cluster_file import cluster_file_schema, load_cluster_file
-    from harrow.live_cluster.users.users_brokers import settings_of_brokers, surveyed
+    from harrow.live_cluster.users.users_brokers import settings_of_brokers, survey_of
     from harrow.live_cluster.users.users_reach import obstacles_on
 
     console = data_console(no_color=request.no_color)
@@ -47,7 +47,7 @@ def session(request: TargetRequest) -> int:
     file = load_cluster_file(request.file)
     with Interrupts():
         try:
-            seen = surveyed(file)
+            seen = survey_of(file)
             answers = dict(_answering(file, seen))
             settings = settings_of_brokers(file, seen) if all(answers.values()) else {}
         except LiveError as error:

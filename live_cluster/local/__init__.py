@@ -1,1 +1,1 @@
-"""Brokers that harrow starts on this machine, with their control plane and their disks."""
+"""Brokers that harrow starts on this machine, with their control plane and disks."""

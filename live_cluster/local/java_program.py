@@ -1,4 +1,4 @@
-"""A Java program of a release of Kafka: its command line, its folder, its log."""
+"""Java programs of a release of Kafka: command lines, folders and logs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 
 OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-"""Small, and quick to start: a campaign has three to six of them, and lasts minutes."""
+"""Small and quick to start: a campaign has three to six programs, and lasts minutes."""
 _LOGGING: Final = {
     "log4j.configuration": "log4j.properties",
     "log4j2.configurationFile": "log4j2.properties",
 }
-"""Log4j of each kind finds its own."""
+"""Each version of Log4j reads its own setting."""
 
 LOG_FILE: Final = "log"
-"""What the file is called, in a program's folder, that has all that it has logged."""
+"""The name of the log file in a program's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaPrograms:
-    """What starts programs of one release: *java*, and the folder with the *jars* of Kafka."""
+    """Starts programs of one release with *java* and a folder of *jars*."""
 
     java: Path
     jars: Path
@@ -32,11 +32,11 @@ class JavaPrograms:
 
     @property
     def cache(self) -> Path | None:
-        """Return the folder for what programs of this release have in common, None where the jars are in a folder of the user's."""
+        """The folder for shared files of the release, None if the jars are in the user's folder."""
         return None if self.shared is None else self.jars
 
     def start(self, main: str, arguments: Sequence[str | Path], folder: Path) -> ChildProcess:
-        """Start a program in a folder of its own; what it logs goes to the end of ``log`` there."""
+        """Start a program in its own folder, and append its output to ``log`` there."""
         logging = []
         for setting, name in _LOGGING.items():
             file = folder.absolute() / name
@@ -48,18 +48,18 @@ class JavaPrograms:
         return self.children.start(command, folder=folder, log=folder / LOG_FILE)
 
     def share_classes(self, folder: Path) -> None:
-        """Have programs that are started later, by anybody, load faster what those below a folder have loaded, now that these have ended."""
+        """Let later programs start faster with the classes loaded by those below a folder."""
         if self.shared is not None:
             self.shared.make(folder, class_path(self.jars), OPTIONS)
 
 
 def class_path(jars: Path) -> str:
-    """Return the jars in an order that is the same each time, and no folder: classes are shared by those alone that have the same path."""
+    """Return the jars in a fixed order, because programs share classes only for equal paths."""
     return ":".join(map(str, sorted(jars.glob("*.jar"))))
 
 
 def properties(values: Mapping[str, object]) -> str:
-    """Return settings as a Java properties file has them."""
+    """Return settings in the format of a Java properties file."""
     return "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
 
 

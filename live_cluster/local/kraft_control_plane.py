@@ -1,4 +1,4 @@
-"""The control plane of a local cluster with KRaft: controllers in processes of their own."""
+"""The control plane of a local KRaft cluster: controllers in their own processes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -29,15 +29,17 @@ from harrow.live_cluster.wire.quorum import depose_leader
 
 _LISTENER: Final = "CONTROLLER"
 _REGISTRATION_MS: Final = 300_000
-"""How long a broker that is started before the controllers waits for them: longer than they may take."""
+"""How long a broker that starts before the controllers waits for them: longer than they may take."""
 _FIRST_WITH_ADVERTISED_CONTROLLERS: Final = (3, 9)
-"""From here on answers of the quorum say where its leader listens (KIP-853), and a controller may name another place. Up to then it may not."""
+"""Since 3.9 the quorum's answers contain the address of its leader (KIP-853), and a controller may
+advertise one; earlier ones refuse the setting."""
 
 
 class KRaftControlPlane:
-    """Controllers behind proxies (`harrow.live_cluster.local.local_control_plane.LocalControlPlane`).
+    """Controllers behind proxies (a `LocalControlPlane`).
 
-    They are asked for the quorum alone: what they have decided brokers tell, once they have learned it.
+    harrow asks them only about the quorum. Their decisions become visible through brokers that have
+    learned them.
     """
 
     keeps_registrations = False
@@ -59,7 +61,7 @@ class KRaftControlPlane:
         release: KafkaRelease,
     ) -> None:
         self.addresses = {voter: (LOOPBACK, ports.take()) for voter in voters}
-        """Where harrow itself finds the controllers, past the proxies."""
+        """The controllers' own addresses, which harrow uses to bypass the proxies."""
         proxied = {voter: ports.take() for voter in self.addresses}
         for voter, address in self.addresses.items():
             proxies.listen_for_broker(process_name(voter), proxied[voter], address)
@@ -99,12 +101,13 @@ class KRaftControlPlane:
         first, *others = self._controllers.values()
         first.format()
         for other in others:
-            other.take_storage(first.logs)
+            other.copy_storage(first.logs)
         for controller in self._controllers.values():
             controller.start()
 
     def processes(self) -> Iterable[ChildProcess]:
-        return [each.process for each in self._controllers.values() if each.process is not None]
+        nodes = self._controllers.values()
+        return [node.process for node in nodes if node.process is not None]
 
     def is_ready(self) -> bool:
         return all(controller.is_ready() for controller in self._controllers.values())
@@ -138,25 +141,25 @@ class KRaftControlPlane:
         self._quorum_watch.close()
 
     def expire_session(self, broker: int) -> None:
-        """Have a controller resign if it is active: what it has in place of a session is its term."""
+        """Make a controller resign if it is active: it has a term instead of a session."""
         if broker not in self.controllers:
             raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
         self._depose(broker)
 
     def delete_controller(self) -> None:
-        """Have the active controller resign; where there is none at the moment nothing is done."""
+        """Make the active controller resign, if there is one."""
         controller = self._seen.controller()
         if controller is not None:
             self._depose(controller)
 
     def _depose(self, controller: int) -> None:
-        # A connection of its own: another thread looks at the quorum.
+        # Another thread uses the watch's connection.
         with BrokerConnection(self.addresses[controller]) as connection, suppress(ConnectionLostError):
             depose_leader(connection)
 
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
         for broker in filter(self._alive, self._brokers):
-            # One of its own: another thread looks at metadata.
+            # Another thread uses the watch's connection.
             with self._connect(broker) as connection:
                 try:
                     elect_preferred_leaders(connection, partitions)
@@ -178,12 +181,11 @@ def _listener(address: tuple[str, int]) -> str:
 
 
 def _advertised(release: KafkaRelease, proxied: tuple[str, int]) -> dict[str, object]:
-    """Return what has brokers and controllers that have heard from a controller go on asking it through its proxy."""
+    """Return the setting by which brokers and controllers keep using the proxy of a controller."""
     if release.version < _FIRST_WITH_ADVERTISED_CONTROLLERS:
         return {}
     return {"advertised.listeners": _listener(proxied)}
 
 
 def controller_folder(folder: Path, controller: int) -> Path:
-    """Return where a controller of a cluster below *folder* has its files."""
     return folder / process_name(controller)

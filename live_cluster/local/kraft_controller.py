@@ -1,4 +1,4 @@
-"""A controller of KRaft, in a process of its own."""
+"""A KRaft controller in its own process."""
 
 import base64
 import shutil
@@ -22,28 +22,28 @@ _FORMAT_S: Final = 180.0
 
 
 class FormatError(LiveError):
-    """The storage of a controller could not be formatted; the message has what the tool said."""
+    """Formatting the storage of a controller failed; the message has the output of the tool."""
 
 
 META_PROPERTIES: Final = "meta.properties"
 _FORMATTED: Final = "formatted"
-"""The folder beside the jars of a release with what the tool has written."""
+"""The folder beside the jars of a release that has a copy of formatted storage."""
 
 
 def meta_properties(cluster_id: str, node: int) -> str:
-    """Return what a formatted log directory says of itself in a file (`META_PROPERTIES`)."""
+    """Return the contents of `META_PROPERTIES` in a formatted log directory."""
     return properties({"version": 1, "cluster.id": cluster_id, "node.id": node, "directory.id": new_uuid()})
 
 
 def new_uuid() -> str:
-    """Return a new id as Kafka writes one (``Uuid.java``): base64 of 16 bytes, not beginning with a dash."""
+    """Return a new id in Kafka's format (``Uuid.java``): base64 without a leading dash."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()).startswith("-"):
         pass
     return text
 
 
 class LocalController(LocalNode):
-    """A controller alone, which listens at an *address*."""
+    """A controller that listens on an *address*."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LocalController(LocalNode):
         self._cluster_id = cluster_id
 
     def is_ready(self) -> bool:
-        """Return whether it listens."""
+        """Return whether the controller listens."""
         try:
             with socket.create_connection(self._address, _ANSWER_S):
                 return True
@@ -67,25 +67,22 @@ class LocalController(LocalNode):
             return False
 
     def format(self) -> None:
-        """Format its storage.
+        """Format the storage; raise `FormatError` if the tool fails.
 
-        All controllers of a release have the same but for their ids, so the tool, which takes Java seconds to start, runs for the first one alone.
-
-        Raises:
-            FormatError: that cannot be done.
-
+        Storage of a release differs only in its ids. The tool takes Java seconds to start, so it
+        runs once and later controllers get a copy.
         """
         cache = self._programs.cache
-        kept = None if cache is None else cache / _FORMATTED
-        if kept is None or not kept.exists():
-            self._run_tool()
-            if kept is not None:
-                _keep(self.logs, kept)
+        copy = None if cache is None else cache / _FORMATTED
+        if copy is not None and copy.exists():
+            self.copy_storage(copy)
             return
-        self.take_storage(kept)
+        self._run_tool()
+        if copy is not None:
+            _save_copy(self.logs, copy)
 
-    def take_storage(self, formatted: Path) -> None:
-        """Take storage that another controller of the release was formatted with, before that one ran."""
+    def copy_storage(self, formatted: Path) -> None:
+        """Copy formatted storage of another controller that has not run yet, with new ids."""
         shutil.copytree(formatted, self.logs, ignore=shutil.ignore_patterns(META_PROPERTIES))
         file = self.logs / META_PROPERTIES
         file.write_text(meta_properties(self._cluster_id, self.id), encoding="utf-8")
@@ -99,9 +96,9 @@ class LocalController(LocalNode):
             raise FormatError(tool.log.read_text(encoding="utf-8", errors="backslashreplace").strip())
 
 
-def _keep(formatted: Path, kept: Path) -> None:
-    """Copy formatted storage to a folder beside the jars, without the ids; a cache that cannot be written to has none."""
-    with suppress(OSError, Timeout), building_site(kept, waits=False) as site:
+def _save_copy(formatted: Path, target: Path) -> None:
+    """Copy formatted storage without its ids into the cache, if that is writable."""
+    with suppress(OSError, Timeout), building_site(target, waits=False) as site:
         shutil.copytree(formatted, site / "copy", ignore=shutil.ignore_patterns(META_PROPERTIES))
-        # Where another process was quicker this fails.
-        (site / "copy").rename(kept)
+        # This fails if another process was quicker.
+        (site / "copy").rename(target)

@@ -1,4 +1,4 @@
-"""A broker's log directories, watched: what is appended and cut off, what is checkpointed, and what a power loss would leave."""
+"""Observation of a broker's log directories, and what a power loss leaves of them."""
 
 import shutil
 from collections import deque
@@ -33,22 +33,26 @@ from harrow.live_cluster.local.storage.checkpoint_file import (
     checkpointed_epochs,
     checkpointed_offsets,
 )
-from harrow.live_cluster.local.storage.log_tail import CutBack, LogTail
+from harrow.live_cluster.local.storage.log_tail import LogTail, Truncation
 from harrow.live_cluster.local.storage.segments import cut, segments_of
+from harrow.live_cluster.target.real_cluster import ReplicaLogs
 
 _NO_OFFSET: Final = -1
 _WATCHED: Final = (HIGH_WATERMARKS,)
 _IDENTITY_FILES: Final = ("meta.properties", "bootstrap.checkpoint")
-"""The ids of the broker, of its cluster and of its folder; and what `kafka-storage format` has written beside them."""
+"""Files with the ids of the broker, the cluster and the folder, and what `kafka-storage format`
+wrote."""
 
 
-class LiveDisk:
-    """What a broker has on disk of some partitions.
+class LiveDisk(ReplicaLogs):
+    """The logs of a broker on disk.
 
-    The operating system writes back what is *writeback_us* old (None: never), as the campaign says of the disks: a process
-    that is killed loses nothing, so what a power loss takes is cut off by harrow. What Kafka has flushed itself, by
-    ``flush.messages=1`` or as its recovery points say, stays. *partitions* returns those that it is to have replicas of; what it has had is
-    followed on. Of topics in *flushed_at_once* each message is flushed. *truncation_reason* returns why a broker has cut a log back to an offset.
+    A killed process loses nothing, so harrow itself truncates the logs on a power loss. Data that
+    is *writeback_us* old counts as written back by the operating system (None: never), as the
+    campaign says. What Kafka has flushed stays: by ``flush.messages=1``, which the topics in
+    *flushed_at_once* have, or up to its recovery points. *partitions* returns the current replicas
+    of the broker; former ones are still followed. *truncation_reason* returns why a broker has
+    truncated a log to an offset.
     """
 
     def __init__(
@@ -71,19 +75,19 @@ class LiveDisk:
         self._partitions = partitions
         self._tails: dict[str, LogTail] = {}
         self._flushed: dict[str, int] = {}
-        # What the system will have written back at a time, oldest first.
+        # Times of appends and the offsets after them, oldest first, that are not written back.
         self._unwritten: dict[str, deque[tuple[int, int]]] = {}
         self._checkpoints: dict[Path, tuple[int, dict[str, int]]] = {}
-        # Where those that are open began, by partition and producer id.
+        # The first offsets of open transactions, by partition and producer id.
         self._transactions: dict[str, dict[int, int]] = {}
         self._follow_new()
 
     def look(self, now_us: int, led: frozenset[str]) -> None:
-        """Put into the trace what has happened since the last look; of the partitions in *led* the broker is the leader."""
+        """Report changes since the last look; the broker leads the partitions in *led*."""
         self._follow_new()
         for partition, tail in self._tails.items():
             if tail.is_gone():
-                # The broker is to have no replica of it any more.
+                # The replica was moved to another broker.
                 self._emit(LogDeleted, self._broker, partition, tail.leo)
                 self._forget(partition)
                 continue
@@ -93,60 +97,52 @@ class LiveDisk:
         for log_dir, name in product(self._log_dirs, _WATCHED):
             self._look_at_checkpoint(log_dir, name)
 
-    def read_anew(self, now_us: int) -> None:
-        """Read all logs from their beginnings, whatever is known of them."""
+    def reread(self, now_us: int) -> None:
         for partition, tail in self._tails.items():
-            for change in tail.read_anew():
+            for change in tail.reread():
                 self._note(partition, change, now_us, is_leader=False)
 
     def open(self) -> None:
-        """Take note that a broker starts with these logs, and with the high watermarks of its checkpoint."""
+        """Report that the broker starts with these logs and checkpointed high watermarks."""
         checkpointed = self._offsets(HIGH_WATERMARKS)
         for partition, tail in self._tails.items():
             if segments_of(self._log(partition)):
                 self._emit(LogOpened, self._broker, partition, tail.leo, checkpointed.get(partition, 0))
 
     def knows(self, partition: str) -> bool:
-        """Return whether a log is one of those that are watched."""
         return partition in self._tails
 
     def begin(self, partition: str) -> int:
-        """Return where a log's first segment begins, as it was seen last."""
         return self._tails[partition].begin
 
     def size_bytes(self, partition: str) -> int:
-        """Return how large a log's segments were when they were seen last."""
         return self._tails[partition].size_bytes
 
     def leo(self, partition: str) -> int:
-        """Return a log's end offset, as it was seen last; 0 where there is none."""
         return self._tails[partition].leo if partition in self._tails else 0
 
     def batches(self, partition: str) -> tuple[RecordBatch, ...]:
-        """Return a log's batches, as they were seen last."""
         return tuple(self._tails[partition].batches)
 
     def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:
-        """Return the leader epoch cache of a log, as its checkpoint has it."""
         try:
             return checkpointed_epochs(self._log(partition))
-        except CheckpointError:  # It is being written.
+        except CheckpointError:  # The broker is writing it.
             return ()
 
     def flushed(self, partition: str) -> int:
-        """Return the offset up to which a log survives a power loss."""
         if partition.rpartition("-")[0] in self._flushed_at_once:
             return self.leo(partition)
         return max(self._flushed[partition], self._offsets(RECOVERY_POINTS).get(partition, 0))
 
     def lose_power(self, now_us: int) -> None:
-        """Cut each log back to what is flushed; its broker's process is gone."""
+        """Truncate each log of a dead broker to its flushed part."""
         self.look(now_us, frozenset())
         for partition, tail in self._tails.items():
             flushed, leo = self.flushed(partition), tail.leo
             if flushed < leo:
                 cut(self._log(partition), flushed)
-                tail.read_anew()
+                tail.reread()
                 self._emit(UnflushedLost, self._broker, partition, tail.leo, leo)
             self._unwritten[partition].clear()
         recovery_points = self._offsets(RECOVERY_POINTS)
@@ -155,23 +151,23 @@ class LiveDisk:
                 cut(folder, recovery_points.get(folder.name, 0))
 
     def lose(self) -> None:
-        """Empty the log directories of a broker whose process is gone, as if it had new disks.
+        """Empty the log directories of a dead broker, as if it had new disks.
 
-        What tells the broker who it is stays: an operator gives new disks the old ids, or it would not start.
+        The ids stay: an operator must give new disks the old ids, or the broker would not start.
         """
         for partition, tail in self._tails.items():
             if tail.leo:
                 self._emit(LogLost, self._broker, partition, 0, tail.leo)
             self._forget(partition)
         self._checkpoints.clear()
-        for found in (each for log_dir in self._log_dirs for each in log_dir.iterdir()):
-            if found.is_dir():
-                shutil.rmtree(found)
-            elif found.name not in _IDENTITY_FILES:
-                found.unlink()
+        for path in (path for log_dir in self._log_dirs for path in log_dir.iterdir()):
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in _IDENTITY_FILES:
+                path.unlink()
 
     def remove_checkpoint(self, name: str) -> None:
-        """Remove a kind of checkpoint file of a broker whose process is gone."""
+        """Remove a kind of checkpoint file of a dead broker."""
         if name == LEADER_EPOCHS:
             starts = {
                 partition: epochs[0][1] for partition in self._tails if (epochs := self.epochs(partition))
@@ -192,13 +188,15 @@ class LiveDisk:
                 self._forget(partition)
 
     def _forget(self, partition: str) -> None:
-        """Follow a log from its beginning, whatever it was before."""
+        """Follow a log from its beginning."""
         self._tails[partition] = LogTail(partial(self._log, partition))
         self._flushed[partition] = 0
         self._unwritten[partition] = deque()
 
-    def _note(self, partition: str, change: RecordBatch | CutBack, now_us: int, *, is_leader: bool) -> None:
-        if isinstance(change, CutBack):
+    def _note(
+        self, partition: str, change: RecordBatch | Truncation, now_us: int, *, is_leader: bool
+    ) -> None:
+        if isinstance(change, Truncation):
             self._flushed[partition] = min(self._flushed[partition], change.to_offset)
             self._unwritten[partition] = deque(
                 (at_us, min(offset, change.to_offset)) for at_us, offset in self._unwritten[partition]
@@ -217,25 +215,25 @@ class LiveDisk:
         else:
             self._emit(BatchReplicated, *fields, change.base_sequence, change.values)
         if change.is_transactional:
-            self._tell_transaction(partition, change, self._follow_transaction(partition, change))
+            self._report_transaction(partition, change, self._follow_transaction(partition, change))
 
     def _follow_transaction(self, partition: str, batch: RecordBatch) -> int:
-        """Return where the transaction began that goes on or ends with a batch, -1 where there is none."""
-        known = self._transactions.setdefault(partition, {})
+        """Return the first offset of the transaction of a batch, -1 if there is none."""
+        begins = self._transactions.setdefault(partition, {})
         if batch.is_control:
-            return known.pop(batch.producer_id, _NO_OFFSET)
-        opened_at = known.get(batch.producer_id, _NO_OFFSET)
+            return begins.pop(batch.producer_id, _NO_OFFSET)
+        opened_at = begins.get(batch.producer_id, _NO_OFFSET)
         if batch.is_transactional:
-            known.setdefault(batch.producer_id, batch.base_offset)
+            begins.setdefault(batch.producer_id, batch.base_offset)
         return opened_at
 
-    def _tell_transaction(self, partition: str, batch: RecordBatch, opened_at: int) -> None:
-        about = (self._broker, partition, batch.producer_id, batch.producer_epoch)
+    def _report_transaction(self, partition: str, batch: RecordBatch, opened_at: int) -> None:
+        producer = (self._broker, partition, batch.producer_id, batch.producer_epoch)
         if isinstance(batch, ControlBatch):
             is_committed, epoch = batch.control_type == COMMIT, batch.coordinator_epoch
-            self._emit(TransactionMarkerWritten, *about, opened_at, batch.base_offset, is_committed, epoch)
+            self._emit(TransactionMarkerWritten, *producer, opened_at, batch.base_offset, is_committed, epoch)
         elif opened_at == _NO_OFFSET:
-            self._emit(TransactionBegun, *about, batch.base_offset)
+            self._emit(TransactionBegun, *producer, batch.base_offset)
 
     def _write_back(self, partition: str, now_us: int) -> None:
         if self._writeback_us is None:
@@ -248,18 +246,18 @@ class LiveDisk:
             self._emit(LogFlushed, self._broker, partition, self._flushed[partition])
 
     def _log(self, partition: str) -> Path:
-        """Return the folder of a partition's log, which its broker has put into one of its log directories."""
+        """Return the folder of a partition's log, which is in one of the log directories."""
         folders = [log_dir / partition for log_dir in self._log_dirs]
         return next((folder for folder in folders if folder.exists()), folders[0])
 
     def _offsets(self, name: str) -> dict[str, int]:
-        """Return what a checkpoint says in all log directories."""
-        found: dict[str, int] = {}
+        """Return the offsets in a kind of checkpoint, from all log directories."""
+        offsets: dict[str, int] = {}
         for log_dir in self._log_dirs:
-            # Its broker may have died while it was writing, to a temporary file.
+            # The broker may have died while it wrote the file.
             with suppress(CheckpointError):
-                found |= checkpointed_offsets(log_dir, name)
-        return found
+                offsets |= checkpointed_offsets(log_dir, name)
+        return offsets
 
     def _look_at_checkpoint(self, log_dir: Path, name: str) -> None:
         file = log_dir / name
@@ -267,15 +265,15 @@ class LiveDisk:
             written_ns = file.stat().st_mtime_ns
         except FileNotFoundError:
             return
-        known_ns, known = self._checkpoints.get(file, (0, {}))
-        if written_ns == known_ns:
+        before_ns, before = self._checkpoints.get(file, (0, {}))
+        if written_ns == before_ns:
             return
         try:
             offsets = checkpointed_offsets(log_dir, name)
-        except CheckpointError:  # It is being written: it will be looked at again.
+        except CheckpointError:  # The broker is writing it: the next look reads it.
             return
         self._checkpoints[file] = (written_ns, offsets)
-        self._emit(CheckpointWritten, self._broker, name, tuple(self._changed(known, offsets)))
+        self._emit(CheckpointWritten, self._broker, name, tuple(self._changed(before, offsets)))
 
     def _changed(self, before: dict[str, int], now: dict[str, int]) -> Iterator[tuple[str, int]]:
         for partition in self._tails:

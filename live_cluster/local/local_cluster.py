@@ -1,4 +1,4 @@
-"""A cluster of real brokers on this machine, below one folder, as a campaign describes it."""
+"""A cluster of real brokers on this machine, below one folder."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,8 +19,8 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.local.java_program import JavaPrograms
 from harrow.live_cluster.local.kraft_control_plane import KRaftControlPlane
-from harrow.live_cluster.local.local_broker import LocalBroker
 from harrow.live_cluster.local.local_control_plane import LocalControlPlane
+from harrow.live_cluster.local.local_node import LocalNode
 from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.local.zookeeper_control_plane import ZooKeeperControlPlane
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
@@ -36,22 +36,34 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
 _LOOK_S: Final = 0.05
 _LOOK_TIMEOUT_S: Final = 2.0
-"""What is asked again and again is not waited for long."""
+"""Repeated requests do not wait for long."""
 _ADMIN_TIMEOUT_S: Final = 60.0
-_LOG_LINES_TOLD: Final = 15
-_REPLICAS_INSIDE: Final = 3
+_LOG_EXCERPT_LINES: Final = 15
+_INTERNAL_REPLICAS: Final = 3
+INTERNAL_PARTITIONS: Final[dict[str, Value]] = {
+    "offsets.topic.num.partitions": 3,
+    "transaction.state.log.num.partitions": 3,
+}
+"""The partitions of coordinators, unless the campaign sets them."""
+_SMALL: Final = {
+    **INTERNAL_PARTITIONS,
+    "log.cleaner.dedupe.buffer.size": 4_194_304,
+    "auto.create.topics.enable": False,
+}
+"""Defaults for brokers of a campaign, which store next to nothing beside its topics."""
 
 
 class ClusterError(LiveError):
-    """The cluster did not come up; the message says what it was waited for, and what a process had to say."""
+    """The cluster did not come up; the message says why, with the log of a process that ended."""
 
 
 class LocalCluster:
-    """Brokers, and where they have their *metadata* (``zookeeper`` or ``kraft``); with this context all of them end.
+    """Brokers and their control plane (``zookeeper`` or ``kraft``), which end on exit.
 
-    Clients and brokers find brokers, and brokers their control plane, behind *proxies*; harrow looks at them directly. *patience_s* is
-    how long each step of the start may take, on a machine that is as slow as it likes. With *translates_small_segments* brokers and topics
-    get small segments in the words of 4.x (`harrow.live_cluster.reach.small_segments`).
+    Clients and brokers use *proxies*, which harrow itself bypasses. *patience_s* limits each step
+    of the start, and allows for a very slow machine. With *translates_small_segments* brokers and
+    topics get small segments in the way that 4.x accepts
+    (`harrow.live_cluster.reach.small_segments`).
     """
 
     def __init__(
@@ -102,11 +114,11 @@ class LocalCluster:
             self.addresses[broker] = (LOOPBACK, ports.take())
             proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own)
         self.brokers = {
-            broker.id: LocalBroker(
+            broker.id: LocalNode(
                 programs,
                 broker.id,
                 broker_folder(folder, broker.id),
-                self._settings(broker),
+                {**_SMALL, **self._settings(broker)},
                 spec.disk.log_dirs,
             )
             for broker in spec.brokers
@@ -158,12 +170,8 @@ class LocalCluster:
     def start(self) -> None:
         """Start everything, create the topics, and wait until all replicas are in sync.
 
-        Brokers start beside the control plane where they wait for it. With ZooKeeper the broker that the campaign wants for controller
-        starts first.
-
-        Raises:
-            ClusterError: it did not come up.
-
+        Brokers that wait for their control plane start at the same time. With ZooKeeper, the broker
+        that the campaign wants as controller starts first. Raise `ClusterError` if the start fails.
         """
         control, seen = self.control, self.seen
         for broker, process in self.brokers.items():
@@ -187,35 +195,29 @@ class LocalCluster:
         )
         self._wait_for_brokers("a controller", control.knows_controller)
         for topic in self.spec.topics:
-            # Up to 3.9 only the controller creates topics; in KRaft any broker has it done.
+            # With ZooKeeper only the controller creates topics, with KRaft any broker.
             controller = seen.controller()
-            asked = controller if controller in self._connections else next(iter(self._connections))
+            broker = controller if controller in self._connections else next(iter(self._connections))
             settings = accepted_of_topic(self.spec, topic) if self._translates else topic.settings
-            create_topic(self._connections[asked], topic.name, self.assignments[topic.name], settings)
+            create_topic(self._connections[broker], topic.name, self.assignments[topic.name], settings)
         self._wait_for_brokers("all replicas", self._is_in_sync)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        """Return the brokers that a partition is assigned to."""
         return self.seen.assignments.replicas_of(partition)
 
     def connect(self, broker: int, timeout_s: float = _LOOK_TIMEOUT_S) -> BrokerConnection:
-        """Return a connection of harrow's own to a broker, which no fault touches, to look at it; the caller closes it."""
+        """Return a new connection to a broker that bypasses the proxies; the caller closes it."""
         return BrokerConnection(self._own_addresses[broker], timeout_s=timeout_s)
 
     def topics_by_id(self) -> Mapping[UUID, str]:
-        """Return the topics by the ids that requests name them with; nothing before there were any (KIP-516).
-
-        Raises:
-            ConnectionLostError: a broker that should tell them does not answer.
-
-        """
+        """Return the topics by their ids; older releases have none (KIP-516)."""
         connection = next(iter(self._connections.values()))
         if not connection.speaks(MetadataRequest, WITH_TOPIC_IDS):
             return {}
         return broker_metadata(connection, [topic.name for topic in self.spec.topics]).topics_by_id
 
     def offsets(self, broker: int) -> dict[str, ReplicaOffsets]:
-        """Return LEO and high watermark of a broker's replicas; nothing while it does not answer."""
+        """Return the offsets of a broker's replicas; nothing while it does not answer."""
         owned = [name for name in self.spec.partition_names() if broker in self.replicas_of(name)]
         try:
             return replica_offsets(self._connections[broker], owned)
@@ -226,21 +228,21 @@ class LocalCluster:
         own: dict[str, object] = {
             "listeners": _listener(self._own_addresses[broker.id]),
             "advertised.listeners": _listener(self.addresses[broker.id]),
-            "offsets.topic.replication.factor": min(_REPLICAS_INSIDE, len(self.spec.brokers)),
-            "transaction.state.log.replication.factor": min(_REPLICAS_INSIDE, len(self.spec.brokers)),
-            "transaction.state.log.min.isr": min(_REPLICAS_INSIDE - 1, len(self.spec.brokers)),
+            "offsets.topic.replication.factor": min(_INTERNAL_REPLICAS, len(self.spec.brokers)),
+            "transaction.state.log.replication.factor": min(_INTERNAL_REPLICAS, len(self.spec.brokers)),
+            "transaction.state.log.min.isr": min(_INTERNAL_REPLICAS - 1, len(self.spec.brokers)),
             **self.control.settings(broker.id),
         }
         if broker.rack is not None:
             own["broker.rack"] = broker.rack
-        given = {
+        settings = {
             name: value
             for name, value in {**self.spec.settings, **broker.settings}.items()
             if (name, value) not in _NULLS
         }
         if not self.control.keeps_registrations:
-            given = _without_zookeeper(given)
-        return {**own, **self._accepted(given)}
+            settings = _without_zookeeper(settings)
+        return {**own, **self._accepted(settings)}
 
     def _accepted(self, settings: Mapping[str, Value]) -> Mapping[str, Value]:
         return accepted_of_broker(settings) if self._translates else settings
@@ -250,13 +252,13 @@ class LocalCluster:
         return process.is_running and not process.is_paused
 
     def _is_in_sync(self) -> bool:
-        """Return whether the replicas of every partition are in its ISR, and their brokers know them."""
-        known = {broker: self.offsets(broker).keys() for broker in self.brokers}
+        """Return whether all replicas are in their ISRs and have logs on their brokers."""
+        existing = {broker: self.offsets(broker).keys() for broker in self.brokers}
         for partition in self.spec.partition_names():
             state, replicas = self.seen.partition_state(partition), self.replicas_of(partition)
             if state is None or len(state[2]) < len(replicas):
                 return False
-            if any(partition not in known[broker] for broker in replicas):
+            if any(partition not in existing[broker] for broker in replicas):
                 return False
         return True
 
@@ -277,11 +279,10 @@ class LocalCluster:
 
 
 _NULLS: Final = (("replica.selector.class", NO_SELECTOR), (CONTROL_PLANE_LISTENER, NO_LISTENER))
-"""What a file of properties says by leaving it out."""
+"""Values that a properties file expresses by omission."""
 
 
 def broker_folder(folder: Path, broker: int) -> Path:
-    """Return where a broker of a cluster below *folder* has its files."""
     return folder / f"broker-{broker}"
 
 
@@ -296,4 +297,4 @@ def _listener(address: tuple[str, int]) -> str:
 
 def _last_lines(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
-    return "\n".join([f"the end of {log}:", *lines[-_LOG_LINES_TOLD:]])
+    return "\n".join([f"the end of {log}:", *lines[-_LOG_EXCERPT_LINES:]])

@@ -1,4 +1,4 @@
-"""Where the brokers of a local cluster keep their metadata, as the cluster needs to know it."""
+"""The interface of a control plane that harrow starts with its cluster."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,47 +10,35 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 
 class LocalControlPlane(ControlPlaneAccess, Protocol):
-    """One that was started with its cluster. What it says goes to a `harrow.live_cluster.watches.metadata_seen.MetadataSeen`."""
+    """A control plane that reports the metadata to a `MetadataSeen`."""
 
     is_waited_for: bool
-    """Whether brokers that are started before it is ready wait for it."""
+    """Whether brokers that start earlier wait for it."""
 
     def expire_session(self, broker: int) -> None:
-        """End the session of a broker, the term of a controller that is none.
-
-        Raises:
-            CannotBeDoneError: brokers have none.
-
-        """
+        """End the session of a broker, or the term of a KRaft controller."""
 
     def delete_controller(self) -> None:
-        """Delete ``/controller``; in KRaft, end the active controller's term.
-
-        Raises:
-            CannotBeDoneError: there is no such thing.
-
-        """
+        """Delete ``/controller``; with KRaft, end the active controller's term."""
 
     def start(self) -> None:
-        """Start its processes."""
+        """Start the processes."""
 
-    def processes(self) -> Iterable[ChildProcess]:
-        """Return those that were started."""
+    def processes(self) -> Iterable[ChildProcess]: ...
 
     def is_ready(self) -> bool:
-        """Return whether brokers can be started."""
+        """Return whether brokers can start."""
 
     def settings(self, broker: int) -> Mapping[str, object]:
-        """Return what a broker has to be told to find it."""
+        """Return the settings by which a broker finds the control plane."""
 
     def prepare(self, broker: int, folder: Path) -> None:
-        """Do what this log directory of a broker needs before the broker starts for the first time."""
+        """Prepare a log directory before the first start of its broker."""
 
     def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
-        """Begin to look at metadata; what has to be asked of brokers goes to those that are alive, over connections of its own."""
+        """Start to watch metadata, if necessary through brokers that are alive."""
 
-    def knows_controller(self) -> bool:
-        """Return whether the cluster has a controller."""
+    def knows_controller(self) -> bool: ...
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""

@@ -1,4 +1,4 @@
-"""The process of a broker, or of a controller that is none: it comes and goes, its files stay."""
+"""The process of a broker or of a KRaft controller on this machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,10 @@ _MAIN: Final = "kafka.Kafka"
 
 
 class LocalNode:
-    """A node below *folder*, with so many log directories there. *settings* are all that it has, by Kafka's names."""
+    """A node with its files below *folder*, which outlive its process.
+
+    *settings* are all that it has.
+    """
 
     def __init__(
         self,
@@ -32,14 +35,12 @@ class LocalNode:
 
     @property
     def is_running(self) -> bool:
-        """Return whether its process exists; it may be paused."""
         return self.process is not None and self.process.is_running
 
     def look_after(self) -> None:
-        """Do nothing: it was started with what it needs to come up."""
+        """Do nothing: a local node comes up without help."""
 
     def start(self) -> None:
-        """Start its process, unless one is there."""
         if self.is_running:
             return
         file = self._write_settings()
@@ -51,7 +52,6 @@ class LocalNode:
             self.process.kill()
 
     def stop(self) -> None:
-        """Tell it to stop in good order; it takes the time that it needs."""
         if self.process is not None:
             self.process.terminate()
 

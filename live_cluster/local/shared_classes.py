@@ -1,8 +1,9 @@
-"""Class data sharing: classes of Kafka that Java has loaded and verified once are mapped into memory from then on.
+"""Class data sharing: Java maps an archive of loaded and verified classes into memory (JEP 310).
 
-More than half of what a short run costs is Java starting, and an archive of classes takes half of that away (JEP 310). The programs of the
-first run on a release list the classes that they load; when they have ended, an archive is made of all lists. Java itself notices when an
-archive does not fit, because the jars or Java are others, and starts as it does without one.
+More than half of the cost of a short run is the start of Java, and an archive halves that. The
+programs of the first run on a release list the classes that they load. When they have ended, harrow
+makes an archive from the lists. Java itself notices if an archive does not fit, because the jars or
+Java have changed, and starts without it.
 """
 
 import hashlib
@@ -22,33 +23,33 @@ _MADE_S: Final = 300.0
 
 
 class SharedClasses:
-    """The archive of what programs of a release load that keeps its metadata in one place; it is in a *folder*."""
+    """The class archive of a release with one kind of *metadata*, below a *folder*."""
 
     def __init__(self, folder: Path, java: Path, metadata: str) -> None:
         self._java = java
-        # An archive is of no use to any other Java.
+        # An archive fits only one version of Java.
         digest = hashlib.sha256(f"{java.resolve()}\n{_version(java)}".encode()).hexdigest()
         self.archive = folder / f"classes-{metadata}-{digest[:12]}.jsa"
 
     def options(self, folder: Path, program: str) -> list[str]:
-        """Return the options of Java with which a *program* in a folder takes its classes from the archive, or lists them for one."""
+        """Return the options to use the archive, or to list the classes of a *program* for one."""
         if not self.archive.exists():
             return [f"-XX:DumpLoadedClassList={folder / (program + _LIST)}"]
-        # An empty one says that Java could not make any.
+        # An empty file means that Java could not make an archive.
         return [f"-XX:SharedArchiveFile={self.archive}"] if self.archive.stat().st_size else []
 
     def make(self, folder: Path, class_path: str, options: Sequence[str]) -> None:
-        """Make the archive of the lists that programs have left below a folder, unless it is there; programs run without one otherwise."""
+        """Make the archive from the lists below a folder, unless it exists; it is not essential."""
         lists = sorted(folder.rglob(f"*{_LIST}"))
         classes = {line for file in lists for line in _whole_lines(file)}
         for file in lists:
             file.unlink(missing_ok=True)
         if not classes or self.archive.exists():
             return
-        # A cache that cannot be written to has no archives, and one process that makes an archive is enough.
+        # A read-only cache has no archives, and only one process needs to make one.
         with suppress(OSError, Timeout), building_site(self.archive, waits=False) as site:
             listed, archive = site / "classes", site / "archive"
-            # Lambdas are listed by the classes that they are in, which have to come before them.
+            # Lambdas must be listed after the classes that contain them.
             listed.write_text("\n".join(sorted(classes, key=_is_lambda)) + "\n", encoding="utf-8")
             paths = [
                 f"-XX:SharedClassListFile={listed}",
@@ -68,13 +69,16 @@ class SharedClasses:
 
 
 def _version(java: Path) -> str:
-    """Return what is known of a Java without starting it."""
+    """Return the description of a Java installation, without starting it."""
     release = java.resolve().parent.parent / "release"
     return release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
 
 
 def _whole_lines(file: Path) -> list[str]:
-    """Return the lines of a list; the program that wrote it may have been killed in the middle of the last one."""
+    """Return the complete lines of a list.
+
+    Its program may have been killed while it wrote the last one.
+    """
     whole, _, _ = file.read_text(encoding="utf-8", errors="replace").rpartition("\n")
     return [line for line in whole.splitlines() if line and not line.startswith("#")]
 

@@ -1,4 +1,4 @@
-"""A cluster that is started for a run, with proxies in front of its brokers, and a look at their disks and what they log."""
+"""A cluster that is started for a run, with proxies, and with access to its disks and logs."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -25,8 +25,7 @@ from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.local.java_program import LOG_FILE
 from harrow.live_cluster.local.kraft_control_plane import controller_folder
 from harrow.live_cluster.local.live_disk import LiveDisk
-from harrow.live_cluster.local.local_broker import INTERNAL_PARTITIONS
-from harrow.live_cluster.local.local_cluster import LocalCluster, broker_folder
+from harrow.live_cluster.local.local_cluster import INTERNAL_PARTITIONS, LocalCluster, broker_folder
 from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.processes.node_process import NodeProcess
@@ -39,9 +38,9 @@ from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 
 def _with_internal_topics(plan: Plan) -> ClusterSpec:
-    """Return the cluster of a plan with the topics of the coordinators that its clients need, each replica where the model has it.
+    """Return the cluster of a plan with the internal topics, placed as on the model.
 
-    Brokers would create them when somebody first looks for a coordinator, with leaders of their own choice.
+    Brokers would create them for the first FindCoordinator, with other leaders.
     """
     sized = replace(plan.cluster, settings={**INTERNAL_PARTITIONS, **plan.cluster.settings})
     topics = replace(plan, cluster=sized).running_cluster().topics
@@ -49,7 +48,7 @@ def _with_internal_topics(plan: Plan) -> ClusterSpec:
 
 
 class StartedCluster:
-    """Brokers of a release on this machine, and all that is theirs (`harrow.live_cluster.target.real_cluster.RealCluster`)."""
+    """Brokers of a release on this machine (a `RealCluster`)."""
 
     follows_logs = True
     names: Names = SAME
@@ -104,7 +103,7 @@ class StartedCluster:
         def election_reason(controller: int, partition: str) -> str:
             nonlocal active
             if metadata != KRAFT or controller != NO_CONTROLLER:
-                # What a controller of KRaft has decided may become known when it is controller no more.
+                # A decision of a KRaft controller may become visible after it has resigned.
                 active = controller
             log = self._controller_logs.get(active)
             return "" if log is None else log.election_reason(partition)

@@ -1,6 +1,6 @@
-"""The effects of brokers that harrow has started.
+"""The effects of faults on brokers that harrow has started.
 
-Their disks and their control plane are at hand, and their links go through proxies.
+harrow has access to their disks and their control plane, and their links go through proxies.
 """
 
 from typing import Final, cast
@@ -49,36 +49,34 @@ def _recover_broker(live: LiveEnvironment, effect: effects.SlowBroker) -> None:
 
 
 STARTED: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
-"""The effects that brokers have which harrow has started."""
+"""The effects that are possible on brokers that harrow has started."""
 STARTED.on(effects.LosePower, _lose_power)
 STARTED.never(
-    "which pages the system has written back is not known, so no batch is torn in the way it would be",
+    "harrow cannot know which pages the system has written back, so it cannot tear a batch realistically",
     effects.TearWrite,
 )
-STARTED.on(effects.LoseDisk, lambda live, it: _disk(live, it.broker).lose())
+STARTED.on(effects.LoseDisk, lambda live, effect: _disk(live, effect.broker).lose())
+STARTED.never("all brokers share one disk, which is slow for all of them or for none", effects.SlowDisk)
+STARTED.never("all brokers share one disk, which does not fail for only one of them", effects.FailLogDir)
 STARTED.never(
-    "log directories are folders of one disk, which is slow for all brokers or for none", effects.SlowDisk
-)
-STARTED.never(
-    "log directories are folders of one disk, which does not fail for a broker alone", effects.FailLogDir
-)
-STARTED.never(
-    "a running broker serves a batch from memory, so damage on disk shows at no known time",
+    "a running broker serves a batch from memory, so damage on disk has its effect at an unknown time",
     effects.DamageBatch,
 )
-STARTED.on(effects.RemoveCheckpoint, lambda live, it: _disk(live, it.broker).remove_checkpoint(it.file))
-STARTED.never("older checkpoint files are not kept", effects.RevertCheckpoint)
+STARTED.on(
+    effects.RemoveCheckpoint, lambda live, effect: _disk(live, effect.broker).remove_checkpoint(effect.file)
+)
+STARTED.never("harrow does not keep older checkpoint files", effects.RevertCheckpoint)
 STARTED.never(
-    "all processes have the clock of this machine, and it takes a library such as libfaketime to show one of them another time",
+    "all processes share the clock of this machine; another time takes a library such as libfaketime",
     effects.StepClock,
 )
-STARTED.on(effects.ExpireSession, lambda live, it: _control(live).expire_session(it.broker))
+STARTED.on(effects.ExpireSession, lambda live, effect: _control(live).expire_session(effect.broker))
 STARTED.on(effects.DeleteController, _delete_controller)
 STARTED.on(effects.SlowBroker, _slow_broker, undo=_recover_broker)
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
-    """Return what can be done to brokers that harrow has started, behind its proxies and with their disks at hand."""
+    """Return the reach of campaigns on brokers that harrow has started."""
     return Reach(
         release=release,
         metadata=metadata,

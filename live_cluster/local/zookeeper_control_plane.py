@@ -20,12 +20,12 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 _ANSWER_S: Final = 1.0
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# Length, version of the protocol, timeout, session, length of the password.
+# Length, protocol version, timeout, session, length of the password.
 _CONNECTED: Final = struct.Struct(">iiiqi")
 
 
 class _ZooKeeper:
-    """A ZooKeeper server alone, below *folder*."""
+    """A standalone ZooKeeper server with its files below *folder*."""
 
     def __init__(self, programs: JavaPrograms, folder: Path, port: int, tick_ms: int) -> None:
         self.server = (LOOPBACK, port)
@@ -52,17 +52,17 @@ class _ZooKeeper:
         self.process = self._programs.start(_MAIN, [file], self._folder)
 
     def is_ready(self) -> bool:
-        """Return whether it serves: it takes connections a moment before, and leaves them without an answer."""
+        """Return whether the server answers: it accepts connections a moment before it does."""
         try:
-            with socket.create_connection((LOOPBACK, self._port), _ANSWER_S) as asked:
-                asked.sendall(b"srvr")
-                return asked.recv(4096).startswith(b"Zookeeper version")
+            with socket.create_connection((LOOPBACK, self._port), _ANSWER_S) as connection:
+                connection.sendall(b"srvr")
+                return connection.recv(4096).startswith(b"Zookeeper version")
         except OSError:
             return False
 
 
 class ZooKeeperControlPlane:
-    """A ZooKeeper server, and a proxy in front of it for each broker (`harrow.live_cluster.local.local_control_plane.LocalControlPlane`)."""
+    """A ZooKeeper server with a proxy for each broker (a `LocalControlPlane`)."""
 
     process_names: tuple[str, ...] = (ZOOKEEPER,)
     keeps_registrations = True
@@ -82,7 +82,7 @@ class ZooKeeperControlPlane:
     ) -> None:
         self._server = _ZooKeeper(programs, folder / "zookeeper", ports.take(), tick_ms)
         self.address = self._server.address
-        """Where harrow itself finds ZooKeeper, past the proxies."""
+        """The server's own address, which harrow uses to bypass the proxies."""
         self.controllers: Mapping[int, NodeProcess] = {}
         self._state = ZooKeeperState(self.address)
         self._topics = tuple(topics)
@@ -92,8 +92,8 @@ class ZooKeeperControlPlane:
         for broker in brokers:
             port = ports.take()
             self._addresses[broker] = f"{LOOPBACK}:{port}"
-            took = partial(self._sessions.__setitem__, broker)
-            proxies.listen_for_bytes(ZOOKEEPER, process_name(broker), port, self._server.server, took)
+            keep = partial(self._sessions.__setitem__, broker)
+            proxies.listen_for_bytes(ZOOKEEPER, process_name(broker), port, self._server.server, keep)
 
     def start(self) -> None:
         self._server.start()
@@ -108,7 +108,7 @@ class ZooKeeperControlPlane:
         return {"broker.id": broker, "zookeeper.connect": self._addresses[broker]}
 
     def prepare(self, broker: int, folder: Path) -> None:
-        """Do nothing: a broker makes its folder itself."""
+        """Do nothing: a broker creates its folder itself."""
 
     def watch(
         self,
@@ -125,7 +125,7 @@ class ZooKeeperControlPlane:
         self._state.close()
 
     def expire_session(self, broker: int) -> None:
-        """End the session that a broker has, by its password, which went through the proxy (``ConnectResponse``)."""
+        """End a broker's session, whose password passed the proxy (``ConnectResponse``)."""
         if broker in self._sessions:
             answer = self._sessions[broker]
             _, _, _, session, length = _CONNECTED.unpack_from(answer)

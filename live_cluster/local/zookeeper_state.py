@@ -1,4 +1,4 @@
-"""What the ZooKeeper of a real cluster says: the controller, who is registered, leaders and ISRs."""
+"""The state in a real cluster's ZooKeeper: controller, registrations, leaders and ISRs."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _START_S: Final = 60.0
 _NO_EPOCH: Final = -1
 _NOWHERE: Final = ("127.0.0.1", 1)
-"""An address whose port is not given away (tcpmux), so that connections to it are refused at once."""
+"""An address whose port is reserved (tcpmux), so that connections to it are refused at once."""
 
 _SILENT = logging.getLogger("harrow.zookeeper")
 _SILENT.addHandler(logging.NullHandler())
@@ -33,11 +33,12 @@ class ZooKeeperError(LiveError):
 
 
 class ControllerTermsSeen:
-    """Who is controller, of which epoch, as two znodes have it.
+    """The controller and its epoch, from two znodes.
 
-    Up to 2.1 a broker writes that it is controller before it raises the epoch; both are one transaction since (KAFKA-6082). So a controller
-    with the epoch of the one before it is none yet. The two are read one after the other, so that where there is no controller
-    the epoch may be that of the one that comes.
+    Up to 2.1 a broker registers as controller before it raises the epoch; since then both are one
+    transaction (KAFKA-6082). So a controller with the epoch of its predecessor does not count yet.
+    The two znodes are read one after the other: without a controller, the epoch may already be the
+    next one.
     """
 
     def __init__(self, set_controller: Callable[[int | None, int], None]) -> None:
@@ -46,7 +47,7 @@ class ControllerTermsSeen:
         self._epoch = _NO_EPOCH
 
     def look(self, controller: int | None, epoch: int) -> None:
-        """Tell of a term that has begun, or of one that is over."""
+        """Report the beginning or the end of a term."""
         is_another = controller not in (None, self._controller)
         if is_another and epoch <= self._epoch:
             return
@@ -57,7 +58,7 @@ class ControllerTermsSeen:
 
 
 def assignments_in(topic: str, znode: Mapping[str, Any]) -> dict[str, Assignment]:
-    """Return the assignments of a topic's partitions, as its znode has them; reassignments stand there from 2.4 on (KIP-455)."""
+    """Return the assignments in the znode of a topic, since 2.4 with reassignments (KIP-455)."""
     adding, removing = (znode.get(name, {}) for name in ("adding_replicas", "removing_replicas"))
     return {
         f"{topic}-{number}": Assignment(
@@ -68,12 +69,12 @@ def assignments_in(topic: str, znode: Mapping[str, Any]) -> dict[str, Assignment
 
 
 class ZooKeeperState:
-    """A session of harrow's own, which looks at what brokers and controllers have written."""
+    """harrow's own session with ZooKeeper."""
 
     def __init__(self, address: str, timeout_s: float = 10.0) -> None:
         self._address = address
         self._timeout_s = timeout_s
-        # Until the start has taken too long, one attempt follows the other.
+        # Retry without limit until the start takes too long.
         self._client = KazooClient(
             hosts=address,
             timeout=timeout_s,
@@ -83,12 +84,7 @@ class ZooKeeperState:
         )
 
     def start(self) -> None:
-        """Connect.
-
-        Raises:
-            ZooKeeperError: it does not answer.
-
-        """
+        """Connect; raise `ZooKeeperError` if there is no answer."""
         self._asked(lambda: self._client.start(timeout=_START_S))
 
     def close(self) -> None:
@@ -96,15 +92,14 @@ class ZooKeeperState:
         self._client.close()
 
     def watch(self, topics: Iterable[str], seen: MetadataSeen) -> None:
-        """Have *seen* told what is so now, and of each change."""
+        """Report the current state, and every change, to *seen*."""
         client = self._client
-
         terms = ControllerTermsSeen(seen.set_controller)
 
         def has_changed(*_: object) -> None:
-            # Of both the one that is there now: what the change was may be over.
-            told, epoch = self._read(zk.CONTROLLER), self._read(zk.CONTROLLER_EPOCH)
-            controller = None if told is None else int(told["brokerid"])
+            # Read both znodes again, because the state in the event may be outdated.
+            znode, epoch = self._read(zk.CONTROLLER), self._read(zk.CONTROLLER_EPOCH)
+            controller = None if znode is None else int(znode["brokerid"])
             terms.look(controller, _NO_EPOCH if epoch is None else int(epoch))
 
         def brokers_are(children: list[str]) -> None:
@@ -112,7 +107,7 @@ class ZooKeeperState:
             stats = {broker: client.exists(f"{zk.BROKER_IDS}/{broker}") for broker in brokers}
             seen.set_registered(brokers, {broker: stat.czxid for broker, stat in stats.items() if stat})
 
-        # No children are watched of what is not there; brokers make it where it is missing.
+        # A missing znode has no watch for children; brokers would create it, too.
         client.ensure_path(zk.BROKER_IDS)
         DataWatch(client, zk.CONTROLLER, has_changed)
         DataWatch(client, zk.CONTROLLER_EPOCH, has_changed)
@@ -137,63 +132,56 @@ class ZooKeeperState:
     def _watch_partition(self, partition: str, seen: MetadataSeen) -> None:
         def state_is(data: bytes | None, _: Any) -> None:
             if data is not None:
-                found = json.loads(data)
-                state = SeenPartition(found["leader"], found["leader_epoch"], tuple(found["isr"]))
-                seen.set_partition(partition, state)
+                seen.set_partition(partition, _partition_state(json.loads(data)))
 
         DataWatch(self._client, zk.state_path(partition), state_is)
 
     def end_session(self, session: int, password: bytes) -> None:
-        """End another client's session: any client that knows its password may take part in it, and close it."""
+        """End another client's session: any client with its password may join and close it."""
         client = KazooClient(hosts=self._address, client_id=(session, password), logger=_SILENT)
         self._asked(lambda: client.start(timeout=_START_S))
         client.stop()
         client.close()
 
     def ask_for_preferred_leaders(self, partitions: Iterable[str]) -> None:
-        """Ask the controller to have the first replica of each partition lead, as ``kafka-preferred-replica-election`` does."""
-        asked = [
+        """Ask for preferred leaders, as ``kafka-preferred-replica-election`` does."""
+        replicas = [
             {"topic": topic, "partition": int(number)}
             for topic, _, number in (partition.rpartition("-") for partition in partitions)
         ]
-        data = json.dumps({"version": 1, "partitions": asked}).encode()
-        with contextlib.suppress(NodeExistsError):  # One is under way.
+        data = json.dumps({"version": 1, "partitions": replicas}).encode()
+        with contextlib.suppress(NodeExistsError):  # An election is pending.
             self._asked(lambda: self._client.create(zk.PREFERRED_REPLICA_ELECTION, data))
 
     def has_no_preferred_election(self) -> bool:
-        """Return whether the controller has done what it was asked for with preferred leaders."""
+        """Return whether the controller has finished the last election of preferred leaders."""
         return self._asked(lambda: self._client.exists(zk.PREFERRED_REPLICA_ELECTION)) is None
 
     def register_beside(self, broker: int, other: int) -> None:
-        """Register another broker as one is, at an address where nothing listens; it is gone when this session is."""
+        """Register another broker for this session, at an address where nothing listens."""
         data, _ = self._asked(lambda: self._client.get(zk.broker_path(broker)))
-        registration = json.loads(data)
-        nowhere = {"host": _NOWHERE[0], "port": _NOWHERE[1]}
-        endpoints = [f"PLAINTEXT://{_NOWHERE[0]}:{_NOWHERE[1]}"]
-        made = json.dumps({**registration, **nowhere, "endpoints": endpoints}).encode()
-        self._asked(lambda: self._client.create(zk.broker_path(other), made, ephemeral=True))
+        host, port = _NOWHERE
+        address = {"host": host, "port": port, "endpoints": [f"PLAINTEXT://{host}:{port}"]}
+        registration = json.dumps({**json.loads(data), **address}).encode()
+        self._asked(lambda: self._client.create(zk.broker_path(other), registration, ephemeral=True))
 
     def unregister(self, broker: int) -> None:
-        """Take a registration away; its owner need not be asked."""
+        """Delete a registration."""
         self._asked(lambda: self._client.delete(zk.broker_path(broker)))
 
     def partition_state(self, partition: str) -> SeenPartition | None:
-        """Return what a partition's state znode has, None while there is none."""
-        found = self._read(zk.state_path(partition))
-        if found is None:
-            return None
-        return SeenPartition(found["leader"], found["leader_epoch"], tuple(found["isr"]))
+        """Return the state of a partition, None if it has no znode."""
+        znode = self._read(zk.state_path(partition))
+        return None if znode is None else _partition_state(znode)
 
     def delete_controller(self) -> None:
-        """Delete ``/controller``, if there is one."""
-        try:
+        """Delete ``/controller`` if it exists."""
+        with contextlib.suppress(NoNodeError):
             self._asked(lambda: self._client.delete(zk.CONTROLLER))
-        except NoNodeError:
-            return
 
     def _read(self, path: str) -> Any:
         try:
-            # What a watch does not learn because its connection is lost just then, it is not told again.
+            # Retry: if the connection is lost now, the watch would miss this state.
             data, _ = self._asked(lambda: self._client.retry(self._client.get, path))
         except NoNodeError:
             return None
@@ -206,3 +194,7 @@ class ZooKeeperState:
             raise
         except (KazooException, KazooTimeoutError) as error:
             raise ZooKeeperError(f"ZooKeeper at {self._address} does not answer: {error!r}") from error
+
+
+def _partition_state(znode: Mapping[str, Any]) -> SeenPartition:
+    return SeenPartition(znode["leader"], znode["leader_epoch"], tuple(znode["isr"]))

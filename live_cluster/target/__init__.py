@@ -1,1 +1,1 @@
-"""A campaign on real brokers: the target, what faults do to it, what is seen of it, and whether the model allows it."""
+"""Runs of campaigns on real brokers, and a comparison with the model."""

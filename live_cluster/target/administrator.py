@@ -1,4 +1,4 @@
-"""An administrator's requests to real brokers. A campaign goes on while they are not answered."""
+"""An administrator's requests to real brokers; a campaign continues while they are pending."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ from harrow.live_cluster.wire.administration import (
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 _TIMEOUT_S: Final = 60.0
-"""``default.api.timeout.ms``: then a client gives up."""
+"""``default.api.timeout.ms``, after which a client gives up."""
 _RETRY_S: Final = 0.1
 """``retry.backoff.ms``."""
 _NOT_CONTROLLER: Final = "NOT_CONTROLLER"
@@ -35,15 +35,15 @@ _RETRIED: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
     errors.KAFKA_STORAGE_ERROR,
 )
-
-_RETRIED_ORDERS: Final = (_NOT_CONTROLLER, errors.REQUEST_TIMED_OUT)
+_RETRIED_BY_CONTROLLER: Final = (_NOT_CONTROLLER, errors.REQUEST_TIMED_OUT)
 
 
 class Administrator:
-    """Asks brokers past the proxies, so that no fault strikes what it asks, as on the model (`RecordDeletion`).
+    """Sends requests past the proxies, so that faults do not affect them, as on the model.
 
-    *leader_of* returns the broker that leads a partition, *controller* whom orders for the cluster go to, if their processes are there
-    and run; *report* is told of answers. Each request has a thread of its own, and all of them end with this context.
+    *leader_of* returns the leader of a partition, and *controller* the broker for controller
+    requests; both return None unless its process runs. Each request has a thread of its own, which
+    ends with this context, and *report* gets the answer.
     """
 
     def __init__(
@@ -77,55 +77,59 @@ class Administrator:
             thread.join()
 
     def deleted_below(self, partition: str) -> int:
-        """Return the offset below which a request may have deleted records of a partition; 0 without a request."""
+        """Return the offset below which requests may have deleted records, 0 without a request."""
         return self._deleted_below.get(partition, 0)
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Have the leader of a partition delete what is below an offset, once there is a leader; `DeleteRecordsAnswered` tells the end."""
+        """Delete records below an offset, once there is a leader.
+
+        Report `DeleteRecordsAnswered`.
+        """
         below = LONG_MAX if offset == DELETE_TO_HIGH_WATERMARK else offset
         self._deleted_below[partition] = max(self.deleted_below(partition), below)
         self._start(DELETE_RECORDS, lambda: self._delete_records(partition, offset))
 
     def create_partitions(self, topic: str, total: int) -> None:
-        """Ask that a topic have so many partitions; the new ones get the replicas that the model gives them."""
-        known = self._seen.assignments
-        numbers = (name.rpartition("-") for name in known.partition_names())
-        existing = sum(1 for own, _, _ in numbers if own == topic)
-        first, live = known.replicas_of(f"{topic}-0"), sorted(self._seen.registered())
+        """Raise the number of a topic's partitions.
+
+        The new ones get the same replicas as on the model.
+        """
+        assignments = self._seen.assignments
+        topics = [name.rpartition("-")[0] for name in assignments.partition_names()]
+        existing = topics.count(topic)
+        first, live = assignments.replicas_of(f"{topic}-0"), sorted(self._seen.registered())
         added: list[tuple[int, ...]] | None = None
         if refusal_of_partitions(live, first, existing, total) == errors.NONE:
-            assigned = assign_partitions(live, self._racks, first, existing, total)
-            added = [tuple(map(self._names.broker, replicas)) for replicas in assigned]
-        there = self._names.topic(topic)
-        self._order(
+            new = assign_partitions(live, self._racks, first, existing, total)
+            added = [tuple(map(self._names.broker, replicas)) for replicas in new]
+
+        def ask(connection: BrokerConnection) -> str:
+            return create_partitions(connection, self._names.topic(topic), total, added)
+
+        self._start(
             CREATE_PARTITIONS_API,
-            f"{topic}-{existing}",
-            lambda connection: create_partitions(connection, there, total, added),
+            lambda: self._ask_controller(CREATE_PARTITIONS_API, f"{topic}-{existing}", ask),
         )
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask for other replicas of a partition, or with None that its reassignment be cancelled."""
+        """Reassign a partition, or with None cancel its reassignment."""
         self._seen.assignments.may_move = True
-        there = self._names.partition(partition)
-        replicas = None if target is None else [self._names.broker(broker) for broker in target]
-        self._order(
-            REASSIGNMENT_API,
-            partition,
-            lambda connection: alter_reassignment(connection, there, replicas),
-        )
+        replicas = None if target is None else list(map(self._names.broker, target))
 
-    def _order(self, api: str, partition: str, ask: Callable[[BrokerConnection], str]) -> None:
-        """Ask for something that the controller decides, until it has answered: what it has done the watches tell."""
-        self._start(api, lambda: self._ask_controller(api, partition, ask))
+        def ask(connection: BrokerConnection) -> str:
+            return alter_reassignment(connection, self._names.partition(partition), replicas)
+
+        self._start(REASSIGNMENT_API, lambda: self._ask_controller(REASSIGNMENT_API, partition, ask))
 
     def _ask_controller(self, api: str, partition: str, ask: Callable[[BrokerConnection], str]) -> None:
+        """Repeat a request to the controller until it answers; the watches report its effects."""
         until_s = time.monotonic() + _TIMEOUT_S
         while not self._over.is_set() and time.monotonic() < until_s:
             broker = self._controller()
             if broker is not None:
                 with self._connect(broker) as connection, suppress(ConnectionLostError):
                     error = ask(connection)
-                    if error not in _RETRIED_ORDERS:
+                    if error not in _RETRIED_BY_CONTROLLER:
                         if error != errors.NONE:
                             self._report(RequestRejected, broker, api, partition, ADMIN, error)
                         return
@@ -140,10 +144,10 @@ class Administrator:
         until_s = time.monotonic() + _TIMEOUT_S
         leader = NO_BROKER
         while not self._over.is_set() and (left_s := until_s - time.monotonic()) > 0:
-            asked = self._leader_of(partition)
-            answer = None if asked is None else self._deletion_by(asked, partition, offset, left_s)
-            if asked is not None and answer is not None:
-                leader, (error, low_watermark) = asked, answer
+            candidate = self._leader_of(partition)
+            answer = None if candidate is None else self._deletion_by(candidate, partition, offset, left_s)
+            if candidate is not None and answer is not None:
+                leader, (error, low_watermark) = candidate, answer
                 if error not in _RETRIED:
                     if offset == DELETE_TO_HIGH_WATERMARK:
                         offset = self._deleted_below[partition] = max(low_watermark, 0)
@@ -155,12 +159,12 @@ class Administrator:
             self._report(DeleteRecordsAnswered, leader, partition, offset, errors.REQUEST_TIMED_OUT)
 
     def _deletion_by(self, leader: int, partition: str, offset: int, left_s: float) -> tuple[str, int] | None:
-        """Return what a leader answers, None where it leads no more, or is gone, before it does."""
+        """Return a leader's answer, None if it stops leading or dies first."""
         until_s = time.monotonic() + left_s
         with self._connect(leader) as connection:
             try:
-                there = self._names.partition(partition)
-                request = delete_records_request(connection, there, offset, int(left_s * 1_000))
+                on_cluster = self._names.partition(partition)
+                request = delete_records_request(connection, on_cluster, offset, int(left_s * 1_000))
                 connection.send(request)
                 while not connection.has_answered(_RETRY_S):
                     is_in_time = time.monotonic() < until_s and not self._over.is_set()

@@ -1,4 +1,4 @@
-"""Whether what a real cluster did is among what the model allows."""
+"""Comparison of runs on real brokers with runs of the same plan on the model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,11 +23,13 @@ Conformity = Literal["agreed", "differs", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run, as far as the model and real brokers both tell.
+    """The result of a run, as far as it can be the same on the model and on real brokers.
 
-    ``rules`` are those that both judge, with their status. Of a campaign whose records a script sends, ``lost`` and ``doubled`` are
-    values, and ``logs`` those of the replicas, by partition and broker; of generated ones, which are others in each run,
-    whether there were any. What workers in parallel write is in another order in each run, and in no log here. ``in_sync`` are the brokers in the ISR at the end, by partition.
+    ``rules`` have the status of each rule that applies to both. If a script sends the records,
+    ``lost`` and ``doubled`` are values, and ``logs`` has the logs of the replicas by partition and
+    broker. If records are generated, they differ between runs: then ``lost`` and ``doubled`` only
+    say whether there were any. Parallel workers write in another order in each run, so ``logs``
+    leaves out their topics. ``in_sync`` has the final ISR of each partition.
     """
 
     rules: tuple[tuple[str, str], ...]
@@ -37,44 +39,49 @@ class Outcome:
     in_sync: tuple[tuple[str, tuple[int, ...]], ...]
 
     def differences(self, other: "Outcome") -> list[str]:
-        """Return in words where another outcome parts from this one."""
-        theirs = dict(other.rules)
-        found = [
-            f"{rule}: {status}, and {theirs[rule]}" for rule, status in self.rules if theirs[rule] != status
+        """Describe the differences to another outcome."""
+        rules = dict(other.rules)
+        differences = [
+            f"{rule}: {status}, and {rules[rule]}" for rule, status in self.rules if rules[rule] != status
         ]
         for name, mine, its in (("lost", self.lost, other.lost), ("doubled", self.doubled, other.doubled)):
             if mine != its:
-                found.append(f"{name}: {', '.join(mine) or 'nothing'}, and {', '.join(its) or 'nothing'}")
-        known = {(partition, broker): values for partition, broker, values in other.logs}
-        found += [
-            f"{partition} on broker {broker}: {list(values)}, and {list(known.get((partition, broker), ()))}"
+                differences.append(
+                    f"{name}: {', '.join(mine) or 'nothing'}, and {', '.join(its) or 'nothing'}"
+                )
+        logs = {(partition, broker): values for partition, broker, values in other.logs}
+        differences += [
+            f"{partition} on broker {broker}: {list(values)}, and {list(logs.get((partition, broker), ()))}"
             for partition, broker, values in self.logs
-            if known.get((partition, broker)) != values
+            if logs.get((partition, broker)) != values
         ]
         isrs = dict(other.in_sync)
-        found += [
+        differences += [
             f"ISR of {partition}: {list(isr)}, and {list(isrs.get(partition, ()))}"
             for partition, isr in self.in_sync
             if isrs.get(partition) != isr
         ]
-        return found
+        return differences
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How clients with a workload of their own were served in a run: as real time and the model's are not the same, nothing to differ in."""
+    """Throughput and latency of generated workloads.
+
+    Shown but not compared, because times differ.
+    """
 
     sent: int
     acked: int
     ack_p50_us: int
     ack_p99_us: int
     without_ack_us: int
-    """The longest time for which no producer that sent to a partition got an ack."""
+    """The longest time in which no producer of a partition got an ack."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelledRun:
-    """What is compared of a run on the model; no outcome where that comes to no verdict."""
+    """The compared part of a run on the model; the outcome is None if the run is inconclusive."""
 
     outcome: Outcome | None
     service: tuple[Service, ...]
@@ -82,10 +89,11 @@ class ModelledRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A plan on a real target and on the model. ``real`` are the runs there, ``modelled`` how often the model came to what.
+    """A comparison of ``real`` runs with the outcomes on the model, which ``modelled`` counts.
 
-    ``reasons`` say why nothing was compared, or in which respects the real runs part from what of the model is nearest.
-    ``service`` is of the real runs that were decided, ``modelled_service`` of the model's; of scripts there is none.
+    ``reasons`` say why nothing was compared, or how the real runs differ from the nearest outcome
+    of the model. ``service`` comes from the conclusive real runs, ``modelled_service`` from the
+    model; scripts have none.
     """
 
     plan: Plan
@@ -97,34 +105,36 @@ class Comparison:
     modelled_service: tuple[Service, ...] = ()
 
     def alike(self, run: RunResult) -> int:
-        """Return how many runs of the model came to what a real one did; none where that was not decided."""
+        """Count the model's runs with the outcome of a real one; 0 if that one was inconclusive."""
         if run.verdict.status in (SKIPPED, INCONCLUSIVE):
             return 0
         outcome = outcome_of(run)
-        return sum(count for known, count in self.modelled if not outcome.differences(known))
+        return sum(count for modelled, count in self.modelled if not outcome.differences(modelled))
 
 
 def modelled_run(plan: Plan, seed: int) -> ModelledRun:
-    """Run a plan on the model, and keep what is compared: with its trace a run of minutes takes a lot of memory."""
+    """Run a plan on the model, and keep only the compared part: a long trace takes much memory."""
     return compared_part(run_plan(plan, seed))
 
 
 def compared_part(result: RunResult) -> ModelledRun:
-    """Return what is compared of a run on the model."""
     if result.verdict.status == INCONCLUSIVE:
         return ModelledRun(None, ())
     return ModelledRun(outcome_of(result), tuple(service_of(result)))
 
 
 def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]) -> Comparison:
-    """Compare runs of a plan on real brokers with runs of it on the model, which are asked for only if any of the former was decided."""
+    """Compare runs of a plan on real brokers and on the model.
+
+    The runs on the model are taken only if a real one is conclusive.
+    """
     decided = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
     outcomes: Counter[Outcome] = Counter()
     modelled_service: list[Service] = []
-    for made in model if decided else ():
-        if made.outcome is not None:
-            outcomes[made.outcome] += 1
-            modelled_service += made.service
+    for modelled_part in model if decided else ():
+        if modelled_part.outcome is not None:
+            outcomes[modelled_part.outcome] += 1
+            modelled_service += modelled_part.service
     modelled = outcomes.most_common()
     reasons: list[str] = []
     status: Conformity = AGREED
@@ -150,7 +160,7 @@ def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]
 
 
 def service_of(result: RunResult) -> Iterator[Service]:
-    """Yield how clients were served, where they sent by themselves and got an ack."""
+    """Yield the service of a generated workload, if any record was acknowledged."""
     if _is_scripted(result.plan):
         return
     levels = result.measured
@@ -166,20 +176,20 @@ def _is_scripted(plan: Plan) -> bool:
 
 
 def outcome_of(result: RunResult) -> Outcome:
-    """Return what came of a run."""
     rules = result.verdict.rules
     is_scripted = _is_scripted(result.plan)
 
     def values(rule: str) -> tuple[str, ...]:
-        found = sorted({str(finding.value) for finding in rules[rule].findings})
-        return tuple(found if is_scripted else ["some"] * bool(found))
+        values = sorted({str(finding.value) for finding in rules[rule].findings})
+        return tuple(values if is_scripted else ["some"] * bool(values))
 
     def status(name: str) -> str:
-        found = rules[name].status
-        # When a connection is lost with several requests in flight, the Java client of the model turns their order round
-        # (`oldest_request_fails_first`), and librdkafka keeps it. Where the settings permit either, either is right.
-        is_clients = name == NONMONOTONIC_SEND and not is_scripted
-        return HELD if is_clients and found == PERMITTED else found
+        # When a connection is lost with several requests in flight, the Java client of the model
+        # reverses their order (`oldest_request_fails_first`), and librdkafka keeps it. Both are
+        # right if the settings permit both.
+        is_about_order = name == NONMONOTONIC_SEND and not is_scripted
+        status = rules[name].status
+        return HELD if is_about_order and status == PERMITTED else status
 
     evidence = result.evidence
     unordered = {
@@ -196,7 +206,7 @@ def outcome_of(result: RunResult) -> Outcome:
             for partition, logs in sorted(evidence.replicas.items())
             if partition.rpartition("-")[0] not in unordered
             for broker, log in sorted(logs.items())
-            # A log that could not be read to its end says nothing of what follows.
+            # Skip a log that could not be read to its end.
             if len(log.values()) == log.leo
         )
         if is_scripted

@@ -1,4 +1,4 @@
-"""The control plane of a real cluster, as faults and administrators act on it."""
+"""The part of a real cluster's control plane that faults and administrators act on."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -8,20 +8,20 @@ from harrow.live_cluster.processes.node_process import NodeProcess
 
 
 class CannotBeDoneError(LiveError):
-    """This control plane has no such thing; the message says what."""
+    """The cluster does not support a request; the message says why."""
 
 
 class ControlPlaneAccess(Protocol):
-    """ZooKeeper, or controllers of KRaft, as faults and administrators act on it."""
+    """ZooKeeper or KRaft controllers."""
 
     process_names: tuple[str, ...]
-    """What its ends of links are called."""
+    """The names of its processes, as ends of links."""
     controllers: Mapping[int, NodeProcess]
-    """Controllers that are no brokers, as far as their processes are at hand."""
+    """The KRaft controllers whose processes harrow can control."""
 
     @property
     def keeps_registrations(self) -> bool:
-        """Return whether a broker that was killed cannot start again before its registration is over, and who is registered is seen."""
+        """Whether a killed broker must wait for the end of its registration, which harrow sees."""
 
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
-        """Ask that the first replica of each partition lead."""
+        """Ask for an election of the preferred leaders."""

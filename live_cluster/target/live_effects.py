@@ -1,4 +1,4 @@
-"""The effects that every cluster of real brokers has, whoever has started it."""
+"""The effects that are possible on every cluster of real brokers."""
 
 from typing import Final
 
@@ -8,8 +8,8 @@ from harrow.faults.handlers import Handlers
 from harrow.live_cluster.target.live_environment import LiveEnvironment
 
 LIVE_EFFECTS: Final[Handlers[LiveEnvironment]] = Handlers(CLIENT_EFFECTS, LINK_EFFECTS)
-LIVE_EFFECTS.on(effects.Start, lambda live, it: live.start_broker(it.broker))
-LIVE_EFFECTS.on(effects.Stop, lambda live, it: live.stop_broker(it.broker))
-LIVE_EFFECTS.on(effects.Kill, lambda live, it: live.kill_broker(it.broker))
-LIVE_EFFECTS.on(effects.Pause, lambda live, it: live.pause_broker(it.broker))
-LIVE_EFFECTS.on(effects.Resume, lambda live, it: live.resume_broker(it.broker))
+LIVE_EFFECTS.on(effects.Start, lambda live, effect: live.start_broker(effect.broker))
+LIVE_EFFECTS.on(effects.Stop, lambda live, effect: live.stop_broker(effect.broker))
+LIVE_EFFECTS.on(effects.Kill, lambda live, effect: live.kill_broker(effect.broker))
+LIVE_EFFECTS.on(effects.Pause, lambda live, effect: live.pause_broker(effect.broker))
+LIVE_EFFECTS.on(effects.Resume, lambda live, effect: live.resume_broker(effect.broker))

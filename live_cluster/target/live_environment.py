@@ -1,4 +1,4 @@
-"""What faults see of real brokers, and what becomes of their processes: those that end, and those that start."""
+"""The effects of faults on real brokers, and the life of their processes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -29,10 +29,10 @@ from harrow.live_cluster.watches.metadata_seen import NO_BROKER
 
 
 class LiveEnvironment(TargetEnvironment):
-    """The processes of brokers and controllers, the links and the sessions of real brokers (`TargetEnvironment`).
+    """The processes, links and sessions of real brokers (`TargetEnvironment`).
 
-    Where a run is ``survivable``, power losses leave enough copies of every committed record. ``hangs`` says that a broker which
-    refuses to truncate never ends by itself.
+    In a ``survivable`` run, power losses leave enough copies of every committed record. ``hangs``
+    says that a broker that refuses to truncate never ends by itself.
     """
 
     def __init__(
@@ -63,23 +63,24 @@ class LiveEnvironment(TargetEnvironment):
         self._hangs = hangs
         self._stopping: set[int] = set()
         self._hanging: set[int] = set()
-        # Those that run, as far as the trace knows, and those that are to be started as soon as they can: since when.
+        # The nodes that run according to the trace, and those that wait for their start, since
+        # when.
         self._running: set[int] = set()
         self._to_start: dict[int, int] = {}
-        # Those that were paused before they could be started.
+        # Nodes that were paused before they could start.
         self._paused_early: set[int] = set()
 
     def started(self) -> None:
-        """Take note of the nodes that the cluster was started with."""
+        """Report the start of all nodes."""
         for node in self._nodes:
             self._running.add(node)
             self.trace.emit(BrokerStarted, node)
 
     def look(self) -> None:
-        """Take note of brokers that have ended by themselves, and start those that can be started now.
+        """Report nodes that have ended by themselves, and start those that can start now.
 
-        One that was killed is registered until its session is over; up to 1.0 the same broker fails to start meanwhile, and
-        whatever looks after it in production would start it again until it does.
+        A killed broker stays registered until its session expires. Up to 1.0 it fails to start
+        before that. In production, its supervisor would restart it until it succeeds.
         """
         for node in self._nodes.values():
             node.look_after()
@@ -92,7 +93,7 @@ class LiveEnvironment(TargetEnvironment):
                 self._start(broker)
 
     def truncation_refused(self, broker: int, refusal: RefusalLine) -> None:
-        """Take note that a broker stops by itself, which it does in good order, or hangs in."""
+        """Report that a broker refuses to truncate; then it shuts down, or hangs."""
         partition, leader = refusal.partition, refusal.leader
         if leader is None:
             state = self._observer.partition_state(partition)
@@ -118,20 +119,20 @@ class LiveEnvironment(TargetEnvironment):
         return broker in self._stopping and self._nodes[broker].is_running
 
     def kill_broker(self, broker: int, cause: str = KILLED) -> None:
-        """End a process at once, unless it has yet to be started."""
+        """Kill a process; if it is waiting for its start, only give up the start."""
         self._give_up_start(broker)
         if not self._nodes[broker].is_running:
             return
         if broker in self.cluster.control.controllers:
-            # What it has committed is on its disk already (``RaftLog.flush``).
+            # What it has committed is already on disk (``RaftLog.flush``).
             self._nodes[broker].kill()
             self._take_over()
         else:
             led = self._live_observer.led_by(broker)
-            # One that is killed while it stops closes no session.
+            # A broker that is killed while it stops does not close its session.
             self.cluster.seen.stopping.discard(broker)
             self._nodes[broker].kill()
-            # What it did before it ended is told before.
+            # Report what it did before it ended.
             self._take_over()
             self.cluster.logs[broker].look(self.now_us(), led)
         self._has_stopped(broker, cause)
@@ -152,8 +153,8 @@ class LiveEnvironment(TargetEnvironment):
         return self.cluster.seen.assignments.partition_names()
 
     def committed_copies(self) -> dict[str, CommittedCopies]:
-        settings = self._settings().items() if self._survivable else ()
-        return {partition: self._copies_of(partition, known) for partition, known in settings}
+        by_partition = self._settings().items() if self._survivable else ()
+        return {partition: self._copies_of(partition, settings) for partition, settings in by_partition}
 
     def _copies_of(self, partition: str, settings: PartitionSettings) -> CommittedCopies:
         logs = self.cluster.logs
@@ -161,7 +162,7 @@ class LiveEnvironment(TargetEnvironment):
             self._observer,
             partition,
             end_of_log=lambda replica: logs[replica].leo(partition),
-            # What a broker that is down has taken for committed is not known.
+            # The high watermark of a broker that is down is unknown.
             high_watermark_before=lambda _: None,
             enough=max(own.min_insync_replicas for own in settings.on_broker.values()),
         )
@@ -170,7 +171,10 @@ class LiveEnvironment(TargetEnvironment):
         return self.now_us() < self._to_start[broker] + HELD_BACK_MAX_US and self.could_lead_hollow(broker)
 
     def _give_up_start(self, broker: int) -> bool:
-        """Return whether a broker was to be started, which it is no more. Its former process may be stopping still."""
+        """Cancel a pending start; return whether there was one.
+
+        The former process may still be stopping.
+        """
         self._paused_early.discard(broker)
         return self._to_start.pop(broker, None) is not None
 
@@ -207,13 +211,13 @@ class LiveEnvironment(TargetEnvironment):
         return self.cluster.control.process_names if end == ZOOKEEPER else (end,)
 
     def heal(self) -> None:
-        """End every fault, kill what hangs, and start what is down."""
+        """End every fault, kill nodes that hang, and start nodes that are down."""
         self.cluster.links.restore_all()
         for node in self._nodes:
             self._revive(node)
 
     def heal_core(self, brokers: Collection[int]) -> None:
-        """Do so for some brokers and for all controllers; the other brokers stay down, paused or cut off, and none of them is started."""
+        """Heal some brokers and all controllers; the other brokers stay down, paused or cut off."""
         self.cluster.links.restore_all_but([broker for broker in self.broker_ids() if broker not in brokers])
         nodes = (*self.cluster.control.controllers, *brokers)
         self._to_start = {node: since_us for node, since_us in self._to_start.items() if node in nodes}
@@ -229,22 +233,20 @@ class LiveEnvironment(TargetEnvironment):
             self.start_broker(node)
 
     def _start(self, broker: int) -> None:
-        if broker in self.cluster.control.controllers:
-            self._running.add(broker)
-            self.trace.emit(BrokerStarted, broker)
-            self._nodes[broker].start()
-            return
-        self.cluster.links.forget(broker)
-        self.cluster.seen.stopping.discard(broker)
-        # What it has written before it ended, before it is what it begins with.
-        self.cluster.logs[broker].look(self.now_us(), frozenset())
+        is_broker = broker not in self.cluster.control.controllers
+        if is_broker:
+            self.cluster.links.forget(broker)
+            self.cluster.seen.stopping.discard(broker)
+            # Report the last writes of its former process before they become its initial log.
+            self.cluster.logs[broker].look(self.now_us(), frozenset())
         self._running.add(broker)
         self.trace.emit(BrokerStarted, broker)
-        self.cluster.logs[broker].open()
+        if is_broker:
+            self.cluster.logs[broker].open()
         self._nodes[broker].start()
 
     def _is_kept(self, broker: int) -> bool:
-        """Return whether a registration of a broker's former life is in its way."""
+        """Return whether the registration of a broker's former process prevents its start."""
         return self.cluster.control.keeps_registrations and self._live_observer.is_registered(broker)
 
     def _has_stopped(self, broker: int, cause: str) -> None:

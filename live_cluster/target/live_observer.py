@@ -1,4 +1,4 @@
-"""What conditions see of a real cluster: what brokers, the control plane, disks and clients have shown last."""
+"""The observer of a real cluster: the latest from brokers, control plane, disks and clients."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -13,7 +13,7 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 
 class SeenReplica:
-    """A replica as it was seen last (`harrow.faults.observer.ReplicaView`)."""
+    """The last observation of a replica (`harrow.faults.observer.ReplicaView`)."""
 
     __slots__ = ("_broker", "_observer", "_offsets", "_partition")
 
@@ -44,7 +44,7 @@ class SeenReplica:
     @property
     def flushed(self) -> int:
         flushed = self._logs.flushed(self._partition)
-        assert flushed is not None, "what cannot be seen is not asked for"
+        assert flushed is not None, "campaigns that need it are skipped"
         return flushed
 
     @property
@@ -65,7 +65,7 @@ class SeenReplica:
 
     @property
     def log_start(self) -> int:
-        """Where its log begins, as far as the trace tells: what is seen here can be explained."""
+        """The log start offset according to the trace, so that findings can be explained."""
         return self._observer.log_start(self._broker, self._partition)
 
     @property
@@ -83,7 +83,7 @@ class SeenReplica:
             yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
 
     def _readable(self) -> Iterator[RecordBatch]:
-        """Yield the batches that are not deleted as a whole."""
+        """Return the batches that are not completely deleted."""
         begin = self.log_start
         return (batch for batch in self._logs.batches(self._partition) if batch.next_offset > begin)
 
@@ -93,7 +93,7 @@ class SeenReplica:
 
 
 class LiveObserver:
-    """Looks at brokers, the control plane, the history and the trace of a run (`harrow.campaigns.run.targets.target.RunObserver`)."""
+    """Observes brokers, control plane, history and trace of a run (`RunObserver`)."""
 
     def __init__(
         self,
@@ -128,18 +128,18 @@ class LiveObserver:
         return leader if leader in self._cluster.control.controllers else None
 
     def replica(self, partition: str, broker: int) -> SeenReplica | None:
-        # A partition without a leader has none to look at.
+        # The leader may be -1, which has no watch.
         offsets = self._watches[broker].offsets().get(partition) if broker in self._watches else None
         return None if offsets is None else SeenReplica(self, partition, broker, offsets)
 
     def leader_epoch(self, partition: str, broker: int) -> int:
-        """Return the leader epoch that a broker has taken part in last: up to 2.0 no request tells, but its log does."""
+        """Return the latest leader epoch of a broker; up to 2.0 only its log has it."""
         return max(
             self._watches[broker].leader_epoch(partition), self._cluster.logged_epoch(broker, partition)
         )
 
     def led_by(self, broker: int) -> frozenset[str]:
-        """Return the partitions that a broker leads: as it says itself, else as the control plane does."""
+        """Return the partitions that a broker leads in its own or the control plane's view."""
         offsets = self._watches[broker].offsets()
         return frozenset(
             partition
@@ -148,7 +148,11 @@ class LiveObserver:
         )
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """With an empty ISR, the eligible replicas that run; where none does all of them, for a kill may have cost any its eligibility."""
+        """With an empty ISR, return the eligible replicas that run.
+
+        If none runs, each of them may be the one that can lead: a kill may have cost it its
+        eligibility.
+        """
         electable = self.electable(partition)
         state = self.partition_state(partition)
         if state is None or state.isr:
@@ -169,8 +173,8 @@ class LiveObserver:
             return "down"
         return "paused" if process.is_paused else "up"
 
-    def is_stuck(self, partition: str, broker: int) -> bool:  # no disk can be damaged here
-        return False
+    def is_stuck(self, partition: str, broker: int) -> bool:
+        return False  # No fault damages disks here.
 
     def is_impaired(self, broker: int) -> bool:
         is_up = self.broker_state(broker) == "up"

@@ -42,16 +42,17 @@ from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 
 _LOOK_US: Final = 30 * US_PER_MS
-"""How often what brokers do is looked at, where nothing else happens; while nothing goes on at all, less often (`Activity`)."""
+"""How often to look at brokers if nothing else happens; without any `Activity`, less often."""
 _QUIET_LOOK_US: Final = round(QUIET_LOOK_S * US_PER_SECOND)
 _PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
-"""A failover takes up to half a minute, a checkpoint comes once in a minute."""
+"""A failover takes up to half a minute, and a checkpoint is written once a minute."""
 
 
 class LiveTarget:
-    """Real brokers, with the clients of a run (`harrow.campaigns.run.targets.target.Target`).
+    """Real brokers with the clients of a run (`harrow.campaigns.run.targets.target.Target`).
 
-    One thread runs a campaign. What brokers, clients and links do is noticed by others, and taken over at each step.
+    One thread runs the campaign. Other threads notice what brokers, clients and links do, and each
+    step takes over their reports.
     """
 
     kind = LIVE
@@ -67,9 +68,9 @@ class LiveTarget:
         handlers: Handlers[LiveEnvironment],
         wait: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the cluster that *make* returns, which calls *wait* while it starts and has the effects of *handlers*.
+        """Use the cluster that *make* returns; it calls *wait* while it starts.
 
-        Files of clients go to *folder*.
+        The files of clients go to *folder*.
         """
         self._plan = plan
         self._open = ExitStack()
@@ -273,21 +274,11 @@ class LiveTarget:
         self._administrator.create_partitions(topic, total)
 
     def add_broker(self, broker: int) -> None:
-        """Refuse: real brokers are all there from the beginning.
-
-        Raises:
-            CannotDoError: always.
-
-        """
+        """Refuse: all real brokers start at the beginning."""
         raise CannotDoError(NO_BROKERS_ADDED)
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Refuse: throttles are set on no real broker.
-
-        Raises:
-            CannotDoError: always.
-
-        """
+        """Refuse: replication on real brokers is never throttled."""
         raise CannotDoError(NO_THROTTLE)
 
     def committed_copies(self) -> Mapping[str, CommittedCopies]:
@@ -329,13 +320,16 @@ class LiveTarget:
         )
 
     def evidence(self) -> Evidence:
-        """Return what rules judge. Clients are stopped first, so that the logs are not older than the history."""
+        """Return the evidence for the rules.
+
+        Stop clients first, so that logs are as new as the history.
+        """
         self.clients.stop()
         for process in self._client_processes:
             process.kill()
         self._look()
         for logs in self._cluster.logs.values():
-            logs.read_anew(self._clock.now_us)
+            logs.reread(self._clock.now_us)
         return Evidence(
             release=self._plan.kafka,
             metadata=self._plan.metadata,
@@ -357,12 +351,7 @@ class LiveTarget:
         return topic_config(settings, self._configs[broker])
 
     def _look(self) -> None:
-        """Take over what was noticed, and look at what is not reported.
-
-        Raises:
-            ThreadFailedError: nobody notices any more.
-
-        """
+        """Take over the reports of other threads, and look at logs and processes."""
         self._check_threads()
         self._happenings.take_over()
         for broker, refusal in self._cluster.refusals():
@@ -370,7 +359,7 @@ class LiveTarget:
         for broker, controller_epoch in self._cluster.resignations():
             self.trace.emit(ControllerResigned, broker, controller_epoch)
         self.environment.look()
-        # Leaders first: what a follower has appended came from one.
+        # Leaders first: followers append what leaders have.
         logs = self._cluster.logs
         led = {broker: self.observer.led_by(broker) for broker in logs}
         for broker in sorted(logs, key=lambda broker: not led[broker]):
@@ -380,12 +369,12 @@ class LiveTarget:
                 self._log_starts.look(broker, filter(logs[broker].knows, owned))
 
     def _live_leader(self, partition: str) -> int | None:
-        """Return who leads a partition by the control plane, if its process is there and answers."""
+        """Return the leader of a partition by the control plane, None unless its process runs."""
         state = self._cluster.seen.partition_state(partition)
         return None if state is None or not self._answers(state.leader) else state.leader
 
     def _live_controller(self) -> int | None:
-        """Return the broker that orders for the cluster go to: the controller, with KRaft any broker that passes them on."""
+        """Return the broker for controller requests: the controller, or with KRaft any broker."""
         controller = self._cluster.seen.controller()
         if controller is not None and controller in self._cluster.brokers:
             return controller if self._answers(controller) else None
@@ -397,14 +386,14 @@ class LiveTarget:
         return process is not None and process.is_running and not process.is_paused
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
-        found = {}
+        final = {}
         state = self.observer.partition_state(partition)
         for broker in self._cluster.replicas_of(partition):
             logs, seen = self._cluster.logs[broker], self.observer.replica(partition, broker)
             if not logs.knows(partition):
                 continue
             begin = self._log_starts.of(broker, partition)
-            found[broker] = FinalLog(
+            final[broker] = FinalLog(
                 leo=logs.leo(partition),
                 hw=0 if seen is None else seen.hw,
                 flushed=logs.flushed(partition),
@@ -413,4 +402,4 @@ class LiveTarget:
                 begins_at=begin,
                 in_sync=state is not None and broker in state[2],
             )
-        return found
+        return final

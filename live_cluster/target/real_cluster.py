@@ -1,4 +1,4 @@
-"""What a campaign needs of a cluster of real brokers, started by harrow or not."""
+"""The interface of a cluster of real brokers, whether harrow started it or not."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -25,69 +25,77 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 
 class Links(Wires, Protocol):
-    """What passes between processes. An end of a link is a broker's id, or a name."""
+    """The links between processes. An end of a link is a broker's id, or a name."""
 
     def restore_all(self) -> None:
         """Undo every cut, and end every rule."""
 
     def restore_all_but(self, outside: Collection[int]) -> None:
-        """Do so, but for what stands against the brokers *outside* a core; nothing stands between two others any more."""
+        """Restore all links but those of brokers *outside* a core."""
 
     def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
-        """Return whether a fault stands against a broker that does not cut it off from the processes of its *control* plane."""
+        """Return whether faults disturb a broker but do not cut it off from its control plane."""
 
     def remote_leo(self, leader: int, partition: str, replica: int) -> int:
-        """Return the LEO of a follower that a leader knows of."""
+        """Return a follower's LEO as its leader knows it."""
 
     def forget(self, broker: int) -> None:
-        """Take note that a broker's process is a new one."""
+        """Forget what the former process of a broker has sent."""
+        return
 
     def watch_messages(self) -> None:
         """Report each message from now on."""
+        return
 
     def watch_fetches(self) -> None:
-        """Report fetches that wait."""
+        """Report fetches that wait from now on."""
+        return
 
 
 class ReplicaLogs(Protocol):
-    """The logs of a broker's replicas of a campaign's partitions, as far as they can be seen."""
+    """A broker's logs of a campaign's partitions, as far as harrow can read them."""
 
     def look(self, now_us: int, led: frozenset[str]) -> None:
-        """Take note of what has changed; the broker leads the partitions in *led*."""
+        """Report changes since the last look; the broker leads the partitions in *led*."""
+        return
 
-    def read_anew(self, now_us: int) -> None:
-        """Read all of them from their beginnings."""
+    def reread(self, now_us: int) -> None:
+        """Read all logs from the beginning."""
 
     def open(self) -> None:
-        """Take note that the broker starts with them."""
+        """Report that the broker starts with these logs."""
+        return
 
     def knows(self, partition: str) -> bool:
-        """Return whether the broker's log of a partition could be read."""
+        """Return whether the log of a partition could be read."""
 
     def begin(self, partition: str) -> int:
-        """Return the offset at which what is stored of a log begins."""
+        """Return the offset at which the stored log begins."""
 
     def size_bytes(self, partition: str) -> int:
-        """Return how large a log is, 0 where that is not known."""
+        """Return the size of a log, 0 if it is unknown."""
+        return 0
 
     def leo(self, partition: str) -> int:
-        """Return a log's end offset."""
+        """Return the log end offset."""
 
     def batches(self, partition: str) -> tuple[RecordBatch, ...]:
-        """Return a log's batches, from its beginning up to where they are known."""
+        """Return the batches of a log, up to where they are known."""
 
     def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:
-        """Return the leader epoch cache, empty where it is not known."""
+        """Return the leader epoch cache, empty if it is unknown."""
+        return ()
 
     def flushed(self, partition: str) -> int | None:
-        """Return the offset up to which a log survives a power loss, None where it is not known."""
+        """Return the offset up to which a log survives a power loss, None if it is unknown."""
+        return None
 
 
 class RealCluster(Protocol):
-    """Brokers, by the ids that the campaign has for them, and what is between and in them.
+    """Brokers by the campaign's ids, with their links, logs and control plane.
 
-    Clients are told of the brokers in ``servers``, are let in with the settings in ``security``, under the names of
-    librdkafka, and are ``children``. One that ``follows_logs`` reports what each log takes and loses.
+    Clients connect to ``servers`` with the settings in ``security`` (by librdkafka's names), and
+    run as ``children``. A cluster that ``follows_logs`` reports every append and truncation.
     """
 
     follows_logs: bool
@@ -103,35 +111,32 @@ class RealCluster(Protocol):
     logs: Mapping[int, ReplicaLogs]
 
     def start(self) -> None:
-        """Have brokers up, the topics there, and all of their replicas in sync.
+        """Start the brokers, create the topics, and wait until all replicas are in sync.
 
-        Raises:
-            LiveError: they are not.
-
+        Raise `LiveError` if that fails.
         """
 
     def refusals(self) -> Iterable[tuple[int, RefusalLine]]:
-        """Return the truncations that brokers have refused since this was asked last, as far as their logs can be read."""
+        """Return the truncations that brokers have refused since the last call, as far as known."""
 
     def logged_epoch(self, broker: int, partition: str) -> int:
-        """Return the leader epoch that a broker says in its log that it takes part in; -1 where it does not, or no log is at hand."""
+        """Return the leader epoch in a broker's log, -1 if there is none or no log."""
 
     def resignations(self) -> Iterable[tuple[int, int]]:
-        """Return which controllers have resigned, from which epoch, since this was asked last, as far as can be read."""
+        """Return the controllers that resigned since the last call, each with its former epoch."""
 
-    def replicas_of(self, partition: str) -> tuple[int, ...]:
-        """Return the brokers that a partition is assigned to."""
+    def replicas_of(self, partition: str) -> tuple[int, ...]: ...
 
     def connect(self, broker: int) -> BrokerConnection:
-        """Return a connection of harrow's own to a broker, to look at it; the caller closes it."""
+        """Return harrow's own connection to a broker; the caller closes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a cluster finds in a run: the *plan*, where files go, and where to tell what happens.
+    """The context of a cluster in a run.
 
-    A cluster that notes all that goes on in it says so to ``activity``.
-    While it starts it says now and then what it waits for (``wait``), and is stopped there if the run is not to go on.
+    A cluster that notes all of its activity begins ``activity``. While it starts, it calls ``wait``
+    with the reason from time to time, which raises if the run ends.
     """
 
     plan: Plan
@@ -144,7 +149,6 @@ class Surroundings:
     wait: Callable[[str], None] = lambda _: None
 
     def partitions_of(self, broker: int, replicas_of: Callable[[str], tuple[int, ...]]) -> tuple[str, ...]:
-        """Return the partitions that a broker has replicas of."""
         return tuple(name for name in self.plan.cluster.partition_names() if broker in replicas_of(name))
 
 

@@ -1,4 +1,4 @@
-"""Threads that end with an exception: the run says so and ends, in place of a traceback among its output."""
+"""Threads that fail end the run with a message instead of printing a traceback."""
 
 import threading
 import traceback
@@ -9,13 +9,13 @@ from harrow.live_cluster.errors import LiveError
 
 
 class ThreadFailedError(LiveError):
-    """A thread that watches brokers or clients has ended; the message says by what."""
+    """A thread that watches brokers or clients has failed; the message has its exception."""
 
 
 class ThreadFailures:
-    """Takes the exceptions that end threads while this context is open; `check` raises the first in the run's own thread.
+    """Collects exceptions of threads; `check` raises the first one in the run's own thread.
 
-    A run without its watches would go on, and be judged by what it never saw.
+    Without this, a run would continue without its watches and be judged by incomplete evidence.
     """
 
     def __init__(self) -> None:
@@ -30,12 +30,7 @@ class ThreadFailures:
         threading.excepthook = self._before
 
     def check(self) -> None:
-        """See whether all threads go on.
-
-        Raises:
-            ThreadFailedError: one has ended with an exception.
-
-        """
+        """Raise `ThreadFailedError` if a thread has ended with an exception."""
         if self._first is not None:
             raise ThreadFailedError(self._first)
 
@@ -45,5 +40,5 @@ class ThreadFailures:
         name = "of harrow's" if ended.thread is None else f"`{ended.thread.name}`"
         stack = traceback.extract_tb(ended.exc_traceback)
         place = f" ({Path(stack[-1].filename).name}:{stack[-1].lineno})" if stack else ""
-        said = traceback.format_exception_only(ended.exc_type, ended.exc_value)[-1].strip()
-        self._first = f"the thread {name} failed: {said}{place}"
+        error = traceback.format_exception_only(ended.exc_type, ended.exc_value)[-1].strip()
+        self._first = f"the thread {name} failed: {error}{place}"

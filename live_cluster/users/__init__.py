@@ -1,1 +1,1 @@
-"""A cluster that somebody else runs: what may be done to it, what is in force there, and how it is healed."""
+"""The user's own cluster: permitted commands, faults in force, and healing."""

@@ -1,4 +1,4 @@
-"""A cluster of the user's, as a file describes it: where it is, and the commands that do something to its brokers."""
+"""The file that describes the user's cluster: addresses, and commands for its brokers."""
 
 import os
 import re
@@ -46,12 +46,12 @@ HEALED_BY: Final[Mapping[CommandName, CommandName]] = {
     CommandName.PAUSE: CommandName.RESUME,
     CommandName.CUT: CommandName.RESTORE,
 }
-"""What can be done to a broker by a command, and what undoes it."""
-COMMANDS: Final = tuple(CommandName)
+"""The commands that cause a fault, each with the command that undoes it."""
 TOPICS: Final = "topics"
-"""To create topics, write to them, and delete them."""
+"""The permission to create topics, write to them, and delete them."""
 ALLOWED: Final = (TOPICS, *HEALED_BY)
-_LINK_DEEDS: Final = frozenset({CommandName.CUT, CommandName.RESTORE})
+"""Everything that a file can allow."""
+_LINK_COMMANDS: Final = frozenset({CommandName.CUT, CommandName.RESTORE})
 _LIMIT_US: Final = 60 * US_PER_SECOND
 _BROKER_MAX: Final = 2**31 - 1
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):([0-9]{1,5})")
@@ -62,12 +62,12 @@ _FOR_CLIENTS: Final = ("security.", "sasl.", "ssl.", "enable.ssl.")
 
 
 class ClusterFileError(FileError):
-    """A file of a cluster that cannot be used."""
+    """A cluster file has mistakes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedBroker:
-    """A broker of which the file says something. ``variables`` stand for themselves in its commands."""
+    """A broker in the file. ``variables`` are additional placeholders for its commands."""
 
     id: int
     variables: Mapping[str, CommandWord]
@@ -76,7 +76,10 @@ class ListedBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFile:
-    """The file. ``brokers`` are those that it lists, in their order; where it lists none, all of the cluster are meant."""
+    """A cluster file. ``brokers`` are listed in the order of the file.
+
+    None stands for all brokers.
+    """
 
     path: Path
     bootstrap: tuple[tuple[str, int], ...]
@@ -86,21 +89,25 @@ class ClusterFile:
     commands: Mapping[CommandName, Command]
     allowed: frozenset[str]
 
-    def command(self, deed: CommandName, broker: int) -> Command | None:
-        """Return the command that does something to a broker, None where there is none."""
+    def command(self, name: CommandName, broker: int) -> Command | None:
+        """Return a command for a broker, its own or the common one; None if there is neither."""
         listed = self.brokers.get(broker)
-        own = None if listed is None else listed.commands.get(deed)
-        return own or self.commands.get(deed)
+        own = None if listed is None else listed.commands.get(name)
+        return own or self.commands.get(name)
 
     def placeholders(self, broker: int) -> frozenset[str]:
-        """Return what the commands for a broker need to know."""
-        found = (self.command(deed, broker) for deed in COMMANDS)
-        return frozenset(name for command in found if command for name in command.placeholders())
+        """Return the placeholders in the commands for a broker."""
+        commands = (self.command(name, broker) for name in CommandName)
+        return frozenset(name for command in commands if command for name in command.placeholders())
+
+    def has_broker(self, broker: int) -> bool:
+        """Return whether campaigns may use a broker."""
+        return not self.brokers or broker in self.brokers
 
 
 def _argument(text: str) -> str:
     if "\0" in text:
-        raise LiteralError("no argument of a command can have a NUL")
+        raise LiteralError("an argument of a command cannot contain NUL")
     return text
 
 
@@ -112,10 +119,10 @@ def _word(text: str) -> CommandWord:
 
 
 def _address(text: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found[2]) <= _PORT_MAX:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[2]) <= _PORT_MAX:
         raise LiteralError(f"expected host:port, not {quoted(text)}")
-    return found[1].strip("[]"), int(found[2])
+    return match[1].strip("[]"), int(match[2])
 
 
 def _release(text: str) -> KafkaRelease:
@@ -129,7 +136,7 @@ def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise LiteralError(f"{quoted(text)} is no name for a placeholder: letters, digits and underscores")
     if text in (*BROKER_PLACEHOLDERS, *PEER_PLACEHOLDERS):
-        raise LiteralError(f"{text} stands for something already")
+        raise LiteralError(f"{text} is a placeholder of harrow's own")
     return text
 
 
@@ -154,28 +161,24 @@ _COMMAND: Final = SectionShape(
     keys={
         "run": Key(
             _Run(_argument, TEXT.says),
-            "The program and its arguments, or a line for the shell. {broker}, {host}, {port} and {rack} stand for the broker.",
+            "The program and its arguments, or a line for the shell, with {broker}, {host}, {port} and {rack}.",
             required=True,
         ),
-        "timeout": Key(_LIMIT, "How long it may take; by default `timeout`."),
+        "timeout": Key(_LIMIT, "How long it may take; `timeout` of the file by default."),
     },
     short="run",
 )
 _COMMANDS: Final = SectionShape(
     title="CommandsSection",
-    doc="What does something to a broker.",
+    doc="Commands that act on a broker.",
     keys={
-        CommandName.KILL: Key(_COMMAND, "Ends its process at once; comes back when it is gone."),
-        CommandName.STOP: Key(_COMMAND, "Stops it in good order; comes back when it has stopped."),
-        CommandName.START: Key(
-            _COMMAND, "Starts it; comes back while it runs, and does no harm to one that runs."
-        ),
-        CommandName.PAUSE: Key(_COMMAND, "Lets its process stand still."),
-        CommandName.RESUME: Key(_COMMAND, "Lets it go on; does no harm to one that was not paused."),
-        CommandName.CUT: Key(
-            _COMMAND, "Lets nothing through that {peer} (at {peer_host}) sends to {broker}."
-        ),
-        CommandName.RESTORE: Key(_COMMAND, "Lets it through again; does no harm to a link that was not cut."),
+        CommandName.KILL: Key(_COMMAND, "Kills the process; returns when it is gone."),
+        CommandName.STOP: Key(_COMMAND, "Shuts the broker down; returns when it has stopped."),
+        CommandName.START: Key(_COMMAND, "Starts the broker, and returns; harmless if it runs."),
+        CommandName.PAUSE: Key(_COMMAND, "Pauses the process."),
+        CommandName.RESUME: Key(_COMMAND, "Resumes the process; harmless if it is not paused."),
+        CommandName.CUT: Key(_COMMAND, "Drops everything that {peer} (at {peer_host}) sends to {broker}."),
+        CommandName.RESTORE: Key(_COMMAND, "Restores the link; harmless if it is not cut."),
     },
 )
 _BROKER: Final = SectionShape(
@@ -185,42 +188,40 @@ _BROKER: Final = SectionShape(
         "id": Key(whole(0, _BROKER_MAX), "Its id.", required=True),
         "vars": Key(
             Mapped(Leaf(_name, NAME.says), Leaf(_word, TEXT.says)),
-            "What else can stand in its commands, by name.",
+            "More placeholders for its commands, by name.",
         ),
-        "commands": Key(_COMMANDS, "Commands of its own."),
+        "commands": Key(_COMMANDS, "Commands for this broker alone."),
     },
 )
 _FILE: Final = SectionShape(
     title="ClusterFileSection",
-    doc="A cluster of the user's.",
+    doc="A cluster of your own.",
     keys={
         "bootstrap": Key(
             Listed(Leaf(_address, {"type": "string", "examples": ["kafka-1:9092"]}), one_will_do=True),
-            "Where brokers are found, as host:port.",
+            "Addresses of brokers, as host:port.",
             required=True,
         ),
         "kafka": Key(
             Leaf(_release, {"type": "string", "examples": ["3.9.2"]}),
-            "The release; by default as the brokers' requests tell.",
+            "The release; by default harrow infers it from the brokers' requests.",
         ),
         "security": Key(
             Mapped(NAME, _ARGUMENT),
-            "Settings of clients, under the names of librdkafka; ${NAME} is taken from the environment.",
+            "Settings of clients by librdkafka's names; ${NAME} is a variable of the environment.",
         ),
         "brokers": Key(Listed(_BROKER), "The brokers that campaigns may use; by default all."),
         "commands": Key(_COMMANDS, "Commands for every broker."),
         "timeout": Key(_LIMIT, "How long a command may take; by default 60s."),
-        "allow": Key(Listed(one_of(*ALLOWED), one_will_do=True), "What may be done without asking."),
+        "allow": Key(Listed(one_of(*ALLOWED), one_will_do=True), "What harrow may do without asking."),
     },
 )
 
 
 def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> ClusterFile:
-    """Return the cluster that a file describes; *environ* has what ``${NAME}`` stands for.
+    """Return the cluster that a file describes; *environ* has the variables for ``${NAME}``.
 
-    Raises:
-        FileError: the file cannot be read, or has mistakes.
-
+    Raise `FileError` if the file cannot be read or has mistakes.
     """
     text = read_file(path)
     try:
@@ -235,19 +236,19 @@ def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> Cl
     body = _FILE.read(document.root, "", document.root.mark, reading)
     if body is None or len(mistakes) > len(document.mistakes):
         raise _refused(path, mistakes)
-    found = _ClusterFileReader(path, body, environ, reading).read()
+    file = _ClusterFileReader(path, body, environ, reading).read()
     if mistakes:
         raise _refused(path, mistakes)
-    return found
+    return file
 
 
 def cluster_file_schema() -> dict[str, Any]:
-    """Return the JSON Schema of such files."""
+    """Return the JSON Schema of cluster files."""
     return schema_of(_FILE)
 
 
 def _refused(path: Path, mistakes: Sequence[nodes.Mistake]) -> ClusterFileError:
-    places = sorted({(found.mark.line, found.mark.column, found.message) for found in mistakes})
+    places = sorted({(mistake.mark.line, mistake.mark.column, mistake.message) for mistake in mistakes})
     return ClusterFileError([Problem(str(path), *place) for place in places])
 
 
@@ -256,7 +257,7 @@ def _unknown_key(section: SectionShape, key: str) -> str:
 
 
 class _ClusterFileReader:
-    """Makes a cluster of a file that has the right shape, and takes note of what does not fit together."""
+    """Turns a file of the right shape into a cluster, and reports what does not fit together."""
 
     def __init__(self, path: Path, body: Section, environ: Mapping[str, str], reading: Reading) -> None:
         self._path = path
@@ -269,15 +270,15 @@ class _ClusterFileReader:
         body = self._body
         listed = tuple(body / "brokers")
         self._check_ids(listed)
-        variables = [each.get("vars") or {} for each in listed]
-        # A variable that stands in everybody's commands has to stand for something everywhere.
+        variables = [broker.get("vars") or {} for broker in listed]
+        # A common command may use only variables that every broker has.
         shared = set.intersection(*map(set, variables)) if listed else set()
         commands = self._commands(body / "commands", shared)
         brokers = {
-            each.get("id"): ListedBroker(
-                id=each.get("id"), variables=own, commands=self._commands(each / "commands", set(own))
+            broker.get("id"): ListedBroker(
+                id=broker.get("id"), variables=own, commands=self._commands(broker / "commands", set(own))
             )
-            for each, own in zip(listed, variables, strict=True)
+            for broker, own in zip(listed, variables, strict=True)
         }
         self._check_healing(commands, brokers)
         return ClusterFile(
@@ -291,84 +292,82 @@ class _ClusterFileReader:
         )
 
     def _check_ids(self, listed: Sequence[Part]) -> None:
-        ids = [each.get("id") for each in listed]
+        ids = [broker.get("id") for broker in listed]
         for index, broker in enumerate(ids):
             if broker in ids[:index]:
-                self._problem(listed[index] / "id", f"broker {broker} stands here twice")
+                self._problem(listed[index] / "id", f"broker {broker} is listed twice")
 
     def _commands(self, section: Part, variables: set[str]) -> dict[CommandName, Command]:
-        found = {}
-        for key, given in section.parts.items():
-            deed = CommandName(key)
-            limit_us = given.get("timeout") or self._limit_us
-            command = found[deed] = Command(given.get("run"), limit_us / US_PER_SECOND)
-            known = [
-                *BROKER_PLACEHOLDERS,
-                *(PEER_PLACEHOLDERS if deed in _LINK_DEEDS else ()),
-                *sorted(variables),
-            ]
-            for name in command.placeholders():
-                if name not in known:
-                    message = f"{key}: unknown placeholder {{{name}}}{suggestion(name, known)}"
-                    self._problem(given, message)
-        return found
+        commands = {}
+        for key, part in section.parts.items():
+            name = CommandName(key)
+            limit_us = part.get("timeout") or self._limit_us
+            command = commands[name] = Command(part.get("run"), limit_us / US_PER_SECOND)
+            of_peer = PEER_PLACEHOLDERS if name in _LINK_COMMANDS else ()
+            placeholders = [*BROKER_PLACEHOLDERS, *of_peer, *sorted(variables)]
+            for placeholder in command.placeholders():
+                if placeholder not in placeholders:
+                    hint = suggestion(placeholder, placeholders)
+                    self._problem(part, f"{key}: unknown placeholder {{{placeholder}}}{hint}")
+        return commands
 
     def _check_healing(
         self, commands: Mapping[CommandName, Command], brokers: Mapping[int, ListedBroker]
     ) -> None:
-        """Report what can be done and not be undone, and what is allowed and cannot be done."""
-        for deed, cure in HEALED_BY.items():
-            if deed in commands and cure not in commands:
-                message = f"{deed} needs `{cure}`, which undoes it"
-                self._problem(self._body / "commands" / deed, message, at_key=True)
+        """Report commands without one that undoes them, and allowed commands that are missing."""
+        for name, cure in HEALED_BY.items():
+            message = f"{name} needs `{cure}`, which undoes it"
+            if name in commands and cure not in commands:
+                self._problem(self._body / "commands" / name, message, at_key=True)
             for index, broker in enumerate(brokers.values()):
-                if deed in broker.commands and cure not in {*broker.commands, *commands}:
-                    message = f"{deed} needs `{cure}`, which undoes it"
-                    self._problem(self._body.at("brokers", index, "commands", deed), message, at_key=True)
-        known = {TOPICS, *commands, *(deed for broker in brokers.values() for deed in broker.commands)}
+                if name in broker.commands and cure not in {*broker.commands, *commands}:
+                    self._problem(self._body.at("brokers", index, "commands", name), message, at_key=True)
+        available = {TOPICS, *commands, *(name for broker in brokers.values() for name in broker.commands)}
         for word in self._body / "allow":
-            if word.value not in known:
-                self._problem(word, f"allow: there is no command that does {word.value}")
+            if word.value not in available:
+                self._problem(word, f"allow: there is no command {word.value}")
 
     def _security(self, section: Part) -> dict[str, str]:
-        found = {}
-        for key, given in section.parts.items():
+        settings = {}
+        for key, part in section.parts.items():
             if not key.startswith(_FOR_CLIENTS):
-                self._problem(given, f"{quoted(key)} is no setting of security", at_key=True)
+                self._problem(part, f"{quoted(key)} is no security setting", at_key=True)
                 continue
-            found[key] = self._from_environment(given)
-            if found[key] != given.value or sounds_secret(key):
-                keep_secret(found[key])
-        protocol, mechanism = Security(found).protocol, Security(found).mechanism
+            settings[key] = self._from_environment(part)
+            if settings[key] != part.value or sounds_secret(key):
+                keep_secret(settings[key])
+        protocol, mechanism = Security(settings).protocol, Security(settings).mechanism
         if protocol not in PROTOCOLS:
             self._problem(section / "security.protocol", f"expected {', '.join(PROTOCOLS)}")
         if mechanism not in (None, *MECHANISMS) or (protocol.startswith("SASL") and mechanism is None):
-            message = f"harrow authenticates by {', '.join(MECHANISMS)}: give one of them as sasl.mechanism"
+            message = f"harrow authenticates by {', '.join(MECHANISMS)}: set sasl.mechanism to one of them"
             self._problem(section, message, at_key=True)
-        return found
+        return settings
 
-    def _from_environment(self, given: Part) -> str:
-        value: str = given.value
-        found = _VARIABLE.fullmatch(value)
-        if found is None:
+    def _from_environment(self, part: Part) -> str:
+        value: str = part.value
+        variable = _VARIABLE.fullmatch(value)
+        if variable is None:
             return value
-        if found[1] not in self._environ:
-            self._problem(given, f"{value} is not in the environment")
-        return self._environ.get(found[1], "")
+        if variable[1] not in self._environ:
+            self._problem(part, f"{value} is not in the environment")
+        return self._environ.get(variable[1], "")
 
 
 Notify = Callable[[str], None]
 """Takes a line for the user."""
 
 
-def words_of(commands: ClusterFile, deeds: Sequence[str]) -> Iterator[str]:
-    """Yield in words what deeds come to with the commands of a file."""
-    for deed in deeds:
-        if deed == TOPICS:
+def described_permissions(file: ClusterFile, permissions: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each permission, with the commands of the file."""
+    for permission in permissions:
+        if permission == TOPICS:
             yield "topics: create topics of its own (harrow-...), write to them, and delete them"
             continue
-        done = CommandName(deed)
-        cure = HEALED_BY[done]
-        own = {str(each.commands[done]) for each in commands.brokers.values() if done in each.commands}
-        given = [str(commands.commands[done])] if done in commands.commands else sorted(own)
-        yield f"{deed}: run {' or '.join(given)}, and to undo it `{cure}`"
+        name = CommandName(permission)
+        if name in file.commands:
+            commands = [str(file.commands[name])]
+        else:
+            own = (broker.commands for broker in file.brokers.values())
+            commands = sorted({str(commands[name]) for commands in own if name in commands})
+        yield f"{name}: run {' or '.join(commands)}, and to undo it `{HEALED_BY[name]}`"

@@ -1,4 +1,4 @@
-"""Commands of the user's that do something to a broker, and what stands in them for it."""
+"""The user's commands that act on brokers, with placeholders, and their processes."""
 
 import os
 import re
@@ -17,20 +17,22 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.users.command_word import CommandWord
 
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
-"""``{broker}``; ``{{broker}}`` is the text ``{broker}``, and ``${BROKER}`` is for the shell."""
+"""``{broker}`` is a placeholder, ``{{broker}}`` the text ``{broker}``; ``${BROKER}`` is for the
+shell."""
 _SHELL: Final = "/bin/sh"
 _START_GATE: Final = (_SHELL, "-c", 'read -r _ && exec "$@" </dev/null', _SHELL)
-"""Runs what follows once a line comes in, and never where none does: harrow may be killed before it has written down what runs."""
+"""Waits for a line on standard input before it runs the command. If harrow is killed before it has
+written the process into the journal, no line comes, and the command never runs."""
 _LOOK_S: Final = 0.02
 _OUTPUT_EXCERPT_BYTES: Final = 500
 
 
 _own: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
-"""The processes of commands that this harrow has started, by number, until it knows how they have ended."""
+"""The commands that this process has started, by process id, until their exit code is known."""
 
 
 class CommandName(StrEnum):
-    """What a command does to a broker, or to what it gets from another one, in the words of a cluster's file."""
+    """The name of a command in a cluster file; it acts on a broker, or on its link from a peer."""
 
     KILL = "kill"
     STOP = "stop"
@@ -42,12 +44,12 @@ class CommandName(StrEnum):
 
 
 class CommandError(LiveError):
-    """A command of the user's has failed, or took too long; the message has what it said last."""
+    """A command failed or took too long; the message has its last line of output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program with its arguments, or a line for the shell (``/bin/sh -c``), with placeholders; and how long it may take."""
+    """A program with its arguments, or a line for ``/bin/sh -c``, with placeholders."""
 
     run: tuple[str, ...] | str
     limit_s: float
@@ -55,12 +57,10 @@ class Command:
     def placeholders(self) -> Iterator[str]:
         """Yield the names of the placeholders."""
         for part in (self.run,) if isinstance(self.run, str) else self.run:
-            for found in _PLACEHOLDER.finditer(part):
-                if found[2] is not None:
-                    yield found[2]
+            yield from (match[2] for match in _PLACEHOLDER.finditer(part) if match[2] is not None)
 
     def filled(self, values: Mapping[str, CommandWord]) -> "FilledCommand":
-        """Return the command for one broker."""
+        """Return the command with values in place of its placeholders."""
         if isinstance(self.run, str):
             return FilledCommand((_SHELL, "-c", _filled(self.run, values)), self.limit_s)
         return FilledCommand(tuple(_filled(part, values) for part in self.run), self.limit_s)
@@ -71,7 +71,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class FilledCommand:
-    """A command line, as the system takes it, and how long it may take."""
+    """A complete command line."""
 
     argv: tuple[str, ...]
     limit_s: float
@@ -79,11 +79,9 @@ class FilledCommand:
     def begin(
         self, folder: Path, log: Path, note: Callable[[int], None] = lambda _pid: None
     ) -> "RunningCommand":
-        """Start it in a folder; what it prints goes to the end of *log*. It does nothing before *note* has taken its process's number.
+        """Start the command, and append its output to *log*.
 
-        Raises:
-            CommandError: it cannot be started.
-
+        It does nothing before *note* has its process id.
         """
         try:
             with log.open("ab") as output:
@@ -96,7 +94,7 @@ class FilledCommand:
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    # Ctrl-C is for harrow, which then heals.
+                    # Ctrl-C interrupts only harrow, which then heals.
                     start_new_session=True,
                 )
         except OSError as error:
@@ -111,12 +109,7 @@ class FilledCommand:
         return running
 
     def run(self, folder: Path, log: Path) -> None:
-        """Run it in a folder, and wait until it has done what it should; it is not left at work if that is broken off.
-
-        Raises:
-            CommandError: it cannot be started, fails, or takes too long.
-
-        """
+        """Run the command to its end; kill it if the wait is interrupted."""
         running = self.begin(folder, log)
         try:
             running.wait()
@@ -128,7 +121,7 @@ class FilledCommand:
 
 
 class RunningCommand:
-    """A command that was started. One that takes too long is killed, with what it has started in its session."""
+    """A started command. After its time limit it is killed with its whole session."""
 
     def __init__(
         self, command: FilledCommand, process: "subprocess.Popen[bytes]", log: Path, begin: int
@@ -142,18 +135,13 @@ class RunningCommand:
         _own[self.pid] = process
 
     def go(self) -> None:
-        """Let it do what it should."""
+        """Open the gate, so that the command runs."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as stdin:
             stdin.write(b"\n")
 
     def has_ended(self) -> bool:
-        """Return whether it has done what it should.
-
-        Raises:
-            CommandError: it has failed, or takes too long.
-
-        """
+        """Return whether it has succeeded; raise `CommandError` if it failed or takes too long."""
         code = self._process.poll()
         if code is None and time.monotonic() < self._until_s:
             return False
@@ -168,17 +156,12 @@ class RunningCommand:
         return True
 
     def wait(self) -> None:
-        """Wait until it has done what it should. If that is broken off the command goes on.
-
-        Raises:
-            CommandError: it has failed, or takes too long.
-
-        """
+        """Wait until it has succeeded; if the wait is interrupted, the command continues."""
         while not self.has_ended():
             time.sleep(_LOOK_S)
 
     def end(self) -> None:
-        """Kill it, unless it has ended."""
+        """Kill the command unless it has ended."""
         with self._process:
             if self._process.poll() is None:
                 os.killpg(self.pid, signal.SIGKILL)
@@ -192,9 +175,10 @@ class RunningCommand:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether the process of a command is at work, one of this harrow or of one that was killed.
+    """Return whether a command is running that this process started, or one that was killed.
 
-    Each has a session of its own. One that has ended keeps that until its exit code is asked for, which is up to its own `RunningCommand`.
+    Each command is the leader of a session. An ended process keeps its session until its
+    `RunningCommand` asks for the exit code.
     """
     own = _own.get(pid)
     if own is not None:

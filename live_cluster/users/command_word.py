@@ -1,4 +1,4 @@
-"""Values that may stand anywhere in a user's command line."""
+"""Values that are safe anywhere in a user's command line."""
 
 import re
 from collections.abc import Collection
@@ -18,49 +18,38 @@ _NOUNS: Final = ("id", "host", "port", "rack")
 
 
 class UnsafeWordError(LiveError):
-    """A value cannot stand in a command line; the message says which one and why."""
+    """A value is not safe in a command line; the message says which one and why."""
 
 
 class CommandWord(str):
-    """A value that no program takes for anything but itself, wherever it stands in a command line.
+    """A value that every program takes literally, anywhere in a command line.
 
-    Quoting cannot promise that: a value may stand inside double quotes already, and two shells read a line for `ssh`,
-    the second without the quotes of the first. So a word has no character that a shell or `ssh` knows, and no `-` at
-    its beginning, which would make it an option.
+    Quoting cannot guarantee that. A value may already be inside double quotes, and two shells read
+    a line for `ssh`, the second without the quotes of the first. So a word contains no character
+    that is special to a shell or to `ssh`, and does not begin with `-`, which would make it an
+    option.
     """
 
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        """Check what a cluster says of itself.
-
-        Raises:
-            UnsafeWordError: it has other characters than words have, or none.
-
-        """
+        """Check a value that the cluster reports; raise `UnsafeWordError` if it is not safe."""
         return super().__new__(cls, _checked(text, _WORD, "._:-"))
 
     @classmethod
     def of_file(cls, text: str) -> Self:
-        """Check what a cluster file says. That may also have `/` and `@`: paths, and units of systemd.
-
-        Raises:
-            UnsafeWordError: it has other characters, or none.
-
-        """
+        """Check a value of the cluster file; paths (`/`) and systemd units (`@`) are allowed."""
         return super().__new__(cls, _checked(text, _FILE_WORD, "._:/@-"))
 
 
 def broker_words(
     broker: BrokerNode, peer: BrokerNode | None, names: Collection[str]
 ) -> dict[str, CommandWord]:
-    """Return what the placeholders called *names* stand for in a command for a *broker*, and for its link from a *peer*.
+    """Return the values of the placeholders *names* for a *broker* and its link from a *peer*.
 
-    Raises:
-        UnsafeWordError: the cluster says something of a broker that is no word.
-
+    Raise `UnsafeWordError` if the cluster reports an unsafe value.
     """
-    found: dict[str, CommandWord] = {}
+    words: dict[str, CommandWord] = {}
     for node, placeholders in ((broker, BROKER_PLACEHOLDERS), (peer, PEER_PLACEHOLDERS)):
         if node is None:
             continue
@@ -70,17 +59,17 @@ def broker_words(
             if name not in names:
                 continue
             try:
-                found[name] = CommandWord(value)
+                words[name] = CommandWord(value)
             except UnsafeWordError as error:
                 raise UnsafeWordError(f"{noun} of the cluster's broker {node.id}: {error}") from None
-    return found
+    return words
 
 
 def _checked(text: str, pattern: re.Pattern[str], marks: str) -> str:
     if not text:
-        raise UnsafeWordError("there is none, and a command needs it")
+        raise UnsafeWordError("it is missing, and a command needs it")
     if not pattern.fullmatch(text):
         raise UnsafeWordError(
-            f"{quoted(text)} cannot stand in a command: letters, digits and {marks} can, and no - at the beginning"
+            f"{quoted(text)} is not safe in a command: only letters, digits and {marks} are, and no - at the beginning"
         )
     return text

@@ -1,8 +1,9 @@
-"""Which target can do which fault, found out by asking each target about campaigns that have nothing but the fault.
+"""Which fault is possible on which target.
 
-A fault is tried as short as a campaign can have it, with each other word that one of its fields takes, with links
-between brokers alone, and on a producer and an application. So a table of faults and targets follows from what the targets say (`harrow.live_cluster.reach.feasible`), also
-for a fault that is new.
+Each target is asked about small campaigns that consist of one fault: with only its required fields,
+with every other choice of a field, with links between brokers, and on a producer and an
+application. So the table of faults and targets follows from `harrow.live_cluster.reach.feasible`,
+also for a new fault.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,37 +42,39 @@ _EXAMPLES: Final[Mapping[type[Any], Any]] = {
     kinds.PartitionMarker: "t-0",
 }
 _ENDS: Final = (1, 2)
-"""Ends of links that are brokers, other ones than where one end has to be named."""
+"""Ends of links that are brokers, and differ from the end in `_EXAMPLES`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultReach:
-    """What a target can do of a fault: whether anything, and what stands against the rest."""
+    """Whether a fault is possible on a target in any form, and the obstacles of the other forms."""
 
     is_possible: bool
     obstacles: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return it in a word or two."""
         if not self.is_possible:
             return "no"
         return "in part" if self.obstacles else "yes"
 
 
 def targets_of(fault: type[Fault]) -> dict[str, FaultReach]:
-    """Return what each kind of target can do of a fault, by the target's name."""
+    """Return the reach of a fault on each kind of target, by the target's name."""
     plans = [_plan(example) for example in _examples(fault)]
     return {name: _reach(plans, obstacles_of) for name, obstacles_of in _targets().items()}
 
 
 def _reach(plans: list[Plan], obstacles_of: Callable[[Plan], Iterable[str]]) -> FaultReach:
-    found = [tuple(obstacles_of(plan)) for plan in plans]
-    reasons = dict.fromkeys(reason for obstacles in found for reason in obstacles)
-    return FaultReach(is_possible=not all(found), obstacles=tuple(reasons))
+    obstacles = [tuple(obstacles_of(plan)) for plan in plans]
+    reasons = dict.fromkeys(reason for of_plan in obstacles for reason in of_plan)
+    return FaultReach(is_possible=not all(obstacles), obstacles=tuple(reasons))
 
 
 def _targets() -> dict[str, Callable[[Plan], Iterable[str]]]:
-    """Return what stands in the way of a plan on each target; the newest release stands for its mode."""
+    """Return a function for the obstacles of a plan, by target.
+
+    The newest release represents its mode.
+    """
     newest = {mode: release for release in pinned_releases() for mode in release.modes}
     users = Reach(
         release=newest[ZOOKEEPER],
@@ -105,14 +108,14 @@ def _plan(fault: Fault) -> Plan:
 
 def _examples(fault: type[Fault]) -> Iterator[Fault]:
     required = {item.attribute: _example(item) for item in all_fields_of(fault) if item.required}
-    found = [fault(**required)]
+    examples = [fault(**required)]
     for item in fields_of(fault):
-        found += [fault(**{**required, item.attribute: choice}) for choice in item.choices]
+        examples += [fault(**{**required, item.attribute: choice}) for choice in item.choices]
         if item.kind is kinds.LinkEndMarker and not item.required:
-            found.append(fault(**{**required, item.attribute: _ENDS}))
+            examples.append(fault(**{**required, item.attribute: _ENDS}))
         if item.kind is kinds.ClientTargetMarker:
-            found.append(fault(**{**required, item.attribute: _APPLICATION}))
-    yield from (example for example in found if example.problem() is None)
+            examples.append(fault(**{**required, item.attribute: _APPLICATION}))
+    yield from (example for example in examples if example.problem() is None)
 
 
 def _example(item: DeclaredField) -> Any:

@@ -1,4 +1,7 @@
-"""The faults in force on a user's cluster, on disk before they are: whatever happens to harrow, it is known what to undo."""
+"""The faults in force on the user's cluster, written to disk before they strike.
+
+So the faults to undo are known whatever happens to harrow.
+"""
 
 import hashlib
 import json
@@ -7,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
 from filelock import FileLock, Timeout
@@ -22,19 +24,19 @@ _ONLY_MINE: Final = 0o600
 
 
 class JournalError(LiveError):
-    """Somebody else is at work on the cluster, or has left something in force there; the message says what."""
+    """Another process uses the cluster, or has left faults in force; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalledFault:
-    """Something that was done, or is about to be, to a *broker*, or to what a *peer* sends to it.
+    """A fault of a broker, or of its link from a *peer*, that strikes or is about to.
 
-    ``cure`` undoes it; ``start`` is for a broker that was paused and is found dead. The broker listens at ``address``; ``pid``
-    is that of the command that does it, once it is known.
+    ``cure`` undoes it; ``start`` is for a paused broker that turns out to be dead. The broker
+    listens at ``address``. ``pid`` is the process of the command, once it is known.
     """
 
     number: int
-    deed: CommandName
+    command: CommandName
     broker: int
     peer: int | None
     address: tuple[str, int]
@@ -44,14 +46,14 @@ class JournalledFault:
 
     def __str__(self) -> str:
         if self.peer is not None:
-            return f"{self.deed} of what broker {self.peer} sends to broker {self.broker}"
-        return f"{self.deed} of broker {self.broker}"
+            return f"{self.command} of the link from broker {self.peer} to broker {self.broker}"
+        return f"{self.command} of broker {self.broker}"
 
 
 def state_folder() -> Path:
-    """Return where journals are: below HARROW_STATE, or where the system keeps the state of programs."""
-    given = os.environ.get(STATE_VARIABLE)
-    return (Path(given) if given else user_state_path("harrow", appauthor=False)) / "faults"
+    """Return the folder of journals: below HARROW_STATE or the system's state folder."""
+    folder = os.environ.get(STATE_VARIABLE)
+    return (Path(folder) if folder else user_state_path("harrow", appauthor=False)) / "faults"
 
 
 def journals(folder: Path) -> Iterator[Path]:
@@ -60,14 +62,12 @@ def journals(folder: Path) -> Iterator[Path]:
 
 
 class Journal:
-    """The journal of a cluster. While this is open no other process has it, also not on behalf of a process that was killed."""
+    """The journal of a cluster, which only one process can have open."""
 
     def __init__(self, path: Path, cluster_file: Path, folder: Path) -> None:
-        """Open it, and read what is in force; *cluster_file* and the *folder* for commands are noted in one that is new.
+        """Open the journal; write the *cluster_file* and the *folder* of commands into a new one.
 
-        Raises:
-            JournalError: another process has it, or it cannot be read.
-
+        Raise `JournalError` if another process has it open or it is damaged.
         """
         self.path = path
         self.cluster_file = cluster_file
@@ -77,11 +77,11 @@ class Journal:
         self._next = 1
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with ExitStack() as opened:
-            # A file of its own: the journal itself goes when nothing is in force.
+            # The lock is another file, because the journal is deleted when no fault is in force.
             try:
                 opened.enter_context(FileLock(path.with_suffix(".lock")).acquire(blocking=False))
             except Timeout:
-                raise JournalError("another harrow is at work on this cluster") from None
+                raise JournalError("another harrow process uses this cluster") from None
             self._file: TextIO = opened.enter_context(open(path, "a+", opener=_opened))
             self._read()
             if not self._file.tell():
@@ -90,39 +90,32 @@ class Journal:
 
     @classmethod
     def of(cls, state: Path, cluster_id: str, cluster_file: Path) -> Self:
-        """Return the journal of a cluster below the user's state.
-
-        Raises:
-            JournalError: another process has it.
-
-        """
+        """Open the journal of a cluster below the state folder."""
         name = hashlib.sha256(cluster_id.encode()).hexdigest()[:16]
-        # Without `..`: the folder that the run began in may be gone when somebody heals.
+        # Without `..`: the working directory of the run may be gone at the time of healing.
         folder = cluster_file.parent.resolve()
         return cls(state / f"{name}{_SUFFIX}", folder / cluster_file.name, folder)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close it, and delete one in which nothing is in force."""
+    def __exit__(self, *_: object) -> None:
+        """Close the journal, and delete it if nothing is in force."""
         with self._open:
             if not self._in_force and not self._topics:
                 self.path.unlink()
 
     def in_force(self) -> list[JournalledFault]:
-        """Return what has been done and not been undone, newest first."""
+        """Return the faults that have not been undone, newest first."""
         return [self._in_force[number] for number in sorted(self._in_force, reverse=True)]
 
     def topics(self) -> list[str]:
-        """Return the topics that were created and not deleted."""
+        """Return the topics that have not been deleted."""
         return list(self._topics)
 
     def strikes(
         self,
-        deed: CommandName,
+        command: CommandName,
         broker: int,
         address: tuple[str, int],
         cure: FilledCommand,
@@ -130,10 +123,10 @@ class Journal:
         *,
         start: FilledCommand | None = None,
     ) -> JournalledFault:
-        """Take note of what is about to be done; once this is back it is on disk."""
+        """Write a fault that is about to strike to disk."""
         fault = JournalledFault(
             number=self._next,
-            deed=deed,
+            command=command,
             broker=broker,
             peer=peer,
             address=address,
@@ -142,26 +135,27 @@ class Journal:
         )
         self._next += 1
         self._in_force[fault.number] = fault
-        self._write(in_force=asdict(fault))
+        entry = asdict(fault)
+        self._write(in_force={"deed": entry.pop("command"), **entry})
         return fault
 
     def is_done_by(self, fault: JournalledFault, pid: int) -> None:
-        """Take note of the process that does it: as long as that is there, it may still be done."""
+        """Note the process of the command; while it runs, the fault may still strike."""
         self._in_force[fault.number] = replace(self._in_force[fault.number], pid=pid)
         self._write(number=fault.number, pid=pid)
 
     def is_over(self, fault: JournalledFault) -> None:
-        """Strike out what was undone."""
+        """Note that a fault was undone."""
         del self._in_force[fault.number]
         self._write(over=fault.number)
 
     def creates(self, topic: str) -> None:
-        """Take note of a topic that is about to be created."""
+        """Note a topic that is about to be created."""
         self._topics[topic] = None
         self._write(topic=topic)
 
     def has_deleted(self, topic: str) -> None:
-        """Strike out a topic."""
+        """Note that a topic was deleted."""
         del self._topics[topic]
         self._write(deleted=topic)
 
@@ -180,11 +174,12 @@ class Journal:
                 self._take(json.loads(line))
         except (KeyError, TypeError, ValueError):
             raise JournalError(
-                f"{self.path}:{number}: this is not what harrow writes; look at the lines before for what is in force, undo "
-                "that, and delete the file"
+                f"{self.path}:{number}: the journal is damaged; the lines before show the faults in force: undo them, "
+                "and delete the file"
             ) from None
         if torn:
-            # harrow was killed while it wrote; nothing had been done by then. What is written next begins a line.
+            # harrow was killed while it wrote, before the fault struck. The next entry begins a
+            # line.
             self._file.truncate(len(whole) + 1 if whole else 0)
             self._file.seek(0, os.SEEK_END)
 
@@ -194,15 +189,15 @@ class Journal:
                 self.cluster_file, self.folder = Path(file), Path(folder)
             case {"in_force": fault}:
                 host, port = fault["address"]
-                known = {
-                    **fault,
-                    "deed": CommandName(fault["deed"]),
+                fields = {
+                    **{key: value for key, value in fault.items() if key != "deed"},
+                    "command": CommandName(fault["deed"]),
                     "address": (host, port),
                     "cure": _command(fault["cure"]),
-                    # A journal of an older harrow has none.
+                    # Journals of older versions lack it.
                     "start": _command(fault["start"]) if fault.get("start") else None,
                 }
-                self._in_force[fault["number"]] = JournalledFault(**known)
+                self._in_force[fault["number"]] = JournalledFault(**fields)
                 self._next = fault["number"] + 1
             case {"number": number, "pid": pid}:
                 self._in_force[number] = replace(self._in_force[number], pid=pid)

@@ -1,4 +1,4 @@
-"""Brokers and links of a user's cluster: what is done to them is done by the user's commands, and is in the journal before."""
+"""Brokers and links of the user's cluster; every command has an entry in the journal first."""
 
 import time
 from collections import Counter
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.live_cluster.target.control_plane import CannotBeDoneError
+from harrow.live_cluster.target.real_cluster import Links
 from harrow.live_cluster.users.cluster_file import HEALED_BY, ClusterFile
 from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand, RunningCommand
 from harrow.live_cluster.users.command_word import broker_words
@@ -19,13 +20,13 @@ from harrow.live_cluster.wire.survey import BrokerNode
 _LOOK_S: Final = 0.5
 _LOOK_TIMEOUT_S: Final = 1.0
 _COMES_UP_S: Final = 30.0
-"""A broker that does not answer so long after its start is started again."""
+"""A broker that does not answer for this long after its start is started again."""
 
 
-class Deeds:
-    """What is done to the brokers of a cluster, with the commands of its *file*; of what can be undone all is *permitted*, or some.
+class FaultCommands:
+    """Runs the commands of a *file* that are *permitted*, and keeps the journal.
 
-    *brokers* are the cluster's by their ids there. What commands print goes to *log*.
+    *brokers* are the cluster's, by their ids there. The output of commands goes to *log*.
     """
 
     def __init__(
@@ -42,58 +43,38 @@ class Deeds:
         self._log = log
         self._permitted = permitted
 
-    def begin(self, deed: CommandName, broker: int, peer: int | None = None) -> RunningCommand:
-        """Begin to do something to a broker, or to what a *peer* sends to it; by then the journal has it.
+    def begin(self, name: CommandName, broker: int, peer: int | None = None) -> RunningCommand:
+        """Write a journal entry, then start a command for a broker, or for its link from a *peer*.
 
-        Raises:
-            CannotBeDoneError: there is no command that does it, or none that may.
-            CommandError: the command does not start.
-
+        Raise `CannotBeDoneError` if there is no such command or it is not permitted.
         """
-        if deed not in self._permitted:
-            raise CannotBeDoneError(f"{deed} is not allowed on this cluster")
-        command = self._filled(deed, broker, peer)
-        fault = self._strikes(deed, broker, peer)
+        if name not in self._permitted:
+            raise CannotBeDoneError(f"{name} is not allowed on this cluster")
+        command = self._filled(name, broker, peer)
+        fault = self._strikes(name, broker, peer)
         return command.begin(self._journal.folder, self._log, partial(self._journal.is_done_by, fault))
 
-    def do(self, deed: CommandName, broker: int, peer: int | None = None) -> None:
-        """Do something, and come back when it is done (`begin`).
+    def do(self, name: CommandName, broker: int, peer: int | None = None) -> None:
+        """Run a command to its end (`begin`)."""
+        with self._explained(name, broker):
+            self.begin(name, broker, peer).wait()
 
-        Raises:
-            CannotBeDoneError: there is no command that does it, or none that may.
-            CommandError: the command fails; the message says whether the broker is there.
+    def cure(self, name: CommandName, broker: int, peer: int | None = None) -> None:
+        """Run the command that undoes another one; the journal keeps the fault."""
+        with self._explained(HEALED_BY[name], broker):
+            self._filled(HEALED_BY[name], broker, peer).run(self._journal.folder, self._log)
 
-        """
-        with self._named(deed, broker):
-            self.begin(deed, broker, peer).wait()
-
-    def cure(self, deed: CommandName, broker: int, peer: int | None = None) -> None:
-        """Run what undoes something; it stays in the journal.
-
-        Raises:
-            CannotBeDoneError: there is no command that does it.
-            CommandError: the command fails; the message says whether the broker is there.
-
-        """
-        with self._named(HEALED_BY[deed], broker):
-            self._filled(HEALED_BY[deed], broker, peer).run(self._journal.folder, self._log)
-
-    def undo(self, deeds: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
-        """Undo what was done, and strike it out.
-
-        Raises:
-            CannotBeDoneError: there is no command that does it.
-            CommandError: the command fails; what was done is in force still.
-
-        """
-        self.cure(deeds[0], broker, peer)
-        self.is_over(deeds, broker, peer)
+    def undo(self, name: CommandName, broker: int, peer: int | None = None) -> None:
+        """Undo a fault, and remove it from the journal."""
+        self.cure(name, broker, peer)
+        self.is_over((name,), broker, peer)
 
     def is_dead(self, broker: int) -> bool:
-        """Return whether a broker that was paused is gone, and take note then that it has to be started.
+        """Return whether a paused broker is dead; then note that healing must start it.
 
-        Nothing else tells: no command asks for the state of a process. Without a command that starts it what was done stays
-        in the journal as it is, and healing says what to do.
+        No command asks for the state of a process, so only its silence shows it. Without a command
+        that starts the broker, the pause stays in the journal, and healing tells the user what to
+        do.
         """
         if self.answers(broker) or self._file.command(CommandName.START, broker) is None:
             return False
@@ -102,49 +83,41 @@ class Deeds:
         return True
 
     def answers(self, broker: int) -> bool:
-        """Return whether a broker answers where it listens."""
         with BrokerConnection(
             self.address(broker), timeout_s=_LOOK_TIMEOUT_S, security=self._file.security
         ) as connection:
             return connection.answers()
 
-    def is_over(self, deeds: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
-        """Strike out what has come to its end by something else."""
+    def is_over(self, names: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
+        """Remove faults of these commands from the journal."""
         for fault in self._journal.in_force():
-            if self._is_of(fault, deeds, broker, peer):
+            if fault.command in names and (fault.broker, fault.peer) == (broker, peer):
                 self._journal.is_over(fault)
 
     def address(self, broker: int) -> tuple[str, int]:
-        """Return where a broker listens."""
-        seen = self._brokers[broker]
-        return seen.host, seen.port
+        node = self._brokers[broker]
+        return node.host, node.port
 
-    def _strikes(self, deed: CommandName, broker: int, peer: int | None = None) -> JournalledFault:
-        cure = self._filled(HEALED_BY[deed], broker, peer)
-        has_start = self._file.command(CommandName.START, broker) is not None
-        start = (
-            self._filled(CommandName.START, broker, None) if deed is CommandName.PAUSE and has_start else None
-        )
-        return self._journal.strikes(deed, broker, self.address(broker), cure, peer, start=start)
+    def _strikes(self, name: CommandName, broker: int, peer: int | None = None) -> JournalledFault:
+        cure = self._filled(HEALED_BY[name], broker, peer)
+        start = None
+        if name is CommandName.PAUSE and self._file.command(CommandName.START, broker) is not None:
+            start = self._filled(CommandName.START, broker, None)
+        return self._journal.strikes(name, broker, self.address(broker), cure, peer, start=start)
 
     @contextmanager
-    def _named(self, deed: CommandName, broker: int) -> Iterator[None]:
-        """Say of a command that fails what it was for."""
+    def _explained(self, name: CommandName, broker: int) -> Iterator[None]:
+        """Add the purpose of a failed command to its error, and whether the broker answers."""
         try:
             yield
         except CommandError as error:
             state = "" if self.answers(broker) else f"; broker {broker} does not answer"
-            raise CommandError(f"{deed} of broker {broker}: {error}{state}") from error
+            raise CommandError(f"{name} of broker {broker}: {error}{state}") from error
 
-    def _is_of(
-        self, fault: JournalledFault, deeds: tuple[CommandName, ...], broker: int, peer: int | None
-    ) -> bool:
-        return fault.deed in deeds and (fault.broker, fault.peer) == (broker, peer)
-
-    def _filled(self, deed: CommandName, broker: int, peer: int | None) -> FilledCommand:
-        command = self._file.command(deed, broker)
+    def _filled(self, name: CommandName, broker: int, peer: int | None) -> FilledCommand:
+        command = self._file.command(name, broker)
         if command is None:
-            raise CannotBeDoneError(f"no command does {deed} to broker {broker}")
+            raise CannotBeDoneError(f"there is no command {name} for broker {broker}")
         other = None if peer is None else self._brokers[peer]
         words = broker_words(self._brokers[broker], other, set(command.placeholders()))
         listed = self._file.brokers.get(broker)
@@ -152,35 +125,32 @@ class Deeds:
 
 
 class UserBroker:
-    """A broker's process, as far as harrow knows of it: what it has done to it itself (`harrow.live_cluster.processes.node_process.NodeProcess`).
+    """The process of a broker, as harrow's own commands have left it (`NodeProcess`).
 
-    ``id`` is the campaign's, *called* what the cluster calls it.
+    ``id`` is the campaign's; *cluster_id* is the broker's id on the cluster.
     """
 
-    def __init__(self, broker: int, called: int, deeds: Deeds) -> None:
+    def __init__(self, broker: int, cluster_id: int, commands: FaultCommands) -> None:
         self.id = broker
         self.is_paused = False
-        self._called = called
-        self._deeds = deeds
+        self._cluster_id = cluster_id
+        self._commands = commands
         self._is_up = True
         self._stopping: RunningCommand | None = None
-        # When it was started and when it was looked at last, until it answers.
+        # The times of the last start and of the last look, until the broker answers.
         self._started_s: float | None = None
         self._looked_s = 0.0
 
     @property
     def is_running(self) -> bool:
-        """Return whether it is there. One that is told to stop is, until its command is back."""
+        """Whether the broker runs; while it stops, it does until the command returns."""
         return self._is_up
 
     def look_after(self) -> None:
-        """Take note of a stop that is done, and start a broker again that has not come up.
+        """Note the end of a stop, and restart a broker that has not come up.
 
-        With ZooKeeper a broker ends at once while its former life is registered, which nobody tells while no broker answers.
-
-        Raises:
-            CommandError: a command has failed.
-
+        With ZooKeeper a broker ends at once while its former process is registered. That is
+        invisible if no broker answers.
         """
         if self._stopping is not None and self._stopping.has_ended():
             self._stopping = None
@@ -188,66 +158,61 @@ class UserBroker:
         if self._started_s is None or time.monotonic() < self._looked_s + _LOOK_S:
             return
         self._looked_s = time.monotonic()
-        if self._deeds.answers(self._called):
+        if self._commands.answers(self._cluster_id):
             self._started_s = None
-            self._deeds.is_over((CommandName.KILL, CommandName.STOP), self._called)
+            self._commands.is_over((CommandName.KILL, CommandName.STOP), self._cluster_id)
         elif self._looked_s > self._started_s + _COMES_UP_S and not self.is_paused:
-            self._deeds.cure(CommandName.KILL, self._called)
+            self._commands.cure(CommandName.KILL, self._cluster_id)
             self._started_s = time.monotonic()
 
     def start(self) -> None:
         if not self._is_up:
-            self._deeds.cure(CommandName.KILL, self._called)
+            self._commands.cure(CommandName.KILL, self._cluster_id)
             self._is_up, self.is_paused = True, False
             self._started_s = time.monotonic()
 
     def kill(self) -> None:
-        self._deeds.do(CommandName.KILL, self._called)
-        # What stood still is gone as well.
-        self._deeds.is_over((CommandName.PAUSE,), self._called)
+        self._commands.do(CommandName.KILL, self._cluster_id)
+        # A paused process is dead now, too.
+        self._commands.is_over((CommandName.PAUSE,), self._cluster_id)
         self._stopping = self._started_s = None
         self._is_up, self.is_paused = False, False
 
     def stop(self) -> None:
         self._started_s = None
-        self._stopping = self._deeds.begin(CommandName.STOP, self._called)
+        self._stopping = self._commands.begin(CommandName.STOP, self._cluster_id)
 
     def pause(self) -> None:
-        self._deeds.do(CommandName.PAUSE, self._called)
+        self._commands.do(CommandName.PAUSE, self._cluster_id)
         self.is_paused = True
 
     def resume(self) -> None:
-        """Let it go on; one that has died meanwhile is down from now on.
-
-        Raises:
-            CommandError: the command fails, and the broker answers or cannot be started.
-
-        """
+        """Resume the broker; if it has died meanwhile, it is down from now on."""
         try:
-            self._deeds.undo((CommandName.PAUSE,), self._called)
+            self._commands.undo(CommandName.PAUSE, self._cluster_id)
         except CommandError:
-            if not self._deeds.is_dead(self._called):
+            if not self._commands.is_dead(self._cluster_id):
                 raise
             self._is_up, self._started_s = False, None
         self.is_paused = False
 
 
-class UserLinks:
-    """The links between brokers, as far as the user's commands cut them (`harrow.live_cluster.target.real_cluster.Links`).
+class UserLinks(Links):
+    """The links between brokers, which the user's commands cut; messages are not visible.
 
-    What passes is not seen.
+    *cluster_id* returns the id of a broker on the cluster.
     """
 
-    def __init__(self, deeds: Deeds, called: Callable[[int], int]) -> None:
-        self._deeds = deeds
-        self._called = called
+    def __init__(self, commands: FaultCommands, cluster_id: Callable[[int], int]) -> None:
+        self._commands = commands
+        self._cluster_id = cluster_id
         self._cuts: Counter[tuple[int, int]] = Counter()
 
     def cut(self, sender: int | str, receiver: int | str) -> None:
         link = _link(sender, receiver)
         self._cuts[link] += 1
         if self._cuts[link] == 1:
-            self._deeds.do(CommandName.CUT, self._called(link[1]), self._called(link[0]))
+            self._commands.do(CommandName.CUT, self._cluster_id(link[1]), self._cluster_id(link[0]))
 
     def restore(self, sender: int | str, receiver: int | str) -> None:
         link = _link(sender, receiver)
@@ -275,20 +240,11 @@ class UserLinks:
         return any(cuts and broker in link for link, cuts in self._cuts.items())
 
     def remote_leo(self, leader: int, partition: str, replica: int) -> int:
-        raise CannotBeDoneError(f"what {leader} knows of {partition} on {replica} is not seen")
-
-    def forget(self, broker: int) -> None:
-        """Do nothing: what passes is not seen."""
-
-    def watch_messages(self) -> None:
-        """Do nothing: see `forget`."""
-
-    def watch_fetches(self) -> None:
-        """Do nothing: see `forget`."""
+        raise CannotBeDoneError(f"broker {leader}'s view of {partition} on broker {replica} is not visible")
 
     def _restore(self, link: tuple[int, int]) -> None:
         sender, receiver = link
-        self._deeds.undo((CommandName.CUT,), self._called(receiver), self._called(sender))
+        self._commands.undo(CommandName.CUT, self._cluster_id(receiver), self._cluster_id(sender))
         del self._cuts[link]
 
 

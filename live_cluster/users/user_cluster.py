@@ -1,7 +1,6 @@
-"""A cluster of the user's, under a campaign."""
+"""The user's own cluster in a run."""
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
@@ -24,15 +23,16 @@ from harrow.live_cluster.users.cluster_file import TOPICS, ClusterFile, Notify
 from harrow.live_cluster.users.fetched_logs import FetchedLogs
 from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal
-from harrow.live_cluster.users.user_broker import Deeds, UserBroker, UserLinks
+from harrow.live_cluster.users.user_broker import FaultCommands, UserBroker, UserLinks
+from harrow.live_cluster.waiting import wait_until
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
 from harrow.live_cluster.wire.administration import create_topic, elect_preferred_leaders
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey
+from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey_cluster
 
 PREFIX: Final = "harrow-"
-"""How the names of all topics begin that harrow creates on a user's cluster."""
+"""The prefix of all topics that harrow creates on a user's cluster."""
 _LOOK_TIMEOUT_S: Final = 2.0
 _ADMIN_TIMEOUT_S: Final = 60.0
 _PATIENCE_S: Final = 120.0
@@ -40,25 +40,28 @@ _LOOK_S: Final = 0.1
 
 
 class NotReadyError(LiveError):
-    """The cluster is not as it has to be before a campaign; the message says what is missing."""
+    """The cluster is not ready for a campaign; the message says what is missing."""
 
 
 def mapped_brokers(plan: Plan, present: Iterable[int]) -> dict[int, int] | None:
-    """Return which broker of the cluster each of a campaign's is: that of its id, or the first ones by their ids; None for too few."""
-    wanted, known = [broker.id for broker in plan.cluster.brokers], sorted(present)
-    if set(wanted) <= set(known):
+    """Map a campaign's brokers to those with the same ids, or else to the first ones.
+
+    None if too few.
+    """
+    wanted, available = [broker.id for broker in plan.cluster.brokers], sorted(present)
+    if set(wanted) <= set(available):
         return {broker: broker for broker in wanted}
-    return dict(zip(sorted(wanted), known, strict=False)) if len(wanted) <= len(known) else None
+    return dict(zip(sorted(wanted), available, strict=False)) if len(wanted) <= len(available) else None
 
 
 OF_TOPICS: Final = frozenset(
     {"min.insync.replicas", "unclean.leader.election.enable", "log.flush.interval.messages"}
 )
-"""What of the settings of brokers a topic can have of its own, some under another name."""
+"""Settings of brokers that a topic can override, some under another name."""
 
 
 def settings_of_topic(plan: Plan, topic: TopicSpec) -> dict[str, Value]:
-    """Return the settings that make a topic what the campaign says, whatever the brokers have: `OF_TOPICS`."""
+    """Return the settings of a topic that override the brokers' (`OF_TOPICS`)."""
     config = topic_config(topic.settings, broker_config(plan.kafka, plan.cluster.settings))
     return {
         "min.insync.replicas": config.min_insync_replicas,
@@ -68,7 +71,7 @@ def settings_of_topic(plan: Plan, topic: TopicSpec) -> dict[str, Value]:
 
 
 class _ControlPlane:
-    """What of the cluster's own control plane harrow gets at (`harrow.live_cluster.target.control_plane.ControlPlaneAccess`)."""
+    """The part of the cluster's control plane that is accessible (`ControlPlaneAccess`)."""
 
     process_names: tuple[str, ...] = (link_ends.ZOOKEEPER,)
 
@@ -85,10 +88,10 @@ class _ControlPlane:
 
 
 class UserCluster:
-    """Brokers that somebody else has started (`harrow.live_cluster.target.real_cluster.RealCluster`).
+    """Brokers that harrow did not start (`harrow.live_cluster.target.real_cluster.RealCluster`).
 
-    When this is closed all is healed, and the topics are deleted. *seen* is what the cluster looked like before, *permitted*
-    what may be done to it.
+    Its exit heals the cluster, and deletes the topics. *survey* describes it before the run;
+    *permitted* are the permissions.
     """
 
     follows_logs = False
@@ -97,7 +100,7 @@ class UserCluster:
         self,
         surroundings: Surroundings,
         file: ClusterFile,
-        seen: Survey,
+        survey: Survey,
         journal: Journal,
         permitted: frozenset[str],
         say: Notify,
@@ -106,44 +109,43 @@ class UserCluster:
         self._say_wait = surroundings.wait
         self._file = file
         self._plan = plan
-        self._there: Mapping[int, BrokerNode] = {each.id: each for each in seen.brokers}
-        present = [broker for broker in self._there if broker in (file.brokers or self._there)]
+        self._nodes: Mapping[int, BrokerNode] = {node.id: node for node in survey.brokers}
+        present = list(filter(file.has_broker, self._nodes))
         brokers = mapped_brokers(plan, present)
         if brokers is None:
             raise NotReadyError(
                 f"the campaign has {len(plan.cluster.brokers)} brokers, the cluster {len(present)}"
             )
         run = secrets.token_hex(4)
-        self.names = Names(brokers, {each.name: f"{PREFIX}{run}-{each.name}" for each in plan.cluster.topics})
+        topics = [topic.name for topic in plan.cluster.topics]
+        self.names = Names(brokers, {topic: f"{PREFIX}{run}-{topic}" for topic in topics})
         self.spec: ClusterSpec = plan.cluster
-        # Why something was elected is in logs that are not at hand.
-        self.seen = MetadataSeen(surroundings.report, has_znodes=seen.metadata == ZOOKEEPER)
+        uses_zookeeper = survey.metadata == ZOOKEEPER
+        # The reasons of elections are in logs that harrow cannot read.
+        self.seen = MetadataSeen(surroundings.report, has_znodes=uses_zookeeper)
         self._assignments = topic_assignments(self.spec)
         self.seen.assignments.begin(self._assignments)
         self._journal = journal
         self._permitted = permitted
         log = surroundings.folder / "commands.log"
-        deeds = Deeds(file, self._there, journal, log, permitted)
+        commands = FaultCommands(file, self._nodes, journal, log, permitted)
         self._healing = Healing(journal, file, log, say)
         self.brokers: Mapping[int, NodeProcess] = {
-            broker: UserBroker(broker, called, deeds) for broker, called in brokers.items()
+            broker: UserBroker(broker, cluster_id, commands) for broker, cluster_id in brokers.items()
         }
-        self.links: Links = UserLinks(deeds, self.names.broker)
+        self.links: Links = UserLinks(commands, self.names.broker)
         self.servers: Mapping[int, tuple[str, int]] = {
-            broker: deeds.address(called) for broker, called in brokers.items()
+            broker: commands.address(cluster_id) for broker, cluster_id in brokers.items()
         }
         self.security: Mapping[str, str] = file.security.settings
         self.control: ControlPlaneAccess = _ControlPlane(
-            # Brokers alone tell who is registered. While none of them runs one is started, until it is let in.
-            keeps_registrations=lambda: seen.metadata == ZOOKEEPER and any(map(self._is_alive, brokers)),
+            # Only running brokers report registrations. Without any, a broker is started until it
+            # comes up.
+            keeps_registrations=lambda: uses_zookeeper and any(map(self._is_alive, brokers)),
             elect=self._elect,
         )
         self._watch = MetadataWatch(
-            self.seen,
-            [topic.name for topic in self.spec.topics],
-            surroundings.activity,
-            self.names,
-            tells_controller=seen.metadata == ZOOKEEPER,
+            self.seen, topics, surroundings.activity, self.names, tells_controller=uses_zookeeper
         )
         self._open = ExitStack()
         with ExitStack() as opened:
@@ -175,14 +177,7 @@ class UserCluster:
             self._open.close()
 
     def start(self) -> None:
-        """Create the topics, and wait until all of their replicas are in sync.
-
-        Raises:
-            CannotBeDoneError: no topics may be created there.
-            NotReadyError: a broker is not there, or a replica does not come up.
-            TopicError: a topic is refused.
-
-        """
+        """Create the topics, and wait until all of their replicas are in sync."""
         if TOPICS not in self._permitted:
             raise CannotBeDoneError("topics are not allowed on this cluster")
         for broker, (host, port) in self.servers.items():
@@ -192,19 +187,19 @@ class UserCluster:
         self._watch.start({broker: self.connect(broker) for broker in self.brokers}, self._is_alive)
         with self._controller() as connection:
             for topic in self.spec.topics:
-                called = self.names.topic(topic.name)
-                self._journal.creates(called)
+                name = self.names.topic(topic.name)
+                self._journal.creates(name)
                 assignment = [
-                    [self.names.broker(broker) for broker in replicas]
-                    for replicas in self._assignments[topic.name]
+                    list(map(self.names.broker, replicas)) for replicas in self._assignments[topic.name]
                 ]
-                create_topic(connection, called, assignment, settings_of_topic(self._plan, topic))
-        until_s = time.monotonic() + _PATIENCE_S
-        while not self._is_in_sync():
-            if time.monotonic() > until_s:
-                raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
+                create_topic(connection, name, assignment, settings_of_topic(self._plan, topic))
+
+        def is_in_sync() -> bool:
             self._say_wait("all replicas to be in sync")
-            time.sleep(_LOOK_S)
+            return self._is_in_sync()
+
+        if not wait_until(is_in_sync, _PATIENCE_S, _LOOK_S):
+            raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
 
     def logged_epoch(self, broker: int, partition: str) -> int:
         return -1
@@ -225,17 +220,17 @@ class UserCluster:
         return BrokerConnection(self.servers[broker], timeout_s=timeout_s, security=self._file.security)
 
     def _controller(self) -> BrokerConnection:
-        """Return a connection to what takes orders: up to 3.9 the controller, with KRaft any broker."""
+        """Return a connection for administration: to the controller, or with KRaft any broker."""
         for broker in self.brokers:
             try:
                 with self.connect(broker) as connection:
-                    controller = survey(connection).controller
+                    controller = survey_cluster(connection).controller
             except ConnectionLostError:
                 continue
-            if controller is not None and controller in self._there:
-                there = self._there[controller]
+            if controller is not None and controller in self._nodes:
+                node = self._nodes[controller]
                 return BrokerConnection(
-                    (there.host, there.port), timeout_s=_ADMIN_TIMEOUT_S, security=self._file.security
+                    (node.host, node.port), timeout_s=_ADMIN_TIMEOUT_S, security=self._file.security
                 )
         raise NotReadyError("the cluster has no controller")
 

@@ -1,185 +1,134 @@
-"""Runs of campaigns on a cluster of the user's."""
+"""Runs of campaigns on the user's own cluster."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.run_result import RealTarget, RunResult
-from harrow.campaigns.run.swarm import draw_for_seed
-from harrow.live_cluster.reach.feasible import as_real
-from harrow.live_cluster.reach.narrowed_swarm import narrowed
-from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.target.live_run import Tell, live_run, time_of_beginning
+from harrow.live_cluster.target.live_run import Brokers
 from harrow.live_cluster.target.real_cluster import Surroundings
 from harrow.live_cluster.users.cluster_file import ALLOWED, ClusterFile, Notify
 from harrow.live_cluster.users.command_word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.users.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.users.user_cluster import UserCluster
-from harrow.live_cluster.users.users_reach import USERS, Settings, deeds_of, obstacles_on
+from harrow.live_cluster.users.users_reach import USERS, Settings, obstacles_on, permissions_for
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.survey import Survey, broker_settings, survey, topic_settings
+from harrow.live_cluster.wire.survey import Survey, broker_settings, survey_cluster, topic_settings
 
 KIND: Final = "cluster"
-"""What runs on a user's cluster say of their target."""
+"""The kind of target in the results of runs on a user's cluster."""
 _TIMEOUT_S: Final = 10.0
 EVERYTHING: Final = frozenset(map(str, ALLOWED))
 
 
-def surveyed(file: ClusterFile) -> Survey:
-    """Return what the first of a cluster's bootstrap servers that answers tells of it.
+def _connect(file: ClusterFile, address: tuple[str, int]) -> BrokerConnection:
+    return BrokerConnection(address, timeout_s=_TIMEOUT_S, security=file.security)
 
-    Raises:
-        ConnectionLostError: none answers.
-        UnsafeWordError: it tells what cannot stand in the commands of the file.
 
+def survey_of(file: ClusterFile) -> Survey:
+    """Return the survey of the first bootstrap server that answers.
+
+    Raise `ConnectionLostError` if none answers, `UnsafeWordError` if a value is unsafe in a
+    command.
     """
     reasons = []
     for address in file.bootstrap:
         try:
-            with BrokerConnection(address, timeout_s=_TIMEOUT_S, security=file.security) as connection:
-                seen = survey(connection, file.release)
+            with _connect(file, address) as connection:
+                survey = survey_cluster(connection, file.release)
         except ConnectionLostError as error:
             reasons.append(str(error))
         else:
-            _check_words(file, seen)
-            return seen
+            _check_words(file, survey)
+            return survey
     raise ConnectionLostError("; ".join(reasons))
 
 
-def _check_words(file: ClusterFile, seen: Survey) -> None:
-    """Refuse a cluster before a command needs what cannot stand in it."""
-    brokers = [each for each in seen.brokers if each.id in (file.brokers or {each.id})]
-    of_peers = (
-        frozenset().union(*(file.placeholders(each.id) for each in brokers)).intersection(PEER_PLACEHOLDERS)
-    )
-    for broker in brokers:
+def _check_words(file: ClusterFile, survey: Survey) -> None:
+    """Refuse values that are unsafe in a command, before a command needs them."""
+    brokers = [node for node in survey.brokers if file.has_broker(node.id)]
+    placeholders = frozenset().union(*(file.placeholders(node.id) for node in brokers))
+    of_peers = placeholders.intersection(PEER_PLACEHOLDERS)
+    for node in brokers:
         # Each broker is a peer of the others.
-        broker_words(broker, broker, file.placeholders(broker.id) | of_peers)
+        broker_words(node, node, file.placeholders(node.id) | of_peers)
 
 
-def settings_of_brokers(file: ClusterFile, seen: Survey) -> Settings:
-    """Return the settings of each broker, as it tells them itself.
-
-    Raises:
-        LiveError: one does not.
-
-    """
-    found = {}
-    for each in seen.brokers:
-        address = (each.host, each.port)
-        with BrokerConnection(address, timeout_s=_TIMEOUT_S, security=file.security) as connection:
-            found[each.id] = broker_settings(connection, each.id)
-    return found
+def settings_of_brokers(file: ClusterFile, survey: Survey) -> Settings:
+    """Return the settings of each broker, from the broker itself."""
+    settings = {}
+    for node in survey.brokers:
+        with _connect(file, (node.host, node.port)) as connection:
+            settings[node.id] = broker_settings(connection, node.id)
+    return settings
 
 
-def settings_of_topics(file: ClusterFile, seen: Survey) -> dict[str, dict[str, str]]:
-    """Return what was set for each topic.
-
-    Raises:
-        LiveError: the cluster does not tell.
-
-    """
-    for each in seen.brokers:
-        address = (each.host, each.port)
-        with BrokerConnection(address, timeout_s=_TIMEOUT_S, security=file.security) as connection:
-            return topic_settings(connection, seen.assignments)
-    return {}
+def settings_of_topics(file: ClusterFile, survey: Survey) -> dict[str, dict[str, str]]:
+    """Return the settings made for each topic."""
+    if not survey.brokers:
+        return {}
+    node = survey.brokers[0]
+    with _connect(file, (node.host, node.port)) as connection:
+        return topic_settings(connection, survey.assignments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserBrokers:
-    """A cluster that a *file* describes, as it was *seen*, and what of `ALLOWED` may be done to it (`harrow.live_cluster.target.live_run.Brokers`)."""
+class UserBrokers(Brokers):
+    """The cluster of a *file*, with its *survey* and the permissions that it grants."""
 
     file: ClusterFile
-    seen: Survey
+    survey: Survey
     settings: Settings
     permitted: frozenset[str]
     journal: Journal
     say: Notify
 
-    @property
-    def release(self) -> KafkaRelease:
-        return self.seen.release
+    kind = KIND
+    handlers = USERS
 
-    def run(
-        self,
-        plan: Plan,
-        seed: int,
-        results: Path | None,
-        check: Callable[[], None] = lambda: None,
-        tell: Tell = lambda _: None,
-    ) -> RunResult:
-        """Run a plan there (`harrow.live_cluster.target.live_run.Brokers.run`); what is in force in the end is healed."""
-        target = RealTarget(
-            kind=KIND, release=self.release.name, metadata=self.seen.metadata, began=time_of_beginning()
-        )
-        return live_run(
-            plan,
-            seed,
-            results,
-            check,
-            tell,
-            target,
-            self.release,
-            obstacles_of=self._obstacles,
-            make=self._make,
-            handlers=USERS,
-        )
-
-    def drawn(self, plan: Plan, seed: int) -> Plan:
-        """Return what a seed draws of what these brokers can do (`harrow.live_cluster.target.live_run.Brokers.drawn`)."""
-        return draw_for_seed(narrowed(plan, self._obstacles)[0], seed).plan
-
-    def as_modelled(self, plan: Plan) -> Plan:
-        """Return a plan as the model runs it (`harrow.live_cluster.target.live_run.Brokers.as_modelled`)."""
-        modelled, _ = as_real(plan, self.release)
-        return modelled
-
-    def left(self) -> list[str]:
-        """Return in words what is in force there still."""
+    def in_force(self) -> list[str]:
+        """Describe the faults that are still in force, and the topics that still exist."""
         return [*map(str, self.journal.in_force()), *(f"topic {name}" for name in self.journal.topics())]
 
-    def _make(self, surroundings: Surroundings) -> UserCluster:
-        return UserCluster(surroundings, self.file, self.seen, self.journal, self.permitted, self.say)
+    def cluster(self, surroundings: Surroundings) -> UserCluster:
+        return UserCluster(surroundings, self.file, self.survey, self.journal, self.permitted, self.say)
 
-    def _obstacles(self, plan: Plan) -> Iterator[str]:
-        yield from obstacles_on(plan, self.file, self.seen, self.settings)
+    def obstacles(self, plan: Plan) -> Iterator[str]:
+        return obstacles_on(plan, self.file, self.survey, self.settings)
 
 
 @contextmanager
 def user_brokers(file: ClusterFile, *, everything: bool, say: Notify) -> Iterator[UserBrokers]:
-    """Have a user's cluster for oneself; *everything*: all may be done to it, whatever its file allows.
+    """Open a user's cluster for one process.
 
-    Raises:
-        ConnectionLostError: it does not answer.
-        UnsafeWordError: it tells what cannot stand in the commands of the file.
-        JournalError: another run is at work there, or has left something in force.
-
+    *everything* permits all commands, whatever its file allows. Raise `ConnectionLostError` if it
+    does not answer, `UnsafeWordError` if a value is unsafe in a command, and `JournalError` if
+    another run uses it or has left faults in force.
     """
-    seen = surveyed(file)
-    with Journal.of(state_folder(), seen.cluster_id, file.path) as journal:
+    survey = survey_of(file)
+    with Journal.of(state_folder(), survey.cluster_id, file.path) as journal:
         if journal.in_force() or journal.topics():
-            left = ", ".join(map(str, journal.in_force())) or "topics"
-            raise JournalError(f"an earlier run has left there: {left}")
+            faults = ", ".join(map(str, journal.in_force())) or "topics"
+            raise JournalError(f"an earlier run has left there: {faults}")
         yield UserBrokers(
+            release=survey.release,
+            metadata=survey.metadata,
             file=file,
-            seen=seen,
-            settings=settings_of_brokers(file, seen),
+            survey=survey,
+            settings=settings_of_brokers(file, survey),
             permitted=EVERYTHING if everything else file.allowed,
             journal=journal,
             say=say,
         )
 
 
-def missing_consent(brokers: UserBrokers, plans: Iterable[Plan]) -> list[str]:
-    """Return what campaigns that can run there do without leave, in the order of `ALLOWED`."""
-    wanted = {
-        deed
+def missing_permissions(brokers: UserBrokers, plans: Iterable[Plan]) -> list[str]:
+    """Return the permissions that campaigns lack that can run there, in the order of `ALLOWED`."""
+    needed = {
+        permission
         for plan in plans
-        if not any(obstacles_on(plan, brokers.file, brokers.seen, brokers.settings))
-        for deed in deeds_of(plan)
+        if not any(brokers.obstacles(plan))
+        for permission in permissions_for(plan)
     }
-    return [str(deed) for deed in ALLOWED if deed in wanted - brokers.permitted]
+    return [str(permission) for permission in ALLOWED if permission in needed - brokers.permitted]

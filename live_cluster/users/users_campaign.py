@@ -1,11 +1,10 @@
-"""A campaign about a user's cluster, for the model: its brokers, racks, topics, replicas and settings."""
+"""A campaign that reproduces the brokers, racks, topics and settings of the user's cluster."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.language.template import new_campaign
@@ -31,51 +30,46 @@ _REPLICAS: Final = 3
 
 
 class TooLargeError(LiveError):
-    """The model has no room for the cluster; the message says for what of it."""
+    """The cluster is too large for a campaign; the message says why."""
 
 
 def users_campaign(
-    name: str, seen: Survey, settings: Settings, topics: Mapping[str, Mapping[str, str]]
+    name: str, survey: Survey, settings: Settings, topics: Mapping[str, Mapping[str, str]]
 ) -> str:
-    """Return the text of a campaign about a cluster, with the *settings* of its brokers and those of its *topics*.
+    """Return the text of a campaign about a cluster with these *settings* and *topics*.
 
-    Settings that are as by default in the release of the model are left out. Workload and faults are those of `harrow new`.
-
-    Raises:
-        TooLargeError: the cluster is larger than one that a campaign can have.
-        UnwritablePlanError: the cluster has what no campaign can say.
-        SurveyError: it has a setting whose value is not of its kind.
-
+    It leaves out the defaults of the model's release; workload and faults are those of `harrow
+    new`. Raise `TooLargeError` if the cluster is too large, `UnwritablePlanError` if no campaign
+    can express it, and `SurveyError` if a setting has an invalid value.
     """
     plan = load_text(new_campaign(name), name).plans[0]
-    release = seen.release.model_release
-    largest = max((each.id for each in seen.brokers), default=0)
-    if len(seen.brokers) > BROKERS_MAX or largest > BROKER_ID_MAX:
-        message = (
-            f"{len(seen.brokers)} brokers with ids up to {largest}: a campaign has at most {BROKERS_MAX}"
-        )
+    release = survey.release.model_release
+    brokers = survey.brokers
+    largest = max((node.id for node in brokers), default=0)
+    if len(brokers) > BROKERS_MAX or largest > BROKER_ID_MAX:
+        message = f"{len(brokers)} brokers with ids up to {largest}: a campaign has at most {BROKERS_MAX}"
         raise TooLargeError(f"{message}, with ids up to {BROKER_ID_MAX}")
     assignments = {
         topic: assignment
-        for topic, assignment in seen.assignments.items()
+        for topic, assignment in survey.assignments.items()
         if not topic.startswith((PREFIX, "__"))
     }
     if (partitions := sum(map(len, assignments.values()))) > PARTITIONS_MAX:
         raise TooLargeError(f"{partitions} partitions: a campaign has at most {PARTITIONS_MAX}")
     own = {
-        broker: _known(BROKER, release, given, with_zookeeper=seen.metadata == ZOOKEEPER)
-        for broker, given in settings.items()
+        broker: _modelled(BROKER, release, of_broker, with_zookeeper=survey.metadata == ZOOKEEPER)
+        for broker, of_broker in settings.items()
     }
     first, *others = own.values()
-    shared = {key: value for key, value in first.items() if all(each.get(key) == value for each in others)}
+    shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     cluster = ClusterSpec(
         brokers=tuple(
             BrokerSpec(
-                id=each.id,
-                rack=each.rack,
-                settings={key: value for key, value in own[each.id].items() if key not in shared},
+                id=node.id,
+                rack=node.rack,
+                settings={key: value for key, value in own[node.id].items() if key not in shared},
             )
-            for each in seen.brokers
+            for node in brokers
         ),
         topics=tuple(
             TopicSpec(
@@ -83,44 +77,39 @@ def users_campaign(
                 partitions=len(assignment),
                 replication_factor=len(assignment[0]),
                 assignment=assignment,
-                settings=_known(TOPIC, release, topics.get(topic, {}), with_zookeeper=False),
+                settings=_modelled(TOPIC, release, topics.get(topic, {}), with_zookeeper=False),
             )
             for topic, assignment in sorted(assignments.items())
         )
-        or (TopicSpec(name="t", replication_factor=min(_REPLICAS, len(seen.brokers))),),
+        or (TopicSpec(name="t", replication_factor=min(_REPLICAS, len(brokers))),),
         settings=shared,
     )
-    return campaign_text(_about(plan, release, cluster), comments=_comments(seen))
-
-
-def _about(plan: Plan, release: str, cluster: ClusterSpec) -> Plan:
     (injection,) = plan.faults
     faults = (
         BrokerCrash(broker="any", restart_after=_SOME_SECONDS),
         BrokerPause(broker="any", duration=_SOME_SECONDS),
     )
-    return replace(plan, kafka=release, cluster=cluster, faults=(replace(injection, faults=faults),))
+    plan = replace(plan, kafka=release, cluster=cluster, faults=(replace(injection, faults=faults),))
+    origin = f"A cluster of Kafka {survey.release.name} (metadata: {survey.metadata}), for the model."
+    return campaign_text(plan, comments=[f"{origin} Adapt the workload, the faults and the expectations."])
 
 
-def _comments(seen: Survey) -> list[str]:
-    found = f"A cluster of Kafka {seen.release.name} (metadata: {seen.metadata}), as it was found, for the model to run."
-    return [f"{found} Workload, faults and expectations are to start from."]
-
-
-def _known(scope: str, release: str, given: Mapping[str, str], *, with_zookeeper: bool) -> dict[str, Value]:
-    """Return what the model knows of settings and does not have as by default."""
-    found: dict[str, Value] = {}
-    for name, text in given.items():
+def _modelled(
+    scope: str, release: str, settings: Mapping[str, str], *, with_zookeeper: bool
+) -> dict[str, Value]:
+    """Return the settings that the model supports and that differ from its defaults."""
+    values: dict[str, Value] = {}
+    for name, text in settings.items():
         setting = SETTINGS.get((scope, name))
         if setting is None or not setting.exists_in(release):
             continue
         if name.startswith("zookeeper.") and not with_zookeeper:
             continue
         value = _value(setting, text)
-        # Of a topic what was set was meant, also where it is the default.
+        # A topic's settings were made on purpose, even if they equal the default.
         if scope == TOPIC or value != setting.default(release):
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _value(setting: Setting, text: str) -> Value:
@@ -132,7 +121,7 @@ def _value(setting: Setting, text: str) -> Value:
         return int(text)
     except ValueError:
         raise SurveyError(
-            f"the cluster has {setting.name}={quoted(text)}, which is no whole number"
+            f"the cluster has {setting.name}={quoted(text)}, which is not a whole number"
         ) from None
 
 

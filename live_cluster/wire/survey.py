@@ -54,8 +54,13 @@ class Survey:
     controller: int | None
     assignments: Mapping[str, tuple[tuple[int, ...], ...]]
 
+    @property
+    def controller_node(self) -> BrokerNode | None:
+        """The controller and its address."""
+        return next((node for node in self.brokers if node.id == self.controller), None)
 
-def survey(connection: BrokerConnection, release: KafkaRelease | None = None) -> Survey:
+
+def survey_cluster(connection: BrokerConnection, release: KafkaRelease | None = None) -> Survey:
     """Return a broker's view of its cluster, which must run 2.1 or newer.
 
     Infer a missing *release*.

@@ -18,7 +18,7 @@ from harrow.cluster_model.release.switch import version_of
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.users.cluster_file import load_cluster_file
 from harrow.live_cluster.users.journal import STATE_VARIABLE, journals
-from harrow.live_cluster.users.users_brokers import surveyed
+from harrow.live_cluster.users.users_brokers import survey_of
 from harrow.live_cluster.users.users_reach import OLDEST
 from harrow.live_cluster.wire.connection import ConnectionLostError
 from tests.conftest import put
@@ -84,7 +84,7 @@ def is_up(cluster: HandStarted) -> bool:
     cluster.start_missing()
     file = load_cluster_file(cluster.file)
     try:
-        known = [surveyed(replace(file, bootstrap=(server,))).brokers for server in file.bootstrap]
+        known = [survey_of(replace(file, bootstrap=(server,))).brokers for server in file.bootstrap]
     except ConnectionLostError:
         return False
     return all(len(brokers) == len(BROKERS) for brokers in known)
@@ -145,7 +145,7 @@ def campaign(folder: Path, brokers: StartedBrokers, duration: str) -> Path:
 
 
 def topics_of_harrow(cluster: HandStarted) -> list[str]:
-    seen = surveyed(load_cluster_file(cluster.file))
+    seen = survey_of(load_cluster_file(cluster.file))
     return [name for name in seen.assignments if name.startswith("harrow-")]
 
 

@@ -1,1 +1,1 @@
-"""What a broker has on disk, read and cut by harrow: segments and checkpoints."""
+"""The files of a broker that harrow reads and truncates: segments and checkpoints."""

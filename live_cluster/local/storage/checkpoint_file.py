@@ -1,4 +1,4 @@
-"""Kafka's checkpoint files: a version, a number of lines, and as many lines (``CheckpointFile.scala``)."""
+"""Kafka's checkpoint files: version, number of lines, lines (``CheckpointFile.scala``)."""
 
 from pathlib import Path
 from typing import Final
@@ -10,39 +10,32 @@ _VERSION: Final = "0"
 
 
 class CheckpointError(Exception):
-    """A checkpoint is not written as Kafka does."""
+    """A checkpoint file is damaged or incomplete."""
 
 
 def checkpointed_offsets(log_dir: Path, name: str) -> dict[str, int]:
-    """Return the offsets of a log directory's checkpoint, by partition; nothing before it was first written.
+    """Return the offsets in a checkpoint of a log directory, by partition.
 
-    Raises:
-        CheckpointError: it is damaged.
-
+    Nothing if there is no file.
     """
-    found = {}
+    offsets = {}
     try:
         for entry in _entries(log_dir / name):
             topic, number, offset = entry.rsplit(" ", 2)
-            found[f"{topic}-{number}"] = int(offset)
+            offsets[f"{topic}-{number}"] = int(offset)
     except ValueError as error:
-        raise CheckpointError(f"{log_dir / name} has lines that are no partition and offset") from error
-    return found
+        raise CheckpointError(f"{log_dir / name} has a line that is not a partition and an offset") from error
+    return offsets
 
 
 def checkpointed_epochs(partition: Path) -> tuple[tuple[int, int], ...]:
-    """Return the leader epochs of a partition's log, each with its start offset; before 0.11 there are none.
-
-    Raises:
-        CheckpointError: it is damaged.
-
-    """
+    """Return the leader epochs of a partition's log with their start offsets; 0.10 has none."""
     file = partition / LEADER_EPOCHS
     pairs = (map(int, entry.split()) for entry in _entries(file))
     try:
         return tuple((epoch, start) for epoch, start in pairs)
     except ValueError as error:
-        raise CheckpointError(f"{file} has lines that are no epoch and offset") from error
+        raise CheckpointError(f"{file} has a line that is not an epoch and an offset") from error
 
 
 def _entries(file: Path) -> list[str]:
@@ -51,7 +44,7 @@ def _entries(file: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except ValueError as error:
-        raise CheckpointError(f"{file} is cut short") from error
+        raise CheckpointError(f"{file} is incomplete") from error
     if version != _VERSION or count != str(len(entries)):
-        raise CheckpointError(f"{file} has version {version} and {len(entries)} lines, and says {count}")
+        raise CheckpointError(f"{file} has version {version} and {len(entries)} lines instead of {count}")
     return entries

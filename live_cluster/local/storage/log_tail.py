@@ -1,4 +1,4 @@
-"""A replica's log while its broker writes to it: what has been appended since somebody last looked, and what was cut off."""
+"""A replica's log while its broker writes to it: appends and truncations since the last look."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,94 +7,93 @@ from pathlib import Path
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.live_cluster.local.storage.segments import base_offset, batches_from, segments_of
 
-_Seen = tuple[Path, int, int]
-"""A segment, its size, and when it was written last, in nanoseconds."""
+_SegmentState = tuple[Path, int, int]
+"""A segment, its size, and the time of its last write in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class CutBack:
-    """The log has lost its end: it ended at ``from_offset``, and then at ``to_offset``."""
+class Truncation:
+    """The log ended at ``from_offset``, and then at ``to_offset``."""
 
     from_offset: int
     to_offset: int
 
 
 class LogTail:
-    """Follows the segments of a partition's folder. A look that finds nothing new reads nothing.
+    """Follows the segments in a partition's folder; a look without changes reads no data.
 
-    A broker may have cut its log and gone on appending between two looks. So the last batch that is known is read again with
-    what stands behind it; where it is another one by now, the whole log is.
+    A broker may truncate its log and append again between two looks. So a look reads the last known
+    batch again with everything after it. If that batch has changed, it reads the whole log.
     """
 
     def __init__(self, folder: Callable[[], Path]) -> None:
-        # Of several log directories the broker chooses one when it makes the partition.
+        # A function, because the broker chooses the log directory when it creates the partition.
         self._folder = folder
-        self._seen: list[_Seen] = []
-        # Where the last batch stands, as it is stored, and how many batches of the model it is.
+        self._segments: list[_SegmentState] = []
+        # The position of the last stored batch, and the number of the model's batches in it.
         self._last = 0
-        self._of_last = 0
+        self._last_count = 0
         self.begin = 0
-        """Where its first segment begins, as it was seen last."""
+        """The first offset of the first segment."""
         self.batches: list[RecordBatch] = []
 
     @property
     def leo(self) -> int:
-        """Return the log end offset, as far as it has been seen."""
-        begins = base_offset(self._seen[-1][0]) if self._seen else 0
-        return max(begins, self.batches[-1].next_offset if self.batches else 0)
+        begin = base_offset(self._segments[-1][0]) if self._segments else 0
+        return max(begin, self.batches[-1].next_offset if self.batches else 0)
 
     @property
     def size_bytes(self) -> int:
-        """Return how large its segments were when they were seen last."""
-        return sum(size for _, size, _ in self._seen)
+        return sum(size for _, size, _ in self._segments)
 
     def is_gone(self) -> bool:
-        """Return whether the log was there, and its folder is not there any more."""
-        return bool(self._seen) and not self._folder().exists()
+        """Return whether the log existed and its folder has been deleted."""
+        return bool(self._segments) and not self._folder().exists()
 
-    def look(self) -> list[RecordBatch | CutBack]:
-        """Return what has happened to the log, in order."""
+    def look(self) -> list[RecordBatch | Truncation]:
+        """Return the changes of the log in their order."""
         try:
-            seen = [_seen(segment) for segment in segments_of(self._folder())]
-            if seen == self._seen:
+            segments = [_segment_state(segment) for segment in segments_of(self._folder())]
+            if segments == self._segments:
                 return []
-            changes = self._grown(seen)
-            found = self._read(seen) if changes is None else changes
+            changes = self._appended(segments)
+            if changes is None:
+                changes = self._read(segments)
         except FileNotFoundError:
-            # A segment went between one look and the other: the next will tell.
+            # A segment was deleted during the look: the next one notices that.
             return []
-        self._seen = seen
-        return found
+        self._segments = segments
+        return changes
 
-    def read_anew(self) -> list[RecordBatch | CutBack]:
-        """Read the whole log, whatever is known of it, and return what was not known."""
-        self._seen = []
+    def reread(self) -> list[RecordBatch | Truncation]:
+        """Read the whole log, and return the changes."""
+        self._segments = []
         return self.look()
 
-    def _grown(self, seen: list[_Seen]) -> list[RecordBatch | CutBack] | None:
-        """Return what was appended to the newest segment; None where that is not all that has happened."""
-        if not seen or [path for path, _, _ in seen] != [path for path, _, _ in self._seen]:
+    def _appended(self, segments: list[_SegmentState]) -> list[RecordBatch | Truncation] | None:
+        """Return what was appended to the newest segment; None if anything else has changed."""
+        if not segments or [path for path, _, _ in segments] != [path for path, _, _ in self._segments]:
             return None
-        segment, _, _ = seen[-1]
-        found, last, _ = batches_from(segment, self._last)
-        known = self.batches[len(self.batches) - self._of_last :]
-        if list(map(_content, found[: self._of_last])) != list(map(_content, known)):
+        segment, _, _ = segments[-1]
+        batches, last, _ = batches_from(segment, self._last)
+        before = self.batches[len(self.batches) - self._last_count :]
+        if list(map(_content, batches[: self._last_count])) != list(map(_content, before)):
             return None
-        new = found[self._of_last :]
+        new = batches[self._last_count :]
         if new:
             self._take_last(segment, last)
         self.batches += new
         return list(new)
 
-    def _read(self, seen: list[_Seen]) -> list[RecordBatch | CutBack]:
+    def _read(self, segments: list[_SegmentState]) -> list[RecordBatch | Truncation]:
         now: list[RecordBatch] = []
-        self._last = self._of_last = 0
-        for segment, _, _ in seen:
-            found, last, _ = batches_from(segment, 0)
-            now += found
+        self._last = self._last_count = 0
+        for segment, _, _ in segments:
+            batches, last, _ = batches_from(segment, 0)
+            now += batches
             self._take_last(segment, last)
-        # What retention has deleted is no cut: the log begins later.
-        self.begin = base_offset(seen[0][0]) if seen else 0
+        # Retention is no truncation: the log begins later.
+        self.begin = base_offset(segments[0][0]) if segments else 0
         before = [batch for batch in self.batches if batch.next_offset > self.begin]
         self.batches = now
         same = 0
@@ -102,17 +101,17 @@ class LogTail:
             if _content(old) != _content(new):
                 break
             same += 1
-        cut: list[RecordBatch | CutBack] = []
+        truncations: list[RecordBatch | Truncation] = []
         if same < len(before):
-            cut.append(CutBack(before[-1].next_offset, before[same].base_offset))
-        return [*cut, *now[same:]]
+            truncations.append(Truncation(before[-1].next_offset, before[same].base_offset))
+        return [*truncations, *now[same:]]
 
     def _take_last(self, segment: Path, position: int) -> None:
-        of_last, _, _ = batches_from(segment, position)
-        self._last, self._of_last = position, len(of_last)
+        batches, _, _ = batches_from(segment, position)
+        self._last, self._last_count = position, len(batches)
 
 
-def _seen(segment: Path) -> _Seen:
+def _segment_state(segment: Path) -> _SegmentState:
     stat = segment.stat()
     return segment, stat.st_size, stat.st_mtime_ns
 

@@ -1,4 +1,4 @@
-"""A replica's log as its segments have it: read batch by batch, and cut as a power loss does."""
+"""Segments of a replica's log: reading batch by batch, and truncation like that of a power loss."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _OF_SEGMENTS: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """What a replica has on disk: its batches up to the first that is torn, LEO, and leader epochs with their starts."""
+    """A log on disk: batches up to the first torn one, LEO, and leader epochs with their starts."""
 
     batches: tuple[RecordBatch, ...]
     leo: int
@@ -23,29 +23,24 @@ class StoredLog:
 
 
 def stored_log(partition: Path) -> StoredLog:
-    """Read the log in a partition's folder. Nothing may write to it meanwhile.
-
-    Raises:
-        CheckpointError: the checkpoint of its leader epochs is damaged.
-
-    """
+    """Read the log in a partition's folder; nothing may write to it meanwhile."""
     batches: list[RecordBatch] = []
     leo = 0
     for segment in segments_of(partition):
-        found, _, _ = batches_from(segment, 0)
-        batches += found
-        leo = found[-1].next_offset if found else max(leo, base_offset(segment))
+        of_segment, _, _ = batches_from(segment, 0)
+        batches += of_segment
+        leo = of_segment[-1].next_offset if of_segment else max(leo, base_offset(segment))
     return StoredLog(tuple(batches), leo, checkpointed_epochs(partition))
 
 
 def batches_from(segment: Path, position: int) -> tuple[list[RecordBatch], int, int]:
-    """Return the whole batches of a segment from a place on, the place of the last one as it is stored, and that behind it."""
-    found: list[RecordBatch] = []
+    """Return whole batches, the position of the last stored one, and the position after it."""
+    batches: list[RecordBatch] = []
     last = position
     for stored, end in _batches(segment, position):
-        found += as_batches(stored)
+        batches += as_batches(stored)
         last, position = position, end
-    return found, last, position
+    return batches, last, position
 
 
 def segments_of(partition: Path) -> list[Path]:
@@ -54,9 +49,10 @@ def segments_of(partition: Path) -> list[Path]:
 
 
 def cut(partition: Path, offset: int) -> None:
-    """Leave of a log what a power loss leaves when *offset* is the recovery point: all batches below it.
+    """Keep the batches below *offset*, as a power loss does if it is the recovery point.
 
-    Indexes are left as they are: a broker that has not stopped in good order makes them anew from its recovery point on.
+    Indexes stay as they are: after an unclean shutdown a broker rebuilds them from its recovery
+    point on.
     """
     first, *_ = segments = segments_of(partition)
     for segment in segments:
@@ -65,21 +61,20 @@ def cut(partition: Path, offset: int) -> None:
                 segment.with_suffix(suffix).unlink(missing_ok=True)
             continue
         end = 0
-        for stored, behind in _batches(segment):
+        for stored, next_position in _batches(segment):
             if next_offset(stored) > offset:
                 break
-            end = behind
+            end = next_position
         with segment.open("r+b") as file:
             file.truncate(end)
 
 
 def base_offset(segment: Path) -> int:
-    """Return the offset at which a segment begins."""
     return int(segment.stem)
 
 
 def _batches(segment: Path, position: int = 0) -> Iterator[tuple[Any, int]]:
-    """Yield the whole batches of a segment from a place on, each with the place behind it."""
+    """Yield the whole batches of a segment, each with the position after it."""
     with segment.open("rb") as file:
         file.seek(position)
         yield from whole_batches(file.read(), position)

@@ -105,7 +105,7 @@ def test_a_plain_campaign_has_none() -> None:
         ),
         (
             action("stale_checkpoint: {broker: 0, age: 5s}"),
-            "stale_checkpoint: older checkpoint files are not kept",
+            "stale_checkpoint: harrow does not keep older checkpoint files",
         ),
         (
             "workload: {duration: 5s, consumers: [{name: c, library: kafka-python, settings: {group.id: g}}]}",

@@ -32,8 +32,8 @@ swarm:
       - {probe: isr-write-unheard, faults: {in_play: 1, rate: 6/m, any_of: [{broker_pause: {broker: any}}, {bit_rot: {broker: any, partition: t-0}}]}}
 """
 LEFT_OUT = (
-    "bit_rot: a running broker serves a batch from memory, so damage on disk shows at no known time",
-    "disk_slow: log directories are folders of one disk, which is slow for all brokers or for none",
+    "bit_rot: a running broker serves a batch from memory, so damage on disk has its effect at an unknown time",
+    "disk_slow: all brokers share one disk, which is slow for all of them or for none",
     "what compaction removes cannot be seen",
     "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
 )

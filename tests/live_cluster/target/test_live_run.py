@@ -1,18 +1,19 @@
 """A run on real brokers whose threads fail: it ends, and says by what."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.run.run_result import RealTarget
+from harrow.campaigns.language.plan import Plan
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.live_cluster.local.started_effects import STARTED
 from harrow.live_cluster.names import SAME
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
-from harrow.live_cluster.target.live_run import live_run
+from harrow.live_cluster.target.live_run import Brokers
 from harrow.live_cluster.target.real_cluster import Surroundings
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.repeated_look import RepeatedLook
@@ -57,6 +58,19 @@ class Cluster(SimpleNamespace):
         self._after(self._given)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalmBrokers(Brokers):
+    after: Callable[[Surroundings], None]
+    kind = "live"
+    handlers = STARTED
+
+    def obstacles(self, plan: Plan) -> Iterator[str]:
+        return iter(())
+
+    def cluster(self, surroundings: Surroundings) -> Any:
+        return Cluster(surroundings, self.after)
+
+
 @pytest.mark.parametrize(
     "after",
     [lambda given: given.wait("all replicas"), lambda _: None],
@@ -65,18 +79,8 @@ class Cluster(SimpleNamespace):
 def test_a_run_whose_thread_fails_is_inconclusive_and_prints_nothing(
     after: Callable[[Surroundings], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    result = live_run(
-        load_text("name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\n", "calm.yaml").plans[0],
-        0,
-        None,
-        lambda: None,
-        lambda _: None,
-        RealTarget(kind="live", release="3.9.2", metadata="kraft", began=""),
-        KafkaRelease("3.9.2"),
-        obstacles_of=lambda _: (),
-        make=lambda given: cast("Any", Cluster(given, after)),
-        handlers=STARTED,
-    )
+    plan = load_text("name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\n", "calm.yaml").plans[0]
+    result = CalmBrokers(release=KafkaRelease("3.9.2"), metadata="kraft", after=after).run(plan, 0, None)
     assert result.verdict.status == INCONCLUSIVE
     (reason,) = result.verdict.reasons
     assert reason.startswith("the thread `metadata` failed: KeyError: 't-0' (test_live_run.py:")

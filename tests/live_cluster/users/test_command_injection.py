@@ -25,8 +25,8 @@ from harrow.live_cluster.users.command_word import (
     UnsafeWordError,
 )
 from harrow.live_cluster.users.journal import Journal
-from harrow.live_cluster.users.user_broker import Deeds
-from harrow.live_cluster.users.users_brokers import surveyed
+from harrow.live_cluster.users.user_broker import FaultCommands
+from harrow.live_cluster.users.users_brokers import survey_of
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.users.user_cluster_files import written
 
@@ -122,12 +122,12 @@ def do_everything(
     there = {each.id: each for each in seen.brokers}
     broker, peer = there
     with Journal.of(folder / "state", "c", file.path) as journal:
-        deeds = Deeds(file, there, journal, folder / "log", frozenset(map(str, ALLOWED)))
-        for deed in HEALED_BY:
-            if file.command(deed, broker) is not None:
-                other = peer if deed is CommandName.CUT else None
-                deeds.begin(deed, broker, other).wait()
-                deeds.undo((deed,), broker, other)
+        commands = FaultCommands(file, there, journal, folder / "log", frozenset(map(str, ALLOWED)))
+        for name in HEALED_BY:
+            if file.command(name, broker) is not None:
+                other = peer if name is CommandName.CUT else None
+                commands.begin(name, broker, other).wait()
+                commands.undo(name, broker, other)
 
 
 def look_at(file: ClusterFile, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch) -> Survey:
@@ -139,8 +139,8 @@ def look_at(file: ClusterFile, nodes: tuple[BrokerNode, ...], monkeypatch: pytes
         controller=1,
         assignments={},
     )
-    monkeypatch.setattr(users_brokers, "survey", lambda *_: survey)
-    return surveyed(file)
+    monkeypatch.setattr(users_brokers, "survey_cluster", lambda *_: survey)
+    return survey_of(file)
 
 
 def attacked(field: str) -> Iterator[tuple[BrokerNode, ...]]:
@@ -233,8 +233,8 @@ def test_a_refusal_names_the_broker_and_the_value_on_one_line(
     with pytest.raises(UnsafeWordError) as refused:
         look_at(file, (NODES[0], replace(NODES[1], rack="\x1b[2J\n::error::")), monkeypatch)
     assert str(refused.value) == (
-        r"rack of the cluster's broker 2: `\x1b[2J\n::error::` cannot stand in a command: "
-        "letters, digits and ._:- can, and no - at the beginning"
+        r"rack of the cluster's broker 2: `\x1b[2J\n::error::` is not safe in a command: "
+        "only letters, digits and ._:- are, and no - at the beginning"
     )
 
 

@@ -60,7 +60,7 @@ def test_a_fault_can_be_done_as_far_as_each_word_of_it_can(name: str, expected: 
 def test_a_new_fault_is_known_by_what_it_does() -> None:
     found = targets_of(Oddity)
     assert words(Oddity) == ["yes", "yes", "in part", "in part"]
-    assert found["yours"].obstacles == ("oddity: ZooKeeper is not at hand",)
+    assert found["yours"].obstacles == ("oddity: harrow has no access to ZooKeeper",)
 
 
 @pytest.mark.parametrize(

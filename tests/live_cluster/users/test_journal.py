@@ -16,7 +16,7 @@ from harrow.live_cluster.users.cluster_file import ALLOWED, load_cluster_file
 from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand
 from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal, JournalError, JournalledFault, journals
-from harrow.live_cluster.users.user_broker import Deeds, UserBroker, UserLinks
+from harrow.live_cluster.users.user_broker import FaultCommands, UserBroker, UserLinks
 from harrow.live_cluster.wire.survey import BrokerNode
 from tests.live_cluster.users.user_cluster_files import TEXT, notes, written
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -31,9 +31,9 @@ def journal_in(folder: Path) -> Journal:
 
 def deeds_in(
     folder: Path, journal: Journal, text: str = TEXT, permitted: frozenset[str] = EVERYTHING
-) -> Deeds:
+) -> FaultCommands:
     file = load_cluster_file(written(folder, text))
-    return Deeds(file, BROKERS, journal, folder / "log", permitted)
+    return FaultCommands(file, BROKERS, journal, folder / "log", permitted)
 
 
 def heal(folder: Path, journal: Journal) -> None:
@@ -54,14 +54,17 @@ def test_what_is_done_is_struck_out_when_it_is_undone(
         broker.resume()
         assert (broker.is_paused, journal.in_force()) == (False, [])
         broker.kill()
-        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (
+        assert (broker.is_running, [fault.command for fault in journal.in_force()]) == (
             False,
             [CommandName.KILL],
         )
         broker.start()
         # It has not come up yet: whoever heals starts it again.
-        assert (broker.is_running, [fault.deed for fault in journal.in_force()]) == (True, [CommandName.KILL])
-        monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+        assert (broker.is_running, [fault.command for fault in journal.in_force()]) == (
+            True,
+            [CommandName.KILL],
+        )
+        monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
         broker.look_after()
         assert journal.in_force() == []
     assert notes(tmp_path) == ["pause 1", "resume 1", "kill 1", "start 1"]
@@ -73,7 +76,7 @@ def test_who_is_killed_while_paused_is_down_and_nothing_else(tmp_path: Path) -> 
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
         broker.pause()
         broker.kill()
-        assert [fault.deed for fault in journal.in_force()] == [CommandName.KILL]
+        assert [fault.command for fault in journal.in_force()] == [CommandName.KILL]
         broker.start()
     assert notes(tmp_path) == ["pause 1", "kill 1", "start 1"]
 
@@ -146,7 +149,7 @@ def test_a_command_that_fails_is_told_and_may_be_in_force(tmp_path: Path, comman
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    with journal_in(tmp_path), pytest.raises(JournalError, match="another harrow is at work"):
+    with journal_in(tmp_path), pytest.raises(JournalError, match="another harrow process uses this cluster"):
         journal_in(tmp_path)
     with journal_in(tmp_path):
         pass
@@ -159,9 +162,9 @@ from tests.live_cluster.users.test_journal import deeds_in, journal_in
 from harrow.live_cluster.users.user_broker import UserBroker, UserLinks
 folder = Path(sys.argv[1])
 journal = journal_in(folder)
-deeds = deeds_in(folder, journal)
-UserLinks(deeds, lambda broker: broker).cut(1, 2)
-UserBroker(1, 1, deeds).pause()
+commands = deeds_in(folder, journal)
+UserLinks(commands, lambda broker: broker).cut(1, 2)
+UserBroker(1, 1, commands).pause()
 journal.creates("harrow-x-t")
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -182,7 +185,7 @@ def test_what_a_killed_process_has_left_is_healed(tmp_path: Path) -> None:
         assert journal.cluster_file == tmp_path / "cluster.yaml"
         assert [str(fault) for fault in journal.in_force()] == [
             "pause of broker 1",
-            "cut of what broker 1 sends to broker 2",
+            "cut of the link from broker 1 to broker 2",
         ]
         assert journal.topics() == ["harrow-x-t"]
         journal.has_deleted("harrow-x-t")
@@ -214,7 +217,7 @@ def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Pa
     with path.open("a") as file:
         file.write(f"{line}\n")
     before = path.read_bytes()
-    with pytest.raises(JournalError, match=r"journal:3: this is not what harrow writes"):
+    with pytest.raises(JournalError, match=r"journal:3: the journal is damaged"):
         Journal(path, Path(), Path())
     assert path.read_bytes() == before
 
@@ -281,10 +284,10 @@ def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
     monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:
-        deeds = deeds_in(tmp_path, journal, text)
-        UserLinks(deeds, lambda broker: broker).cut(1, 2)
-        UserBroker(1, 1, deeds).pause()
-        with pytest.raises(HealingError, match=r"pause of broker 1 is in force still: exit 7 failed with 7"):
+        commands = deeds_in(tmp_path, journal, text)
+        UserLinks(commands, lambda broker: broker).cut(1, 2)
+        UserBroker(1, 1, commands).pause()
+        with pytest.raises(HealingError, match=r"pause of broker 1 is still in force: exit 7 failed with 7"):
             heal(tmp_path, journal)
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
         path = journal.path
@@ -299,9 +302,9 @@ def test_a_broker_that_was_killed_is_started_until_it_answers(
     monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     with journal_in(tmp_path) as journal:
         UserBroker(1, 1, deeds_in(tmp_path, journal)).kill()
-        with pytest.raises(HealingError, match="came back, and the broker does not answer"):
+        with pytest.raises(HealingError, match="succeeded, but the broker does not answer"):
             heal(tmp_path, journal)
-        assert [fault.deed for fault in journal.in_force()] == [CommandName.KILL]
+        assert [fault.command for fault in journal.in_force()] == [CommandName.KILL]
     assert notes(tmp_path) == ["kill 1", *["start 1"] * 4]
 
 
@@ -333,7 +336,7 @@ def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_p
         broker.pause()
         broker.resume()
         assert (broker.is_running, broker.is_paused) == (False, False)
-        assert [fault.deed for fault in journal.in_force()] == [CommandName.KILL]
+        assert [fault.command for fault in journal.in_force()] == [CommandName.KILL]
         broker.start()
     assert notes(tmp_path) == ["pause 1", "start 1"]
 
@@ -341,13 +344,13 @@ def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_p
 def test_a_resume_that_fails_on_a_live_broker_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+    monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
         broker.pause()
         with pytest.raises(CommandError, match=r"^resume of broker 1: .* failed with 1: no such process$"):
             broker.resume()
-        assert [fault.deed for fault in journal.in_force()] == [CommandName.PAUSE]
+        assert [fault.command for fault in journal.in_force()] == [CommandName.PAUSE]
 
 
 def test_a_command_that_fails_on_a_dead_broker_says_that_it_does_not_answer(tmp_path: Path) -> None:
@@ -384,7 +387,7 @@ def test_without_a_command_that_starts_it_a_dead_broker_is_left_to_the_user(tmp_
             HealingError, match=r"broker 1 does not answer at 127.0.0.1:1: start it, and heal"
         ):
             heal(tmp_path, journal)
-        assert [fault.deed for fault in journal.in_force()] == [CommandName.PAUSE]
+        assert [fault.command for fault in journal.in_force()] == [CommandName.PAUSE]
 
 
 def test_a_broker_that_does_not_come_up_is_started_again(
@@ -398,7 +401,7 @@ def test_a_broker_that_does_not_come_up_is_started_again(
         broker.start()
         broker.look_after()
         broker.look_after()
-        monkeypatch.setattr(Deeds, "answers", lambda *_: True)
+        monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
         broker.look_after()
         broker.look_after()
         assert journal.in_force() == []

@@ -13,7 +13,7 @@ from harrow.live_cluster.users.journal import Journal
 from harrow.live_cluster.users.user_cluster import mapped_brokers, settings_of_topic
 from harrow.live_cluster.users.users_brokers import UserBrokers
 from harrow.live_cluster.users.users_campaign import users_campaign
-from harrow.live_cluster.users.users_reach import deeds_of, obstacles_on
+from harrow.live_cluster.users.users_reach import obstacles_on, permissions_for
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
 from tests.live_cluster.users.user_cluster_files import TEXT, written
 from tests.scenarios.library_plans import each_plan, library_plans
@@ -56,8 +56,8 @@ faults: [{every: 1s, do: {broker_crash: {broker: leader of t-0}}}, {every: 2s, d
 
 def test_a_plain_campaign_has_no_obstacles_and_says_what_it_does(tmp_path: Path) -> None:
     assert obstacles(tmp_path, PLAIN, seen()) == []
-    assert deeds_of(plan(PLAIN)) == {"topics", "kill", "stop", "cut"}
-    assert deeds_of(plan("")) == {"topics"}
+    assert permissions_for(plan(PLAIN)) == {"topics", "kill", "stop", "cut"}
+    assert permissions_for(plan("")) == {"topics"}
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_a_plain_campaign_has_no_obstacles_and_says_what_it_does(tmp_path: Path)
         ("script: [{when: {event: {append: {}}}}]", "the event append cannot be seen"),
         (
             "script: [{do: {network_ack_loss: {}}}]",
-            "network_ack_loss: messages do not pass harrow on a cluster that it has not started",
+            "network_ack_loss: messages pass harrow only on clusters that it started",
         ),
         (
             "script: [{do: {broker_crash: {broker: 0, kind: power_loss}}}]",
-            "broker_crash: no command cuts the power, and what is on disk is not seen",
+            "broker_crash: no command cuts the power, and harrow cannot see the disks",
         ),
         (
             "script: [{do: {broker_isolation: {broker: 0, from: zookeeper}}}]",
             "broker_isolation: no command cuts a link with zookeeper",
         ),
-        ("script: [{do: {session_expiry: {broker: 0}}}]", "session_expiry: ZooKeeper is not at hand"),
+        ("script: [{do: {session_expiry: {broker: 0}}}]", "session_expiry: harrow has no access to ZooKeeper"),
         ("cluster: {brokers: 4}", "it has 4 brokers, and the cluster 3"),
-        ("cluster: {brokers: 3, controller: 1}", "which broker is the controller cannot be chosen"),
+        ("cluster: {brokers: 3, controller: 1}", "harrow cannot choose the controller"),
     ],
 )
 def test_each_obstacle_is_said(tmp_path: Path, text: str, obstacle: str) -> None:
@@ -102,8 +102,8 @@ def test_settings_of_brokers_are_compared_and_those_of_topics_are_set(tmp_path: 
 def test_without_its_command_a_fault_cannot_be_done(tmp_path: Path) -> None:
     text = "script: [{do: {broker_pause: {broker: any}}}]"
     assert obstacles(tmp_path, text, seen(), 'bootstrap: "a:1"') == [
-        "broker_pause: there is no command that does pause",
-        "broker_pause: there is no command that does resume",
+        "broker_pause: there is no command pause",
+        "broker_pause: there is no command resume",
     ]
 
 
@@ -112,7 +112,7 @@ def test_a_library_that_cannot_be_told_how_to_be_let_in_is_an_obstacle(tmp_path:
     secured = f"{TEXT}security: {{security.protocol: SSL, enable.ssl.certificate.verification: 'false'}}\n"
     assert obstacles(tmp_path, text.format(""), seen(), secured) == []
     assert obstacles(tmp_path, text.format(", library: kafka-python"), seen(), secured) == [
-        "kafka-python, which p is, cannot be told enable.ssl.certificate.verification"
+        "p uses kafka-python, which has no setting enable.ssl.certificate.verification"
     ]
 
 
@@ -124,7 +124,9 @@ def test_the_model_does_what_brokers_of_the_clusters_release_do(
 ) -> None:
     brokers = UserBrokers(
         file=load_cluster_file(written(tmp_path)),
-        seen=seen(release),
+        survey=seen(release),
+        release=seen(release).release,
+        metadata=seen(release).metadata,
         settings={},
         permitted=frozenset(),
         journal=cast("Journal", None),
@@ -137,7 +139,7 @@ def test_the_model_does_what_brokers_of_the_clusters_release_do(
 
 def test_releases_that_tell_no_epochs_are_too_old(tmp_path: Path) -> None:
     assert obstacles(tmp_path, PLAIN, seen("2.0.1")) == [
-        "brokers of 2.0.1 do not tell leader epochs: it takes 2.1 or newer"
+        "brokers of 2.0.1 do not report leader epochs: harrow needs 2.1 or newer"
     ]
 
 
@@ -174,7 +176,7 @@ def test_every_campaign_of_the_library_can_be_looked_at(tmp_path: Path, name: st
     settings = {broker.id: SETTINGS for broker in survey.brokers}
     file = load_cluster_file(written(tmp_path, TEXT))
     assert all(obstacles_on(given, file, survey, settings))
-    assert "topics" in deeds_of(given)
+    assert "topics" in permissions_for(given)
 
 
 def test_a_server_of_zookeeper_is_not_at_hand(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from harrow.live_cluster.links.proxy import Proxies
 from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.local.java_program import JavaPrograms
 from harrow.live_cluster.local.kraft_control_plane import KRaftControlPlane
-from harrow.live_cluster.local.local_broker import LocalBroker
+from harrow.live_cluster.local.local_node import LocalNode
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.processes.ports import Ports
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
@@ -73,7 +73,7 @@ def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path
 
 def test_a_watch_of_a_broker_closes_its_connection_after_its_last_question() -> None:
     connection = WatchedConnection()
-    broker = cast("LocalBroker", SimpleNamespace(id=0, is_running=True, is_paused=False))
+    broker = cast("LocalNode", SimpleNamespace(id=0, is_running=True, is_paused=False))
     metadata = MetadataSeen(lambda *_: None)
     with BrokerWatch(broker, connection, lambda: ["t-0"], metadata, lambda *_: None, Activity()):
         assert connection.was_asked.wait(60)

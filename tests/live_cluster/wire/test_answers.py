@@ -33,8 +33,8 @@ ANSWERS_MAX: Final = 8
 ASKING: Final[dict[str, Callable[[BrokerConnection], Any]]] = {
     "metadata": lambda connection: broker_metadata(connection, ["t"], NAMES),
     "eligible leaders": lambda connection: eligible_leaders(connection, ["t"], NAMES),
-    "survey": survey.survey,
-    "survey of a release": lambda connection: survey.survey(connection, KafkaRelease("3.9.2")),
+    "survey": survey.survey_cluster,
+    "survey of a release": lambda connection: survey.survey_cluster(connection, KafkaRelease("3.9.2")),
     "settings of a broker": lambda connection: survey.broker_settings(connection, 0),
     "settings of topics": lambda connection: survey.topic_settings(connection, ["t"]),
     "deletion of topics": lambda connection: administration.delete_topics(connection, ["t"]),

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from harrow.live_cluster.local.storage import log_tail
-from harrow.live_cluster.local.storage.log_tail import CutBack, LogTail
+from harrow.live_cluster.local.storage.log_tail import LogTail, Truncation
 from harrow.live_cluster.local.storage.segments import batches_from
 from tests.live_cluster.local.storage.test_segments import written
 
-Seen = list[tuple[int, tuple[str, ...]] | CutBack]
+Seen = list[tuple[int, tuple[str, ...]] | Truncation]
 
 
 class Log:
@@ -33,7 +33,7 @@ class Log:
 
     def look(self) -> Seen:
         return [
-            change if isinstance(change, CutBack) else (change.base_offset, change.values)
+            change if isinstance(change, Truncation) else (change.base_offset, change.values)
             for change in self.tail.look()
         ]
 
@@ -71,10 +71,10 @@ def test_a_cut_says_where_the_log_ended_and_ends(log: Log) -> None:
     log.write(A, B, C)
     log.look()
     log.write(A)
-    assert log.look() == [CutBack(from_offset=4, to_offset=1)]
+    assert log.look() == [Truncation(from_offset=4, to_offset=1)]
     assert (log.values(), log.tail.leo) == ([("a",)], 1)
     log.write(b"")
-    assert log.look() == [CutBack(from_offset=1, to_offset=0)]
+    assert log.look() == [Truncation(from_offset=1, to_offset=0)]
     assert (log.values(), log.tail.leo) == ([], 0)
 
 
@@ -82,7 +82,7 @@ def test_what_is_appended_after_a_cut_follows_it(log: Log) -> None:
     log.write(A, B, C)
     log.look()
     log.write(A, B[:-7])
-    assert log.look() == [CutBack(4, 1)]
+    assert log.look() == [Truncation(4, 1)]
     log.write(A, written(1, "e", epoch=1))
     assert log.look() == [(1, ("e",))]
     assert log.values() == [("a",), ("e",)]
@@ -97,7 +97,7 @@ def test_a_log_that_was_cut_and_grew_again_tells_what_differs(log: Log, size: in
     log.write(A, written(1, "x" * (50 + size), epoch=1), *[written(2, "f", epoch=1)] * more)
     log.touch()
     told = [(1, ("x" * (50 + size),)), (2, ("f",))]
-    assert log.look() == [CutBack(2, 1), *told[: 1 + more]]
+    assert log.look() == [Truncation(2, 1), *told[: 1 + more]]
     assert (log.values()[0], log.tail.leo) == (("a",), 2 + more)
 
 
@@ -108,12 +108,12 @@ def test_what_was_deep_in_a_log_is_found_by_reading_it_anew(log: Log) -> None:
     log.write(other, B, C)
     log.touch()
     assert log.look() == []
-    assert [change.values for change in log.tail.read_anew() if not isinstance(change, CutBack)] == [
+    assert [change.values for change in log.tail.reread() if not isinstance(change, Truncation)] == [
         ("z",),
         ("b", "c"),
         ("d",),
     ]
-    assert log.tail.read_anew() == []
+    assert log.tail.reread() == []
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_batches_differ_by_values_leader_epoch_and_producer(log: Log, other: byt
     log.look()
     log.write(A, other)
     told = log.look()
-    assert told[0] == CutBack(4, 1)
-    assert [change[0] for change in told[1:] if not isinstance(change, CutBack)] == [1]
+    assert told[0] == Truncation(4, 1)
+    assert [change[0] for change in told[1:] if not isinstance(change, Truncation)] == [1]
 
 
 def test_nothing_is_read_where_nothing_is_new(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_folder_that_is_not_there_is_an_empty_log(tmp_path: Path) -> None:
     folder = tmp_path / "t-0"
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(A)
-    assert [batch.values for batch in tail.look() if not isinstance(batch, CutBack)] == [("a",)]
+    assert [batch.values for batch in tail.look() if not isinstance(batch, Truncation)] == [("a",)]
 
 
 def test_a_log_goes_on_in_a_new_segment(log: Log) -> None:
@@ -188,9 +188,9 @@ def test_a_cut_takes_whole_segments(log: Log) -> None:
     log.write(C, segment=3)
     log.look()
     (log.folder / f"{3:020}.log").unlink()
-    assert log.look() == [CutBack(4, 3)]
+    assert log.look() == [Truncation(4, 3)]
     log.write(A)
-    assert log.look() == [CutBack(3, 1)]
+    assert log.look() == [Truncation(3, 1)]
 
 
 def test_a_new_segment_without_records_changes_nothing(log: Log) -> None:
