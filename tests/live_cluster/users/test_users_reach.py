@@ -80,7 +80,10 @@ def test_a_plain_campaign_has_no_obstacles_and_says_what_it_does(tmp_path: Path)
             "script: [{do: {broker_isolation: {broker: 0, from: zookeeper}}}]",
             "broker_isolation: no command cuts a link with zookeeper",
         ),
-        ("script: [{do: {session_expiry: {broker: 0}}}]", "session_expiry: harrow has no access to ZooKeeper"),
+        (
+            "script: [{do: {session_expiry: {broker: 0}}}]",
+            "session_expiry: harrow has no access to ZooKeeper",
+        ),
         ("cluster: {brokers: 4}", "it has 4 brokers, and the cluster 3"),
         ("cluster: {brokers: 3, controller: 1}", "harrow cannot choose the controller"),
     ],
