@@ -12,13 +12,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rich.console import Console
-
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.cli.commands.brokers import started_brokers
+from harrow.cli.requests.run import RunRequest
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 RELEASES: Final = (("2.4", "zookeeper"), ("3.9", "zookeeper"), ("3.9", "kraft"), ("4.3", "kraft"))
@@ -118,7 +117,7 @@ def modelled(seeds: int) -> None:
 
 def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], runs: int, strikes: int) -> None:
     """Print the table of a release's brokers and of the model, with the ratio of the medians; what each run came to goes to the other output."""
-    brokers = started_brokers(target, None, Console(stderr=True), quiet=False)
+    brokers = started_brokers(RunRequest(campaigns=[], target=target))
     release, metadata = brokers.release.model_release, brokers.metadata
     print(f"| {brokers.release.name} {NAMES[metadata]} | brokers | model | model / brokers |")
     print("| --- | ---: | ---: | ---: |")

@@ -1,4 +1,4 @@
-"""What ``harrow`` starts; ``python -m harrow`` is the same."""
+"""The entry point of ``harrow`` and of ``python -m harrow``."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ from harrow.compilation import compilation
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _USAGE: Final = 2
-"""`exit_code.USAGE`. This module imports as little as it can before it has looked at the streams."""
+"""`exit_code.USAGE`, repeated because this module imports little before it has checked the streams."""
 
 
 def main() -> None:
@@ -23,9 +23,9 @@ def main() -> None:
         return
     from harrow.cli.interrupts import end_at_once_when_interrupted
 
-    # What it imports takes most of a second in which somebody may press Ctrl-C.
+    # The imports take most of a second, in which the user may press Ctrl-C.
     end_at_once_when_interrupted()
-    # Nothing of what is imported is garbage to look for. A session turns the collector on (`exit_code_of`).
+    # Imported modules are never garbage. A session turns the collector on again (`exit_code_of`).
     gc.disable()
     from harrow.cli.main import main as run
 
@@ -33,9 +33,9 @@ def main() -> None:
 
 
 def _fill_closed_streams() -> list[int]:
-    """Open the null device in place of standard streams that are closed, and return their numbers.
+    """Open the null device for each closed standard stream, and return their numbers.
 
-    The next file that is opened would take the place: a result would get what is printed.
+    Otherwise the next open file would take the number, and output would end up in a result file.
     """
     closed = []
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -43,16 +43,16 @@ def _fill_closed_streams() -> list[int]:
             os.fstat(number)
         except OSError:
             closed.append(number)
-            # The lowest number that is free, and all lower ones are taken by now.
+            # `open` returns the lowest free number, and all lower ones are taken by now.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 - for as long as the process lives
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 - stays open as long as the process lives
     return closed
 
 
 def _has_printed_version() -> bool:
-    """Print the version without loading what reads a command line; scripts ask for it again and again.
+    """Print the version without loading the command line, because scripts ask for it often.
 
-    Where it cannot be printed the whole command line has the message and the exit code for that.
+    If that fails, the whole command line has the message and the exit code for it.
     """
     try:
         sys.stdout.write(f"harrow {version()} ({compilation()[0]})\n")

@@ -1,7 +1,7 @@
-"""What a shell completes: names of campaigns, variants, faults, rules, settings, runs.
+"""Shell completion for the names of campaigns, variants, faults, rules, settings and runs.
 
-Somebody waits for it after each press of the Tab key. So campaign files are looked at and not
-loaded, and nothing is imported that the names do not need.
+The user waits for it after each press of the Tab key. So it only scans campaign files instead of loading
+them, and imports only what the names need.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 import typer
 
 SUFFIXES: Final = (".yaml", ".yml")
-"""The endings of campaign files."""
+"""The suffixes of campaign files."""
 
 _VARIANTS: Final = re.compile(r"^variants:[^\S\n]*(?:#.*)?\n((?:(?:[^\S\n].*|#.*)?\n)*)", re.MULTILINE)
 _KEY: Final = re.compile(r"""^( +)(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#][^:\n]*)):(?:\s|$)""", re.MULTILINE)
@@ -22,17 +22,17 @@ _FILE_MAX_BYTES: Final = 1_000_000
 
 
 def campaigns(incomplete: str) -> list[str]:
-    """Return campaigns of the library, and what there is of campaign files and folders."""
+    """Return library campaigns, campaign files and folders."""
     return _beginning(incomplete, [*sorted(_library()), *_paths(incomplete)])
 
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the variants of the campaigns that the command line names already."""
-    # The parser gives up on an option without its value, and leaves all words where they are.
+    # The parser gives up on an option without a value, and leaves all words unparsed.
     words = list(ctx.args)
     for parameter in ("campaigns", "campaign", "added"):
-        named = ctx.params.get(parameter) or ()
-        words += [named] if isinstance(named, str) else named
+        value = ctx.params.get(parameter) or ()
+        words += [value] if isinstance(value, str) else value
     library = _library()
     names = [_BASE]
     for word in words:
@@ -41,14 +41,12 @@ def variants(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def rules(incomplete: str) -> list[str]:
-    """Return the rules that runs are judged by."""
     from harrow.checks.rules.catalogue import RULES
 
     return _beginning(incomplete, RULES)
 
 
 def anomalies(incomplete: str) -> list[str]:
-    """Return the anomalies that a history is searched for."""
     from harrow.checks.history.anomalies import ANOMALIES
 
     return _beginning(incomplete, ANOMALIES)
@@ -70,36 +68,24 @@ def names(incomplete: str) -> list[str]:
     from harrow.faults.condition import FACTS
 
     clients = [kind.name for kind in CLIENTS.values()]
-    known = (
-        FAULTS,
-        ACTIONS,
-        FACTS,
-        clients,
-        RULES,
-        INVARIANTS,
-        PROBES,
-        RELEASES,
-        (LATEST_RELEASE,),
-        SWITCHES,
-        MUTANTS,
-        setting_names(),
-        TERMS,
-        tickets(),
+    catalogues = (
+        *(FAULTS, ACTIONS, FACTS, clients, RULES, INVARIANTS, PROBES),
+        *(RELEASES, [LATEST_RELEASE], SWITCHES, MUTANTS, setting_names(), TERMS, tickets()),
     )
-    everything = [name for part in known for name in part]
+    everything = [name for catalogue in catalogues for name in catalogue]
     return _beginning(incomplete, dict.fromkeys([*everything, *sorted(_library())]))
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of the runs below ``--results``, and the paths that lead to them."""
+    """Return the ids of the runs below ``--results``, and folders that may lead to runs."""
     results = Path(str(ctx.params.get("results") or "results"))
-    found = sorted(path.parent.name for path in results.glob("*/*/run.json"))
+    ids = sorted(path.parent.name for path in results.glob("*/*/run.json"))
     latest = [_LATEST] if Path(_LATEST).exists() else []
-    return _beginning(incomplete, dict.fromkeys([*latest, *found, *_folders(incomplete)]))
+    return _beginning(incomplete, dict.fromkeys([*latest, *ids, *_folders(incomplete)]))
 
 
-def _beginning(incomplete: str, known: Iterable[str]) -> list[str]:
-    return [name for name in known if name.startswith(incomplete)]
+def _beginning(incomplete: str, candidates: Iterable[str]) -> list[str]:
+    return [name for name in candidates if name.startswith(incomplete)]
 
 
 def _library() -> dict[str, Path]:
@@ -110,7 +96,7 @@ def _library() -> dict[str, Path]:
 
 
 def _paths(incomplete: str) -> Iterator[str]:
-    """Yield campaign files, and folders where there may be some once a letter of their name is there."""
+    """Yield campaign files, and folders too once their first letter is typed."""
     for shown, path in _beside(incomplete):
         if path.suffix in SUFFIXES or (incomplete and path.is_dir()):
             yield f"{shown}/" if path.is_dir() else shown
@@ -138,7 +124,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _variants_of(file: Path) -> Iterator[str]:
-    """Yield the keys of ``variants`` in a file, as they stand there: a look at it, no reading of YAML."""
+    """Yield the keys of ``variants`` in a file, which a regular expression finds without parsing YAML."""
     try:
         if not file.is_file() or file.stat().st_size > _FILE_MAX_BYTES:
             return

@@ -1,7 +1,7 @@
 """Where output goes: data to stdout, progress and messages to stderr.
 
-Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and TTY_COMPATIBLE. What is not a terminal
-gets plain lines as long as they have to be, unless COLUMNS says how wide they may be.
+Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and TTY_COMPATIBLE. Pipes and files get plain lines
+of any length, unless COLUMNS limits their width.
 """
 
 import errno
@@ -20,13 +20,13 @@ from harrow.cli.output_stream import OutputStream, guarded
 from harrow.cli.text import Text
 
 _ENDLESS: Final = 100_000
-"""The width of what is not a terminal: no line is broken, nothing cut off."""
+"""The width of a pipe or file: no line is broken or cut off."""
 
 
 class _SafeConsole(Console):
-    """A console on which no text moves the cursor, changes colours or breaks a line, wherever it is from.
+    """A console on which no text moves the cursor, changes colours or breaks a line, wherever it comes from.
 
-    Control codes are made here, of styles. What comes as `Text` has no others already, and strings become such.
+    Control codes come only from styles, here. A `Text` has no others, and strings are escaped like a `Text`.
     """
 
     def render_str(self, text: str, **options: Any) -> RichText:
@@ -34,21 +34,21 @@ class _SafeConsole(Console):
         return super().render_str(printable(text), **options)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Fail as a write to a stream does: Rich would end harrow with 1, which says that a promise was broken."""
+        """Fail like a write to a stream: Rich would exit with 1, which means that a promise was broken."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of something to print, with nothing in their texts that a terminal obeys."""
+        """Yield segments in whose text a terminal obeys nothing."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             if control is None and not text.isprintable():
                 text = "\n".join(map(printable, text.split("\n")))
-                segment = Segment(text, style)  # noqa: PLW2901 - the same one, made harmless
+                segment = Segment(text, style)  # noqa: PLW2901 - the same segment, escaped
             yield segment
 
 
 def data_console(*, no_color: bool = False, file: TextIO | None = None) -> Console:
-    """Return the console for data: stdout, or a file."""
+    """Return the console for data, which is stdout without a *file*."""
     return _console(sys.stdout if file is None else guarded(file), no_color=no_color)
 
 
@@ -58,23 +58,22 @@ def message_console(*, no_color: bool = False) -> Console:
 
 
 def is_unicode(console: Console) -> bool:
-    """Return whether a console can show more than ASCII."""
     return "utf" in console.encoding
 
 
 def can_be_redrawn(console: Console) -> bool:
-    """Return whether somebody sees what is drawn over itself, as FORCE_COLOR alone does not mean."""
+    """Return whether output may redraw itself; FORCE_COLOR alone does not make a pipe a terminal."""
     return console.is_interactive and not console.is_dumb_terminal and console.file.isatty()
 
 
 def unbroken(text: Text) -> Text:
-    """Have a text stay on one line, whatever the width: a terminal breaks it, a copy of it is whole."""
+    """Keep a text on one line of any width: the terminal wraps it, and a copy of it is complete."""
     text.no_wrap = True
     return text
 
 
 def show(console: Console, *renderables: RenderableType) -> None:
-    """Print, each on lines of its own; what is not a terminal gets no blanks at the ends of lines."""
+    """Print each on lines of its own, without trailing blanks in a pipe or file."""
     if console.is_terminal:
         _print(console, renderables)
         return
@@ -89,7 +88,7 @@ def _print(console: Console, renderables: Iterable[RenderableType]) -> None:
 
 
 def plain_text(*renderables: RenderableType) -> str:
-    """Return what would be printed, as plain lines of any length, whatever the environment says of terminals."""
+    """Return the plain lines that a pipe would get, whatever the environment says about terminals."""
     file = StringIO()
     console = _SafeConsole(
         file=file,
@@ -105,12 +104,12 @@ def plain_text(*renderables: RenderableType) -> str:
 
 
 def commands(file: IO[str], texts: Iterable[str]) -> None:
-    """Write commands to a CI system, which an `OutputStream` allows nowhere else."""
+    """Write commands to a CI system, bypassing the guard of an `OutputStream`."""
     (file.commands if isinstance(file, OutputStream) else file.writelines)(texts)
 
 
 def say(console: Console, message: str, *, style: str = "") -> None:
-    """Print a message for the user, marked as ours."""
+    """Print a message for the user, marked as harrow's."""
     text = Text.assemble(("harrow: ", "bold"), (in_message(message), style))
     console.print(text, soft_wrap=True)
 

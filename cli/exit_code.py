@@ -1,4 +1,4 @@
-"""The exit codes, as scripts and CI jobs may rely on them."""
+"""The exit codes, which scripts and CI jobs rely on."""
 
 from typing import Final
 
@@ -7,15 +7,15 @@ OK: Final = 0
 BROKEN: Final = 1
 """A promise was broken, or an expectation missed."""
 USAGE: Final = 2
-"""Wrong usage, or a wrong campaign file."""
+"""Wrong usage, or an invalid campaign file."""
 INCONCLUSIVE: Final = 3
 """Inconclusive, or nothing ran."""
 INTERNAL: Final = 4
-"""An error of harrow's own."""
+"""An error in harrow itself."""
 INTERRUPTED: Final = 130
-"""Interrupted; what was finished is written."""
+"""Interrupted; finished runs are written."""
 BROKEN_PIPE: Final = 141
-"""The reader of the output has gone: what a shell says of a process that SIGPIPE ended."""
+"""The reader of the output closed it. A shell reports this code for a process that SIGPIPE killed."""
 
 MEANINGS: Final = {
     OK: "every run was as expected",
@@ -23,4 +23,4 @@ MEANINGS: Final = {
     INCONCLUSIVE: "inconclusive, or nothing ran",
     INTERRUPTED: "interrupted",
 }
-"""What the codes of a run mean, in a few words."""
+"""The exit codes of a run in words."""

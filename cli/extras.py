@@ -1,4 +1,4 @@
-"""The libraries that harrow works without, and the extra that installs each."""
+"""The optional libraries, and the extra that installs each."""
 
 from importlib.util import find_spec
 from typing import Final
@@ -14,12 +14,7 @@ EXTRAS: Final = {
 
 
 def need(extra: str) -> None:
-    """Look for the modules of an extra before any work that would be lost without them.
-
-    Raises:
-        ModuleNotFoundError: one is missing. A session that raises it ends with `advice_on`.
-
-    """
+    """Raise `ModuleNotFoundError` if a module of an extra is missing, before any work that would be lost."""
     for module in EXTRAS[extra]:
         if find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)

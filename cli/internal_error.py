@@ -1,4 +1,4 @@
-"""Reports an error in harrow itself, with what a bug report needs and nothing that is secret."""
+"""The report of an error in harrow itself, with what a bug report needs and without secrets."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ from harrow.compilation import compilation
 
 
 def report(error: Exception, begun_ns: int) -> None:
-    """Say that there is a bug, where its traceback is, and how to report it; and that there may be none if harrow was replaced."""
+    """Print that there is a bug, where its traceback is, and how to report it, or that an upgrade may have caused it."""
     console = message_console()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
@@ -25,7 +25,7 @@ def report(error: Exception, begun_ns: int) -> None:
     if _has_changed_since(begun_ns):
         say(
             console,
-            "harrow was changed while it ran, as an upgrade does: that may be all; run the command again",
+            "harrow changed on disk while it ran, perhaps by an upgrade: this may be the cause; run the command again",
         )
     details = without_secrets("".join(traceback.format_exception(error)))
     if os.environ.get("HARROW_DEBUG"):
@@ -35,7 +35,8 @@ def report(error: Exception, begun_ns: int) -> None:
     else:
         say(console, f"this is a bug in harrow; please report it with {_write_down(details)}")
         say(
-            console, "(the command, the versions and the traceback; HARROW_DEBUG=1 prints the traceback here)"
+            console,
+            "(it has the command, the versions and the traceback; HARROW_DEBUG=1 prints the traceback here)",
         )
 
 
@@ -46,7 +47,7 @@ def _has_changed_since(begun_ns: int) -> bool:
         try:
             if file is not None and Path(file).stat().st_ctime_ns > begun_ns:
                 return True
-        except OSError:  # It is gone, or was in an archive all the time.
+        except OSError:  # The file was deleted, or it is in an archive.
             continue
     return False
 

@@ -1,6 +1,7 @@
-"""The ``harrow`` command: its groups of commands, and what happens when something goes wrong."""
+"""The ``harrow`` command: it parses the command line, runs one command, and reports what goes wrong."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -14,24 +15,26 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
-from harrow.cli.command_help import epilog, grouped
+from harrow.cli.command_help import epilog
 from harrow.cli.output_stream import guarded
-from harrow.cli.requests import COMMANDS, request_of
+from harrow.cli.requests import COMMANDS, GROUPS, request_of
 from harrow.cli.requests.request import CommandRequest
-from harrow.cli.usage_errors import with_a_way_out
 from harrow.compilation import compilation
 
 _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
-"""Click's, or that of Typer's copy of Click, which has no public name."""
+"""The base class in Click, or in Typer's copy of Click, where it has no public name."""
 _BEGUN_NS: Final = time.time_ns()
 _SHARED: Final = frozenset(option.name for option in fields(CommandRequest))
+_INVALID_CHOICE: Final = re.compile(
+    r"(?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL
+)
+"""Typer's message for a word that is not a member of an enumeration."""
 
 
 class RequestCommand(TyperCommand):
-    """A command: what was typed becomes a request, and a session meets it."""
+    """A command: it parses its arguments into a request, and exits with the code of the session."""
 
     def invoke(self, ctx: Any) -> NoReturn:
-        """Leave with the exit code of the session."""
         request = super().invoke(ctx)
         from harrow.cli.session import exit_code_of
 
@@ -39,13 +42,13 @@ class RequestCommand(TyperCommand):
             code = exit_code_of(str(self.name), request)
         except (typer.BadParameter, OSError):
             raise
-        except Exception as error:  # noqa: BLE001 - a bug of harrow's; of some Click would make "Aborted!" and 1
+        except Exception as error:  # noqa: BLE001 - a bug in harrow; Click would turn some into "Aborted!" and 1
             code = _internal_error(error)
         raise typer.Exit(code)
 
 
 class Commands(TyperGroup):
-    """The commands. When nothing reads the output any more (``harrow ... | head``), they end without a word."""
+    """The commands. They end silently when nothing reads their output any more (``harrow ... | head``)."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -69,10 +72,10 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = dict(self.commands)
-        # Two blanks before a name and two behind it, and one column that Click leaves free.
+        # Two blanks before and after a name, a column that Click leaves free.
         width = max(map(len, commands))
         limit = formatter.width - 6 - width
-        for heading, names in grouped(commands):
+        for heading, names in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl(
                     [(f"{name:{width}}", commands[name].get_short_help_str(limit)) for name in names]
@@ -81,18 +84,32 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _printable_mistakes() -> Iterator[None]:
-    """Have what was typed wrong stand on one line of the message, with the nearest right word."""
+    """Keep the message of a usage error on one line, and suggest the nearest valid word."""
     try:
         yield
     except _USAGE_ERROR as error:
         from harrow.campaigns.language.spelling import in_message
 
-        error.message = in_message(with_a_way_out(error.message))
+        error.message = in_message(with_suggestion(error.message))
         raise
 
 
+def with_suggestion(message: str) -> str:
+    """Return a message of Typer's; for an invalid choice with the nearest valid one."""
+    match = _INVALID_CHOICE.fullmatch(message)
+    if match is None:
+        return message
+    from harrow.campaigns.language.spelling import nearest, printable
+
+    choices = re.findall(r"'([^']*)'", match["choices"])
+    word = match["word"]
+    close = nearest(word, choices)
+    hint = f"did you mean `{close}`? " if close is not None else ""
+    return f"there is no `{printable(word)}`; {hint}known: {', '.join(choices)}"
+
+
 class _CommandsByName(Mapping[str, TyperCommand]):
-    """Commands that are made when they are asked for: a command line needs one of them."""
+    """The commands, each created on first use: a command line needs only one of them."""
 
     def __getitem__(self, name: str) -> TyperCommand:
         if name not in COMMANDS:
@@ -108,7 +125,7 @@ class _CommandsByName(Mapping[str, TyperCommand]):
 
 @cache
 def _command(name: str) -> TyperCommand:
-    """Return a command: the options that most commands have come last, and examples follow its help."""
+    """Return a command with its shared options last in the help, followed by examples."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, cls=RequestCommand, epilog=epilog(name))(request_of(name))
     command = typer.main.get_command(alone)
@@ -116,8 +133,8 @@ def _command(name: str) -> TyperCommand:
     command.params.sort(key=lambda option: option.name in _SHARED)
     for argument in command.params:
         if isinstance(argument, TyperArgument):
-            # `list[str]` tells a reader nothing that the name and the help do not.
-            argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005 - it is called with the context
+            # The name and the help say more to a reader than `list[str]`.
+            argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005 - Typer passes the context
     return command
 
 
@@ -125,10 +142,10 @@ app = typer.Typer(
     name="harrow",
     cls=Commands,
     help="A chaos harness for Apache Kafka: break a modelled cluster on purpose and see which promises hold.",
-    epilog="Exit codes: 0 as expected, 1 a promise broken or an expectation missed, 2 wrong usage or a wrong "
+    epilog="Exit codes: 0 as expected, 1 a promise was broken or an expectation missed, 2 wrong usage or an invalid "
     "campaign file, 3 inconclusive or nothing ran, 4 internal error, 130 interrupted.",
     no_args_is_help=True,
-    # Plain help: the same on a terminal, in a pipe and in a log, and quick.
+    # Plain help is the same on a terminal, in a pipe and in a log, and it is fast.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
@@ -149,13 +166,13 @@ def harrow(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Declare the options of ``harrow`` itself."""
+    """Do nothing: this only declares the options of ``harrow`` itself."""
 
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows its code, not a traceback.
+        # A terminal that cannot show a character shows its code instead of a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
@@ -163,20 +180,19 @@ def main() -> None:
 
 
 def _exit_code() -> int:
-    """Run the command line and return its exit code, whatever exception comes out of it."""
     try:
         app(prog_name="harrow")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else exit_code.INTERNAL
     except OSError as error:
         return _cannot_go_on(error)
-    except Exception as error:  # noqa: BLE001 - a bug of harrow's, whatever it is
+    except Exception as error:  # noqa: BLE001 - any bug in harrow
         return _internal_error(error)
     raise AssertionError("Click ends with an exception")
 
 
 def _flushed(code: int) -> int:
-    """Write what is buffered for stdout, and return the exit code; another one if it cannot be written."""
+    """Flush stdout and return the exit code, or a different one if the flush fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -188,7 +204,7 @@ def _flushed(code: int) -> int:
 
 
 def _internal_error(error: Exception) -> int:
-    """Report a bug, and return the exit code, which alone says it where stderr cannot be written."""
+    """Report a bug and return its exit code, which is all that remains if stderr cannot be written."""
     from harrow.cli.internal_error import report
 
     with suppress(OSError):
@@ -197,7 +213,7 @@ def _internal_error(error: Exception) -> int:
 
 
 def _cannot_go_on(error: OSError) -> int:
-    """Say which file or stream failed and why, and return the exit code, which alone says it where stderr fails too."""
+    """Report a file or stream that failed and return the exit code, which is all that remains if stderr fails."""
     from harrow.cli.console import message_console, say
     from harrow.cli.session import reason_of
 
@@ -212,7 +228,7 @@ def _leave_quietly() -> NoReturn:
 
 
 def _discard_stdout() -> None:
-    """Keep the interpreter, which flushes stdout when it ends, from failing there again."""
+    """Redirect stdout, which the interpreter flushes when it exits, so that it does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,8 +1,9 @@
-"""Options that several commands share, and how their values are read."""
+"""The options that several commands share, and how their values are parsed."""
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -16,8 +17,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 Completion = Callable[..., list[str]]
 
 DEFAULT_RESULTS: Final = Path("results")
-"""Where runs are written, and looked for by their ids."""
-
+"""Where runs are written, and where they are looked up by id."""
 
 RunFormat = Literal["table", "json", "ndjson", "junit", "github"]
 """The output formats of `harrow run`."""
@@ -32,10 +32,10 @@ ListFormat = Literal["table", "json"]
 """The output formats of commands that have no verdict."""
 
 RunEngine = Literal["seeds", "hypothesis"]
-"""What makes the choices that a campaign leaves open."""
+"""Who makes the choices that a campaign leaves open."""
 
 SweepEngine = Literal["auto", "spark", "process"]
-"""What runs a sweep."""
+"""What executes a sweep."""
 
 Kind = Literal[
     "faults",
@@ -55,34 +55,36 @@ Kind = Literal[
 """The catalogues of `harrow list`."""
 
 
+@contextmanager
+def _as_usage_error() -> Iterator[None]:
+    """Turn the errors of the campaign language, which are `ValueError`s, into errors of this option."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def parse_seeds(text: str) -> range:
     """Return the seeds of ``A..B`` or ``N`` (`seeds.parse_seeds`)."""
-    try:
+    with _as_usage_error():
         return seeds.parse_seeds(text)
-    except seeds.SeedError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def check_seed(seed: int | None) -> int | None:
-    """Return *seed* if a run can have it."""
-    try:
+    with _as_usage_error():
         return None if seed is None else seeds.check_seed(seed)
-    except seeds.SeedError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def parse_time_s(text: str) -> float:
-    """Return the seconds of a time such as ``500ms``, ``30s``, ``2m`` or ``1h``."""
-    from harrow.campaigns.language.literals import LiteralError, duration
+    """Return the seconds of a duration such as ``500ms``, ``30s``, ``2m`` or ``1h``."""
+    from harrow.campaigns.language.literals import duration
 
-    try:
+    with _as_usage_error():
         return duration(text) / US_PER_SECOND
-    except LiteralError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def parse_speed(text: str) -> float:
-    """Return how many seconds of the cluster pass in a second: ``5``, ``0.5x``, or infinitely many for ``max``."""
+    """Return cluster seconds per wall-clock second: ``5``, ``0.5x``, or infinity for ``max``."""
     if text == "max":
         return math.inf
     try:
@@ -94,140 +96,128 @@ def parse_speed(text: str) -> float:
     return speed
 
 
+def refuse(values: Mapping[str, object], reason: str) -> None:
+    """Refuse options that have a value, by their names."""
+    for name, value in values.items():
+        if value is not None and value is not False:
+            raise typer.BadParameter(reason, param_hint=name)
+
+
 def need_terminal() -> None:
-    """Refuse ``--watch`` when standard error, which it draws on, is not a terminal."""
+    """Refuse ``--watch`` unless standard error, which it draws on, is a terminal."""
     from harrow.cli.console import can_be_redrawn, message_console
 
     if not can_be_redrawn(message_console()):
-        message = "draws on a terminal, and standard error is none; leave it out, or see `harrow trace`"
+        message = "standard error is not a terminal to draw on; leave it out, or use `harrow trace`"
         raise typer.BadParameter(message, param_hint="--watch")
 
 
 def check_rule(name: str | None) -> str | None:
-    """Return *name* if it is the name of a rule that runs are judged by."""
     from harrow.campaigns.language.readers.judgement import rule_names
     from harrow.campaigns.language.spelling import suggestion
 
-    known = rule_names()
-    if name is None or name in known:
+    rules = rule_names()
+    if name is None or name in rules:
         return name
-    raise typer.BadParameter(f"unknown rule {name!r}{suggestion(name, known)}")
+    raise typer.BadParameter(f"unknown rule {name!r}{suggestion(name, rules)}")
 
 
-FORMAT: Final = typer.Option("--format", help="The output format.")
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)", re.DOTALL)
-"""An address such as ``s3a://bucket/key``, or what `Path` makes of one; a drive of Windows has a single letter."""
+"""An address such as ``s3a://bucket/key``, with the slashes that `Path` leaves of it. A Windows drive has one letter."""
 
 
 def check_path(path: Path | None) -> Path | None:
-    """Return *path* unless it is an address: harrow would make a folder that is called ``s3a:``."""
+    """Refuse an address, for which harrow would make a folder called ``s3a:``."""
     match = None if path is None else _URI.fullmatch(str(path))
     if match is None:
         return path
     scheme, rest = match["scheme"], printable(match["rest"])
     if scheme.lower() == "file":
-        raise typer.BadParameter(f"file:// is an address; name the file or folder itself: /{rest}")
-    message = f"{scheme}://{rest} is an address, and harrow writes to folders that this machine has mounted"
+        raise typer.BadParameter(f"file:// is an address; give the path instead: /{rest}")
+    message = f"{scheme}://{rest} is an address; harrow writes only to mounted folders"
     raise typer.BadParameter(message)
 
 
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the output to a file.",
-        dir_okay=False,
-        callback=check_path,
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what went wrong.")]
-NoMessages = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and no messages.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all that is known.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="Use no colours, as with NO_COLOR.")]
+def option(names: str, metavar: str, meaning: str, **more: Any) -> Any:
+    """Declare an option with a value; *names* are separated by blanks."""
+    return typer.Option(*names.split(), metavar=metavar, help=meaning, **more)
 
 
-def named(metavar: str, complete: Completion, meaning: str) -> Any:
-    """Return an argument that names something which can be completed."""
-    return typer.Argument(metavar=metavar, autocompletion=complete, help=meaning)
+def many(name: str, metavar: str, meaning: str, **more: Any) -> Any:
+    """Declare an option that may be repeated."""
+    return option(name, metavar, f"{meaning} May be repeated.", **more)
 
 
-def folder(meaning: str, *names: str) -> Any:
-    return typer.Option(*names, metavar="DIR", file_okay=False, callback=check_path, help=meaning)
+def flag(names: str, meaning: str) -> Any:
+    return typer.Option(*names.split(), help=meaning)
+
+
+def argument(metavar: str, meaning: str, complete: Completion | None = None, **more: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=meaning, autocompletion=complete, **more)
+
+
+def folder(name: str, meaning: str) -> Any:
+    return option(name, "DIR", meaning, file_okay=False, callback=check_path)
+
+
+def output(meaning: str) -> Any:
+    return option("--output -o", "FILE", meaning, dir_okay=False, callback=check_path)
 
 
 def seed(meaning: str) -> Any:
-    return typer.Option(metavar="N", callback=check_seed, help=meaning)
+    return option("--seed", "N", meaning, callback=check_seed)
 
 
-def variant(meaning: str) -> Any:
-    return typer.Option("--variant", metavar="NAME", autocompletion=completion.variants, help=meaning)
+def variant(meaning: str, declare: Callable[..., Any] = option) -> Any:
+    return declare("--variant", "NAME", meaning, autocompletion=completion.variants)
 
 
 def anomaly(name: str, meaning: str) -> Any:
-    return typer.Option(name, metavar="NAME", autocompletion=completion.anomalies, help=meaning)
+    return many(name, "NAME", meaning, autocompletion=completion.anomalies)
 
 
-CAMPAIGN: Final = named(
-    "CAMPAIGN", completion.campaigns, "A file, a folder, or the name of a campaign of the library."
+FORMAT: Final = flag("--format", "The output format.")
+CAMPAIGN: Final = argument(
+    "CAMPAIGN", "A file, a folder, or the name of a library campaign.", completion.campaigns
 )
-RUN: Final = named("RUN", completion.runs, "A folder of results, such as results/latest, or the id of a run.")
-RunsFolder = Annotated[Path, folder("Where to look for a run by its id.", "--results")]
+RUN: Final = argument("RUN", "A results folder, such as results/latest, or a run id.", completion.runs)
+Output = Annotated[Path | None, output("Write the output to a file.")]
+Quiet = Annotated[bool, flag("--quiet -q", "Print only failures and mistakes.")]
+NoMessages = Annotated[bool, flag("--quiet -q", "Print the result without messages.")]
+Verbose = Annotated[bool, flag("--verbose -v", "Print all details.")]
+NoColor = Annotated[bool, flag("--no-color", "Do not use colours, as with NO_COLOR.")]
+NoResults = Annotated[bool, flag("--no-results", "Do not write result files.")]
+RunsFolder = Annotated[Path, folder("--results", "Where to look up a run by its id.")]
 Seed = Annotated[int | None, seed("The seed; 0 by default.")]
 Seeds = Annotated[
-    range | None,
-    typer.Option(
-        metavar="A..B|N", parser=parse_seeds, help="Several seeds: A and up, B excluded; N is 0..N."
-    ),
+    range | None, option("--seeds", "A..B|N", "Run seeds A to B-1. N means 0..N.", parser=parse_seeds)
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", "-j", metavar="N", min=1, help="How many runs at once; by default one for each core."
-    ),
-]
+Jobs = Annotated[int | None, option("--jobs -j", "N", "Run N at a time; by default one per core.", min=1)]
 Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A Kafka setting or a campaign field; may be repeated."),
+    list[str] | None, many("--set", "KEY=VALUE", "Set a Kafka setting or a campaign field.")
 ]
 Then = Annotated[
     list[str] | None,
-    typer.Option(
-        "--then",
-        metavar="KEY=VALUE",
-        help="As --set, laid over what the seed has drawn: everything else stays as drawn; may be repeated.",
+    many(
+        "--then", "KEY=VALUE", "Like --set, but after the seed has drawn the campaign: nothing else changes."
     ),
 ]
-Variants = Annotated[
-    list[str] | None,
-    variant("Only this variant (`base` for the campaign itself); may be repeated."),
-]
+Variants = Annotated[list[str] | None, variant("Run only this variant; `base` is the campaign itself.", many)]
 KafkaHome = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--kafka-home",
-        metavar="DIR",
+        "DIR",
+        "Use the Kafka distribution in this folder instead of harrow's own copy of the release.",
         envvar="HARROW_KAFKA_HOME",
         file_okay=False,
-        help="The folder of a distribution of the release that is there, in place of harrow's own.",
     ),
 ]
 Consent = Annotated[
     bool,
-    typer.Option(
-        "--yes", help="On a cluster of yours: do what the campaigns say, also what its file does not allow."
-    ),
+    flag("--yes", "On your own cluster: also do what the campaigns ask and the cluster file does not allow."),
 ]
-FailuresMax = Annotated[
-    int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop after N failed runs.")
-]
+FailuresMax = Annotated[int | None, option("--max-failures", "N", "Stop after N failed runs.", min=1)]
 TimeMax = Annotated[
-    float | None,
-    typer.Option(
-        "--max-time",
-        metavar="DURATION",
-        parser=parse_time_s,
-        help="Stop after this time, such as 5m.",
-    ),
+    float | None, option("--max-time", "DURATION", "Stop after this time, such as 5m.", parser=parse_time_s)
 ]

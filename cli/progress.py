@@ -1,4 +1,4 @@
-"""What stderr says of something that takes long: one line that changes, or a line now and then."""
+"""Progress of long work on stderr: one line that is rewritten, or a line from time to time."""
 
 import time
 from collections.abc import Callable
@@ -10,39 +10,42 @@ from harrow.campaigns.language.spelling import printable
 from harrow.cli.console import is_unicode, say
 
 _APPEARS_S: Final = 1.0
-"""What is over by then is better without a line that flashes up."""
+"""Shorter work shows no progress: a line would only flash up."""
 
 _REFRESH_S: Final = 0.1
 _PLAIN_EVERY_S: Final = 30.0
-"""Where lines are kept, as in the log of a CI job. A minute of silence looks like a job that hangs."""
+"""The interval in a log, as of a CI job, where a minute of silence looks like a hanging job."""
 
 _BAR_WIDTH: Final = 16
 _ERASE_LINE: Final = "\r\x1b[2K"
 
 
 class ProgressLine:
-    """A line that is rewritten in place, and gone before anything else is printed.
+    """A line that is rewritten in place, and cleared before anything else is printed.
 
-    Nothing is shown of what does not take long. Without a *total* it is not known how many there will be; with one
-    there is a bar. Where stderr is no terminal, or its lines are to be *kept*, a plain line is printed now and then.
+    Short work shows nothing. With a *total* there is a bar. If stderr is not a terminal, or if progress should stay
+    on screen as a *log*, a plain line is printed from time to time.
     """
 
     def __init__(
-        self, console: Console, *, total: int | None, enabled: bool = True, kept: bool = False
+        self, console: Console, *, total: int | None, enabled: bool = True, log: bool = False
     ) -> None:
         self._console = console
         self._total = total
         self._enabled = enabled
-        self._redrawn = console.is_terminal and not console.is_dumb_terminal and not kept
+        self._redrawn = console.is_terminal and not console.is_dumb_terminal and not log
         self._shown = False
         self._next_s = time.monotonic() + (_APPEARS_S if self._redrawn else _PLAIN_EVERY_S)
 
     def update(self, done: int, doing: str | Callable[[], str]) -> None:
-        """Say how many runs are *done* and what runs now, a few times a second at most. A function is called only then."""
+        """Show how many runs are *done* and what runs now, a few times per second at most.
+
+        *doing* may be a function, which is called only if the line is shown.
+        """
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
             return
-        # What a run waits for may have in it what records say.
+        # A condition that a run waits for may quote a record.
         doing = printable(doing() if callable(doing) else doing)
         if not self._redrawn:
             self._next_s = now_s + _PLAIN_EVERY_S

@@ -1,4 +1,9 @@
-"""What the sessions of all commands share: where output goes, in which format, and what a mistake ends with."""
+"""What the sessions of all commands share: where output goes, in which format, and how errors end a session.
+
+A session may raise what `exit_code_of` turns into a message and an exit code: `FileError` for mistakes in files, `Refusal`
+for a request that cannot be met, `ImportError` for a missing extra, `typer.BadParameter` for options that do
+not go together, and `OSError`.
+"""
 
 import gc
 import os
@@ -27,11 +32,11 @@ JSON: Final = "json"
 JUNIT: Final = "junit"
 GITHUB: Final = "github"
 CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
-"""The formats of CI systems, by the words of ``--format``."""
+"""The values of ``--format`` for CI systems."""
 
 
 class Refusal(Exception):
-    """A request that cannot be met; the message says why, and *below* are lines that go on after it."""
+    """The request cannot be met; the message says why, and the lines *below* continue it."""
 
     def __init__(self, message: str, *below: str, code: int = exit_code.USAGE) -> None:
         super().__init__(message)
@@ -40,17 +45,11 @@ class Refusal(Exception):
 
 
 def exit_code_of(command: str, request: CommandRequest) -> int:
-    """Meet a request with the session of its command, and return the exit code.
-
-    Raises:
-        typer.BadParameter: options do not go together.
-        OSError: a file or a stream cannot be read or written.
-
-    """
+    """Run the session of a command, report its errors except usage errors and `OSError`, and return the exit code."""
     messages = message_console(no_color=request.no_color)
     try:
         session = import_module(f"harrow.cli.commands.{command}").session
-        # What has been imported is no garbage: nothing looks through it again.
+        # Imported modules are never garbage: the collector need not scan them.
         gc.freeze()
         gc.enable()
         code: int = session(request)
@@ -75,21 +74,16 @@ def exit_code_of(command: str, request: CommandRequest) -> int:
 
 
 def reason_of(error: OSError) -> str:
-    """Return what an operation on a file failed for, and the file."""
+    """Return why an operation on a file failed, and the file."""
     return ": ".join(str(part) for part in (error.strerror or error, error.filename) if part is not None)
 
 
 def need_writable(folder: Path) -> None:
-    """Look whether a folder, which may not exist yet, can be written to before work begins whose results go there.
-
-    Raises:
-        Refusal: it cannot.
-
-    """
+    """Refuse a folder for results that cannot be written to, before the work begins; it need not exist yet."""
     above = next(path for path in (folder, *folder.parents) if path.exists())
     trial = above / f".harrow-{os.getpid()}"
     try:
-        # The only true answer: permissions do not tell of a file system that is read-only, or is none for files.
+        # Permissions do not reveal a read-only file system, or one without ordinary files such as /proc.
         trial.mkdir()
         trial.rmdir()
     except OSError as error:
@@ -98,24 +92,19 @@ def need_writable(folder: Path) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that does not exist yet.
-
-    Raises:
-        Refusal: it does.
-
-    """
+    """Write a file, and refuse to overwrite one."""
     from harrow.campaigns.record.whole_file import whole_file
 
     try:
         with whole_file(path, is_new=True) as stream:
             stream.write(text)
     except FileExistsError:
-        raise Refusal(f"{path} exists already and stays as it is") from None
+        raise Refusal(f"{path} already exists; harrow does not overwrite it") from None
 
 
 @contextmanager
 def data(request: CommandRequest) -> Iterator[Console]:
-    """Yield the console for data; the file of ``--output`` appears when it is whole."""
+    """Yield the console for data; the file of ``--output`` appears only when it is complete."""
     if request.output is None or str(request.output) == "-":
         yield data_console(no_color=request.no_color)
         return
@@ -123,8 +112,13 @@ def data(request: CommandRequest) -> Iterator[Console]:
 
     with whole_file(request.output) as stream:
         yield data_console(no_color=request.no_color, file=stream)
+    note(request, f"wrote {request.output}")
+
+
+def note(request: CommandRequest, message: str) -> None:
+    """Print a message for the user, unless the request is ``--quiet``."""
     if not request.quiet:
-        say(message_console(no_color=request.no_color), f"wrote {request.output}")
+        say(message_console(no_color=request.no_color), message)
 
 
 def write_json(console: Console, document: Mapping[str, Any]) -> None:
@@ -140,7 +134,7 @@ def publish(
     noun: str,
     show: Callable[[Console], None],
 ) -> None:
-    """Write a result in the format that the request names; *noun* says what a suite of it is."""
+    """Write a result in the format of the request; *noun* says what one suite of it stands for."""
     with data(request) as console:
         if request.output_format == JSON:
             write_json(console, document())
@@ -153,10 +147,10 @@ def publish(
 def write_suites(
     console: Console, request: CommandRequest, suites: Sequence["Suite"], noun: str, total: str | None = None
 ) -> None:
-    """Write suites in one of `CI_FORMATS`; *total* sums them up where it is more than their number.
+    """Write suites in one of `CI_FORMATS`; *total* replaces the default summary line.
 
-    With `GITHUB` the table goes to the step's summary, where harrow runs in a step. An error there
-    is a message, and changes no result.
+    In a step of GitHub Actions, `GITHUB` also writes a table to the step's summary. A failure to write it
+    is reported, and does not change the result.
     """
     if request.output_format == JUNIT:
         from harrow.cli.ci.junit import junit_xml
@@ -178,7 +172,7 @@ def write_suites(
 
 
 def refuse_files(request: CommandRequest, problems: Sequence[Problem]) -> None:
-    """Say what is wrong with files, also where a CI system reads it."""
+    """Report the mistakes in files, to a CI system too if the request has its format."""
     messages = message_console(no_color=request.no_color)
     show_problems(messages, problems)
     if request.output_format not in CI_FORMATS:

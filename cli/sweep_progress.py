@@ -1,4 +1,4 @@
-"""How far a sweep is: a bar on a terminal, a plain line now and then elsewhere."""
+"""The progress of a sweep: a bar on a terminal, elsewhere a plain line from time to time."""
 
 import time
 from collections.abc import Callable
@@ -23,9 +23,9 @@ _BAR_WIDTH: Final = 16
 
 
 class SweepProgress:
-    """Shows how far a sweep is while it runs; nothing when *enabled* is not.
+    """Shows the progress of a sweep if *enabled*.
 
-    *picture* is what a terminal gets, drawn anew each time; without one it is a bar and a few lines.
+    On a terminal it redraws the *picture*; the default is a bar and a few lines.
     """
 
     def __init__(
@@ -45,7 +45,6 @@ class SweepProgress:
             self._live.start()
 
     def show(self, progress: Progress) -> None:
-        """Show it, if it is time to."""
         if self._live is not None:
             self._live.update(self._picture(progress))
         elif self._enabled and time.monotonic() >= self._next_s:
@@ -59,7 +58,6 @@ class SweepProgress:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return how far a sweep is, in one line."""
     failed = progress.failed.total()
     missing = len(progress.probes_missing())
     return (
@@ -69,7 +67,7 @@ def progress_line(progress: Progress) -> str:
 
 
 def speed_text(progress: Progress) -> str:
-    """Return how many runs are made in a second: with a decimal where there are few."""
+    """Return the runs per second, with a decimal if there are few."""
     speed = progress.runs_per_s()
     return f"{speed:.0f} runs/s" if speed >= 10 else f"{speed:.1f} runs/s"
 

@@ -1,18 +1,18 @@
-"""Text for a console, in which nothing that comes from data moves the cursor or begins a line."""
+"""Text for a console, in which no data moves the cursor or begins a line."""
 
 from collections.abc import Iterable
 from typing import Any, Self, cast
 
-from rich.text import Text as RichText  # noqa: TID251 - this is what stands in for it
+from rich.text import Text as RichText  # noqa: TID251 - this module replaces it
 
 from harrow.campaigns.language.spelling import printable
 
 
 class Text(RichText):
-    """Text whose characters are all printable, newlines too: it escapes the others before anything is measured, cut or wrapped.
+    """Text with printable characters only: it escapes all others, newlines too, before Rich measures, cuts or wraps.
 
-    So no caller has to know what comes from a file. Line breaks that a layout wants are made by `lines`. Nothing in
-    `harrow.cli` uses Rich's own class; ruff forbids it.
+    So no caller needs to know which strings come from a file. `lines` makes intended line breaks. ruff forbids
+    Rich's own class everywhere else in `harrow.cli`.
     """
 
     def __init__(self, text: str = "", *arguments: Any, **options: Any) -> None:
@@ -28,7 +28,6 @@ class Text(RichText):
 
 
 def lines(parts: Iterable[RichText | str]) -> Text:
-    """Return one text with each part on a line of its own."""
     joined = Text()
     for number, part in enumerate(parts):
         if number:

@@ -52,7 +52,7 @@ class Source:
         try:
             return run_plan(plan, seed)
         except Exception as error:
-            error.add_note(f"it happened in: {self.reproduce(plan, seed)}")
+            error.add_note(f"the run that failed: {self.reproduce(plan, seed)}")
             raise
 
     def reproduce(self, plan: Plan, seed: int) -> str:

@@ -1,1 +1,1 @@
-"""The commands: their options, and one session of each."""
+"""A module for each command, with its session."""

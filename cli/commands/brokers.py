@@ -1,9 +1,9 @@
-"""What ``--target`` names: the model, brokers that are started, or a cluster of the user's."""
+"""The brokers behind ``--target``: those that harrow starts, or the user's own cluster."""
 
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,14 +11,14 @@ import typer
 
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.run.runner import RunStopped
-from harrow.cli.console import say
+from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.session import Refusal
+from harrow.cli.requests.real_brokers import ConformRequest
+from harrow.cli.requests.run import RunRequest
+from harrow.cli.session import Refusal, note
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harrow.campaigns.language.plan import Plan
     from harrow.live_cluster.local.started_brokers import StartedBrokers
     from harrow.live_cluster.releases.kafka_release import KafkaRelease
@@ -28,34 +28,22 @@ if TYPE_CHECKING:
 MODEL: Final = "model"
 _KAFKA: Final = "kafka:"
 _FILES: Final = (".yaml", ".yml")
-ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGTERM", "SIGHUP"})
+TERMINATION_SIGNALS: Final = tuple(each for each in signal.Signals if each.name in {"SIGTERM", "SIGHUP"})
 
 
 @contextmanager
 def real_brokers(
-    target: str,
-    plans: Iterable["Plan"],
-    interrupts: Interrupts,
-    messages: "Console",
-    *,
-    kafka_home: Path | None,
-    consent: bool,
-    quiet: bool,
+    request: RunRequest | ConformRequest, plans: Iterable["Plan"], interrupts: Interrupts
 ) -> Iterator["Brokers"]:
-    """Have the brokers that a target names; on a cluster of the user's nothing is done without *consent*, or leave in its file.
+    """Yield the brokers of a target; on the user's cluster nothing happens without ``--yes`` or leave in the cluster file.
 
-    What ends harrow is an interrupt meanwhile: a run keeps what it has seen, and on a cluster of the user's all is healed.
-
-    Raises:
-        FileError: the file of a cluster has mistakes.
-        Refusal: the brokers cannot be had, or may not be touched.
-        ModuleNotFoundError: harrow's extra `live` is not installed.
-        typer.BadParameter: it names nothing that can be run on.
-
+    Meanwhile a signal that terminates harrow counts as an interrupt: a run keeps its observations, and the user's
+    cluster is healed.
     """
-    interrupts.heed(*ENDING)
+    target = request.target
+    interrupts.heed(*TERMINATION_SIGNALS)
     if not is_cluster_file(target):
-        yield started_brokers(target, kafka_home, messages, quiet=quiet)
+        yield started_brokers(request)
         return
     need("live")
     from harrow.live_cluster.errors import LiveError
@@ -65,42 +53,28 @@ def real_brokers(
 
     file = load_cluster_file(Path(target))
     try:
-        with user_brokers(
-            file, everything=consent, say=lambda line: None if quiet else say(messages, line)
-        ) as brokers:
+        with user_brokers(file, everything=request.consent, say=partial(note, request)) as brokers:
             _need_consent(brokers, plans, target)
             try:
                 yield brokers
             finally:
-                for left in brokers.in_force():
-                    say(messages, f"left in force: {left}; heal it: harrow heal {target}", style="red")
+                messages = message_console(no_color=request.no_color)
+                for fault in brokers.in_force():
+                    say(messages, f"still in force: {fault}; to undo it: harrow heal {target}", style="red")
     except JournalError as error:
         raise Refusal(f"nothing was done: {error}; see `harrow heal {target}`") from error
     except LiveError as error:
         raise Refusal(f"nothing was done: {error}") from error
 
 
-def look_for(interrupts: Interrupts) -> None:
-    """End a run on brokers, which has a result nevertheless, if there was an interrupt.
-
-    Raises:
-        RunStopped: there was.
-
-    """
+def stop_if_interrupted(interrupts: Interrupts) -> None:
+    """Stop a run on brokers after an interrupt; a stopped run still has a result."""
     if interrupts.is_waiting():
         raise RunStopped("an interrupt")
 
 
 def broker_release(target: str) -> BrokerRelease | None:
-    """Return the release of the brokers that a target names; None for the model, and for what names nothing that can be run on.
-
-    Raises:
-        FileError: the file of a cluster has mistakes.
-        Refusal: there is no such release, or the cluster does not answer.
-        ModuleNotFoundError: harrow's extra `live` is not installed.
-        typer.BadParameter: the release does not keep its metadata there.
-
-    """
+    """Return the release of the brokers of a target; None for the model, and for an invalid target."""
     if target.startswith(_KAFKA):
         need("live")
         release, metadata = _release_of(target)
@@ -114,14 +88,13 @@ def broker_release(target: str) -> BrokerRelease | None:
 
     file = load_cluster_file(Path(target))
     try:
-        seen = survey_of(file)
+        survey = survey_of(file)
     except LiveError as error:
         raise Refusal(f"nothing was done: {error}") from error
-    return BrokerRelease(seen.release.model_release, seen.metadata)
+    return BrokerRelease(survey.release.model_release, survey.metadata)
 
 
 def is_cluster_file(target: str) -> bool:
-    """Return whether a target is the file of a cluster."""
     return target.endswith(_FILES) or (not target.startswith(_KAFKA) and Path(target).is_file())
 
 
@@ -132,26 +105,18 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
     missing = missing_permissions(brokers, plans)
     if missing:
         raise Refusal(
-            f"nothing was done: {target} does not allow what this would do there:",
+            f"nothing was done: {target} does not allow what the campaigns would do there:",
             *(f"  {words}" for words in described_permissions(brokers.file, missing)),
-            f"give --yes, or `allow: [{', '.join(missing)}]` in {target}",
+            f"give --yes, or write `allow: [{', '.join(missing)}]` in {target}",
         )
 
 
-def started_brokers(
-    target: str, kafka_home: Path | None, messages: "Console", *, quiet: bool
-) -> "StartedBrokers":
-    """Return the brokers that a target names; Java and Kafka are looked for when the first ones start.
-
-    Raises:
-        Refusal: the folder of a distribution is none. Later, when brokers start: there is no Java or no Kafka.
-        ModuleNotFoundError: harrow's extra `live` is not installed.
-        typer.BadParameter: it names nothing that can be started.
-
-    """
+def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
+    """Return brokers for harrow to start; a missing Java or Kafka is refused only when the first ones start."""
+    target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):
         raise typer.BadParameter(
-            f"{target!r} is no target: give model, or a release such as kafka:2.4.1, or the file of a cluster",
+            f"{target!r} is not a target: give model, a release such as kafka:2.4.1, or a cluster file",
             param_hint="--target",
         )
     need("live")
@@ -164,21 +129,21 @@ def started_brokers(
     kafka_cache = default_cache()
     jars = kafka_cache.folder_of(release) if kafka_home is None else kafka_home / "libs"
     if kafka_home is not None and not jars.is_dir():
-        raise Refusal(f"{kafka_home} is no distribution of Kafka: it has no libs")
-    java, no_java = Path(), None
+        raise Refusal(f"{kafka_home} is not a Kafka distribution: it has no folder libs")
+    java, java_error = Path(), None
     try:
         java = find_java()
     except JavaError as error:
-        no_java = error
+        java_error = error
 
     @cache
     def get() -> None:
-        if no_java is not None:
-            raise Refusal(str(no_java))
+        if java_error is not None:
+            raise Refusal(str(java_error))
         if kafka_home is not None:
             return
-        if not kafka_cache.has(release) and not quiet:
-            say(messages, f"getting Kafka {release.name} ...")
+        if not kafka_cache.has(release):
+            note(request, f"downloading Kafka {release.name} ...")
         try:
             kafka_cache.get(release)
         except (CacheError, MavenError) as error:
@@ -195,13 +160,7 @@ def started_brokers(
 
 
 def _release_of(target: str) -> tuple["KafkaRelease", str]:
-    """Return the release that a target names, and where its brokers keep their metadata.
-
-    Raises:
-        Refusal: there is no such release.
-        typer.BadParameter: the release does not keep it there.
-
-    """
+    """Return the release that a target names, and where its brokers keep their metadata."""
     from harrow.live_cluster.releases.kafka_release import ReleaseError, release_of
 
     number, _, mode = target.removeprefix(_KAFKA).partition("-")
@@ -211,6 +170,6 @@ def _release_of(target: str) -> tuple["KafkaRelease", str]:
         raise Refusal(str(error)) from error
     metadata = mode or release.modes[0]
     if metadata not in release.modes:
-        known = " or ".join(f"kafka:{number}-{known}" for known in release.modes)
-        raise typer.BadParameter(f"{target!r} is no target: give {known}", param_hint="--target")
+        choices = " or ".join(f"kafka:{number}-{choice}" for choice in release.modes)
+        raise typer.BadParameter(f"{target!r} is not a target: give {choices}", param_hint="--target")
     return release, metadata

@@ -21,9 +21,10 @@ from harrow.cli import exit_code
 from harrow.cli.ci.check_cases import check_suite
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import refuse
 from harrow.cli.render.check import show_verdict
-from harrow.cli.requests.check import CheckRequest
-from harrow.cli.session import publish, refuse_files
+from harrow.cli.requests.results import CheckRequest
+from harrow.cli.session import note, publish, refuse_files
 
 _STDIN: Final = "-"
 _HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
@@ -36,18 +37,17 @@ _EXIT_CODES: Final = {
 
 
 def session(request: CheckRequest) -> int:
-    """Judge a history, print the verdict, and return the exit code."""
     settings = _stated(request.settings or ())
     allowed = _anomalies("--allow", request.allowed or ())
     demanded = _anomalies("--demand", request.demanded or ())
     if both := sorted(set(allowed) & set(demanded)):
-        raise typer.BadParameter(f"{both[0]} cannot be allowed and demanded", param_hint="--allow")
+        raise typer.BadParameter(f"{both[0]} cannot be both allowed and demanded", param_hint="--allow")
     files = _files(request)
     name = " and ".join(map(_name, files))
     with Interrupts():
         try:
-            with ExitStack() as opened:
-                lines = _lines(request, files, opened)
+            with ExitStack() as stack:
+                lines = _lines(request, files, stack)
                 history = read_history(
                     lines,
                     name,
@@ -59,7 +59,7 @@ def session(request: CheckRequest) -> int:
             if error.more:
                 say(message_console(no_color=request.no_color), f"and {error.more} more malformed lines")
             return exit_code.USAGE
-        # Nearly all of what was read is kept to the end; none of it is garbage to look for.
+        # The history lives to the end: the collector need not scan it.
         gc.freeze()
         verdict = judge_history(
             history, settings, allowed=allowed, demanded=demanded, findings_max=request.findings_max
@@ -87,16 +87,16 @@ def _arguments(request: CheckRequest) -> list[str]:
 def _files(request: CheckRequest) -> list[Path | None]:
     """Return the files to read; None is standard input."""
     sent, read = request.sent or [], request.read or []
-    if request.history is not None and (sent or read):
-        raise typer.BadParameter("has no meaning with a history", param_hint="--sent" if sent else "--read")
+    if request.history is not None:
+        refuse({"--sent": request.sent, "--read": request.read}, "has no meaning with a history")
     if bool(sent) != bool(read):
-        missing, given = ("--read", "--sent") if sent else ("--sent", "--read")
-        raise typer.BadParameter(f"{given} says half of it", param_hint=missing)
+        missing, other = ("--read", "--sent") if sent else ("--sent", "--read")
+        raise typer.BadParameter(f"{other} is only half of a history", param_hint=missing)
     if request.history is None and not sent:
         raise typer.BadParameter("name a history, or give --sent and --read", param_hint="HISTORY")
     names = [*sent, *read] if request.history is None else [request.history]
     if names.count(_STDIN) > 1:
-        raise typer.BadParameter("one file alone can be standard input", param_hint="--read")
+        raise typer.BadParameter("only one file can be standard input", param_hint="--read")
     return [_path(name) for name in names]
 
 
@@ -104,21 +104,18 @@ def _name(path: Path | None) -> str:
     return "<stdin>" if path is None else str(path)
 
 
-def _lines(request: CheckRequest, files: Sequence[Path | None], opened: ExitStack) -> Iterable[bytes]:
-    """Return the lines of the history, or those that the files of producers and consumers amount to."""
+def _lines(request: CheckRequest, files: Sequence[Path | None], stack: ExitStack) -> Iterable[bytes]:
+    """Return the lines of the history, or a history made from the files of producers and consumers."""
     limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
-    named = [
-        (_name(file), opened.enter_context(open_history(file, sys.stdin.buffer, **limits))) for file in files
+    sources = [
+        (_name(file), stack.enter_context(open_history(file, sys.stdin.buffer, **limits))) for file in files
     ]
     if request.sent is None:
-        return named[0][1]
+        return sources[0][1]
     from harrow.campaigns.record.logged_records import history_lines
 
-    messages = message_console(no_color=request.no_color)
     count = len(request.sent)
-    return history_lines(
-        named[:count], named[count:], lambda text: None if request.quiet else say(messages, f"note: {text}")
-    )
+    return history_lines(sources[:count], sources[count:], lambda text: note(request, f"note: {text}"))
 
 
 def _path(argument: str) -> Path | None:
@@ -144,7 +141,7 @@ def _stated(assignments: Iterable[str]) -> StatedSettings:
             settings = state(settings, key, text)
         except KeyError:
             hint = suggestion(key, STATABLE) or f"; known: {', '.join(STATABLE)}"
-            message = f"no promise about a history depends on {key!r}{hint}"
+            message = f"no promise depends on {key!r}{hint}"
             raise typer.BadParameter(message, param_hint="--set") from None
         except ValueError as error:
             raise typer.BadParameter(f"{key} is {error}, not {text!r}", param_hint="--set") from None
@@ -152,9 +149,9 @@ def _stated(assignments: Iterable[str]) -> StatedSettings:
 
 
 def _anomalies(option: str, names: Iterable[str]) -> list[str]:
-    known = {name.lower(): name for name in ANOMALIES}
+    by_lower_case = {name.lower(): name for name in ANOMALIES}
     for name in names:
-        if name.strip().lower() not in known:
+        if name.strip().lower() not in by_lower_case:
             hint = suggestion(name, tuple(ANOMALIES)) or f"; known: {', '.join(ANOMALIES)}"
             raise typer.BadParameter(f"unknown anomaly {name!r}{hint}", param_hint=option)
-    return [known[name.strip().lower()] for name in names]
+    return [by_lower_case[name.strip().lower()] for name in names]

@@ -1,4 +1,4 @@
-"""`harrow clean`: find what is old, remove it, say what was removed."""
+"""`harrow clean`: remove old results."""
 
 from typing import Final
 
@@ -9,28 +9,27 @@ from harrow.campaigns.record.old_results import OldResults, Result, old_results,
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, message_console, say
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests.clean import CleanRequest
-from harrow.cli.session import reason_of, write_json
+from harrow.cli.requests.results import CleanRequest
+from harrow.cli.session import note, reason_of, write_json
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _STEP: Final = 1_000
 
 
 def session(request: CleanRequest) -> int:
-    """Remove what is old, or only say what it is, and return the exit code."""
     messages = message_console(no_color=request.no_color)
-    results = request.results
-    if not results.exists():
-        say(messages, f"nothing to remove: there is no folder {results}")
+    folder = request.results
+    if not folder.exists():
+        say(messages, f"nothing to remove: the folder {folder} does not exist")
         return exit_code.OK
     removed: list[Result] = []
     try:
         with Interrupts() as interrupts:
-            found = old_results(results, request.keep, with_sweeps=request.sweeps)
-            for result in found.old:
+            results = old_results(folder, request.keep, with_sweeps=request.sweeps)
+            for result in results.old:
                 with interrupts.shielded():
                     if not request.dry_run:
-                        remove(results, result)
+                        remove(folder, result)
                     removed.append(result)
     except OSError as error:
         say(messages, f"cannot go on: {reason_of(error)}", style="red")
@@ -40,39 +39,38 @@ def session(request: CleanRequest) -> int:
         say(messages, f"interrupted: {counted(len(removed), 'result')} removed")
         return exit_code.INTERRUPTED
     if request.output_format == "json":
-        write_json(data_console(), _document(found, dry_run=request.dry_run))
+        write_json(data_console(), _document(results, dry_run=request.dry_run))
         return exit_code.OK
     if request.dry_run:
         typer.echo("".join(f"{printable(str(result.path))}\n" for result in removed), nl=False)
-    if not request.quiet:
-        for path, reason in found.left:
-            say(messages, f"left alone: {path}: {reason}")
-        say(messages, _summary(found, request))
+    for path, reason in results.left:
+        note(request, f"not removed: {path}: {reason}")
+    note(request, _summary(results, request))
     return exit_code.OK
 
 
-def _document(found: OldResults, *, dry_run: bool) -> dict[str, object]:
+def _document(results: OldResults, *, dry_run: bool) -> dict[str, object]:
     return {
         "schema": "harrow.clean/1",
         "dry_run": dry_run,
-        "removed": [str(result.path) for result in found.old],
-        "bytes": _size_bytes(found),
-        "kept": found.kept,
-        "left": [{"path": str(path), "reason": reason} for path, reason in found.left],
+        "removed": [str(result.path) for result in results.old],
+        "bytes": _size_bytes(results),
+        "kept": results.kept,
+        "left": [{"path": str(path), "reason": reason} for path, reason in results.left],
     }
 
 
-def _summary(found: OldResults, request: CleanRequest) -> str:
-    sweeps = sum(result.is_sweep for result in found.old)
-    count = counted(len(found.old) - sweeps, "run")
+def _summary(results: OldResults, request: CleanRequest) -> str:
+    sweeps = sum(result.is_sweep for result in results.old)
+    count = counted(len(results.old) - sweeps, "run")
     if request.sweeps:
         count += f" and {counted(sweeps, 'sweep')}"
     verb = "would be removed" if request.dry_run else "removed"
-    return f"{count} {verb} ({_size_text(_size_bytes(found))}), {found.kept} kept"
+    return f"{count} {verb} ({_size_text(_size_bytes(results))}), {results.kept} kept"
 
 
-def _size_bytes(found: OldResults) -> int:
-    return sum(result.size_bytes for result in found.old)
+def _size_bytes(results: OldResults) -> int:
+    return sum(result.size_bytes for result in results.old)
 
 
 def _size_text(size_bytes: int) -> str:

@@ -20,15 +20,15 @@ from harrow.campaigns.run.workers.runs_meanwhile import RunsMeanwhile
 from harrow.campaigns.version import version
 from harrow.checks.finding import SKIPPED
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import broker_release, look_for, real_brokers
+from harrow.cli.commands.brokers import broker_release, real_brokers, stop_if_interrupted
 from harrow.cli.commands.conform_requests import requests_session
-from harrow.cli.commands.run_selection import Selection, select, tell_notes
+from harrow.cli.commands.run_selection import Selection, select_to_run
 from harrow.cli.console import message_console, show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
-from harrow.cli.requests.conform import ConformRequest
-from harrow.cli.session import data, need_writable, write_json
+from harrow.cli.requests.real_brokers import ConformRequest
+from harrow.cli.session import data, write_json
 from harrow.cli.text import Text
 from harrow.live_cluster.target.conformity import (
     AGREED,
@@ -47,98 +47,87 @@ if TYPE_CHECKING:
 _STYLES: Final[dict[Conformity, str]] = {AGREED: "green", DIFFERS: FAILED, NOT_COMPARED: DIM}
 _WIDTH: Final = 8
 _SEEDS: Final = range(50)
+
+
+def _duration(us: float) -> str:
+    return rough_duration_text(round(us))
+
+
 _FIGURES: Final[tuple[tuple[str, Callable[[Service], float], Callable[[float], str]], ...]] = (
     ("acked", lambda service: 100 * service.acked / service.sent, "{:.4g}%".format),
-    ("time to ack, p50", lambda service: service.ack_p50_us, lambda us: rough_duration_text(round(us))),
-    ("time to ack, p99", lambda service: service.ack_p99_us, lambda us: rough_duration_text(round(us))),
-    (
-        "longest without an ack",
-        lambda service: service.without_ack_us,
-        lambda us: rough_duration_text(round(us)),
-    ),
+    ("time to ack, p50", lambda service: service.ack_p50_us, _duration),
+    ("time to ack, p99", lambda service: service.ack_p99_us, _duration),
+    ("longest without an ack", lambda service: service.without_ack_us, _duration),
 )
 _SCHEMA: Final = "harrow.conform/1"
 
 
 def session(request: ConformRequest) -> int:
-    """Compare what was asked for, print it, and return the exit code."""
     if (request.requests is None) == (not request.campaigns):
         raise typer.BadParameter("give campaigns, or --requests N", param_hint="CAMPAIGN")
     if request.requests is not None:
         return requests_session(request)
     assert request.campaigns is not None
     messages = message_console(no_color=request.no_color)
-    selections = select(
-        request.campaigns, request.overrides, request.variants, broker_release(request.target)
-    )
-    if not request.no_results:
-        need_writable(request.results)
-    if not request.quiet:
-        tell_notes((each.campaign for each in selections), messages)
-    chosen = list(_chosen(selections, request.times))
-    progress = ProgressLine(messages, total=len(chosen), enabled=not request.quiet)
-    found: list[Comparison] = []
+    selections = select_to_run(request, broker_release(request.target))
+    tasks = list(_tasks(selections, request.times))
+    progress = ProgressLine(messages, total=len(tasks), enabled=not request.quiet)
+    comparisons: list[Comparison] = []
     plans = [plan for selection in selections for plan in selection.plans]
     with (
         Interrupts() as interrupts,
         data(request) as console,
-        real_brokers(
-            request.target,
-            plans,
-            interrupts,
-            messages,
-            kafka_home=request.kafka_home,
-            consent=request.consent,
-            quiet=request.quiet,
-        ) as brokers,
+        real_brokers(request, plans, interrupts) as brokers,
     ):
         try:
-            for each in chosen:
-                found.append(_comparison(request, each, brokers, interrupts, progress, len(found)))
+            for task in tasks:
+                comparisons.append(
+                    _comparison(request, task, brokers, interrupts, progress, len(comparisons))
+                )
                 progress.clear()
                 if request.output_format == "table":
-                    show(console, *_lines(found[-1]))
+                    show(console, *_lines(comparisons[-1]))
                     console.file.flush()
         except KeyboardInterrupt:
-            _print(request, console, found, brokers)
+            _print(request, console, comparisons, brokers)
             return exit_code.INTERRUPTED
         finally:
             progress.clear()
-        _print(request, console, found, brokers)
-    statuses = {comparison.status for comparison in found}
+        _print(request, console, comparisons, brokers)
+    statuses = {comparison.status for comparison in comparisons}
     if DIFFERS in statuses:
         return exit_code.BROKEN
     return exit_code.OK if AGREED in statuses else exit_code.INCONCLUSIVE
 
 
-class _Chosen(NamedTuple):
-    """A plan to compare, and the seeds that brokers run it with."""
+class _Task(NamedTuple):
+    """A plan to compare, and its seeds on brokers."""
 
     selection: Selection
     plan: Plan
     seeds: range
 
 
-def _chosen(selections: Iterable[Selection], times: int) -> Iterator[_Chosen]:
-    """Yield what is compared; what each seed of a swarm draws is compared by itself."""
+def _tasks(selections: Iterable[Selection], times: int) -> Iterator[_Task]:
+    """Yield a task for each plan; for a swarm one for each seed, because each seed draws a different plan."""
     for selection in selections:
         for plan in selection.plans:
             if plan.swarm is None:
-                yield _Chosen(selection, plan, range(times))
+                yield _Task(selection, plan, range(times))
             else:
-                yield from (_Chosen(selection, plan, range(seed, seed + 1)) for seed in range(times))
+                yield from (_Task(selection, plan, range(seed, seed + 1)) for seed in range(times))
 
 
 def _comparison(
     request: ConformRequest,
-    chosen: _Chosen,
+    task: _Task,
     brokers: "Brokers",
     interrupts: Interrupts,
     progress: ProgressLine,
     finished: int,
 ) -> Comparison:
-    """Compare a plan; the model runs while the brokers start and wait."""
-    selection, plan, real_seeds = chosen
+    """Compare a plan; the model runs while brokers start and wait."""
+    selection, plan, real_seeds = task
     overrides = request.overrides or ()
     results = None if request.no_results else request.results
     name = f"{selection.argument} {variant_name(plan)}"
@@ -147,14 +136,14 @@ def _comparison(
     seeds = request.seeds or _SEEDS
     with RunsMeanwhile(modelled_run, [(modelled, seed) for seed in seeds]) as model:
 
-        def tell(what: Callable[[], str]) -> None:
+        def show_wait(condition: Callable[[], str]) -> None:
             model.begin()
-            progress.update(finished, lambda: f"{what()} ({name})")
+            progress.update(finished, lambda: f"{condition()} ({name})")
 
         real: list[RunResult] = []
         for seed in real_seeds:
             with interrupts.noted():
-                result = brokers.run(plan, seed, results, lambda: look_for(interrupts), tell)
+                result = brokers.run(plan, seed, results, lambda: stop_if_interrupted(interrupts), show_wait)
             real.append(result)
             if result.verdict.status == SKIPPED:
                 return compared(plan, real, ())
@@ -169,20 +158,21 @@ def _comparison(
         return compared(plan, real, model)
 
 
-def _print(request: ConformRequest, console: Console, found: list[Comparison], brokers: "Brokers") -> None:
+def _print(
+    request: ConformRequest, console: Console, comparisons: list[Comparison], brokers: "Brokers"
+) -> None:
     if request.output_format == "json":
-        write_json(console, _document(request, found))
+        write_json(console, _document(request, comparisons))
     elif request.output_format == "markdown":
         rows = [
-            (text(_name(each)), each.status, text("; ".join(each.reasons) or _said(each))) for each in found
+            (text(_name(each)), each.status, text("; ".join(each.reasons) or _results(each)))
+            for each in comparisons
         ]
-        console.file.write(
-            table(("campaign", f"Kafka {brokers.release.name}", "what came of it"), rows) + "\n"
-        )
-    elif found:
-        counts = Counter(comparison.status for comparison in found)
-        told = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
-        show(console, Text(), Text(f"{counted(len(found), 'campaign')} on {request.target}: {told}"))
+        console.file.write(table(("campaign", f"Kafka {brokers.release.name}", "result"), rows) + "\n")
+    elif comparisons:
+        counts = Counter(comparison.status for comparison in comparisons)
+        parts = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
+        show(console, Text(), Text(f"{counted(len(comparisons), 'campaign')} on {request.target}: {parts}"))
 
 
 def _lines(comparison: Comparison) -> Iterator[Any]:
@@ -190,7 +180,7 @@ def _lines(comparison: Comparison) -> Iterator[Any]:
         (comparison.status.ljust(_WIDTH), _STYLES[comparison.status]), "  ", _name(comparison)
     )
     if comparison.status == AGREED:
-        yield indented(_said(comparison), _WIDTH + 2, DIM)
+        yield indented(_results(comparison), _WIDTH + 2, DIM)
     for reason in comparison.reasons:
         yield indented(reason, _WIDTH + 2)
     if comparison.service and comparison.modelled_service:
@@ -202,13 +192,13 @@ def _lines(comparison: Comparison) -> Iterator[Any]:
 
 
 def _service(comparison: Comparison) -> Iterator[str]:
-    """Yield figures of the real runs, each beside the model's."""
-    for words, figure, spelled in _FIGURES:
+    """Yield the figures of the real runs, each beside the range of the model."""
+    for label, figure, figure_text in _FIGURES:
         real, modelled = (
             sorted(map(figure, runs)) for runs in (comparison.service, comparison.modelled_service)
         )
-        told = ", ".join(map(spelled, real))
-        yield f"{words} {told} (model {spelled(modelled[0])} to {spelled(modelled[-1])})"
+        on_brokers = ", ".join(map(figure_text, real))
+        yield f"{label} {on_brokers} (model {figure_text(modelled[0])} to {figure_text(modelled[-1])})"
 
 
 def _name(comparison: Comparison) -> str:
@@ -217,13 +207,13 @@ def _name(comparison: Comparison) -> str:
     return name if plan.swarm is None else f"{name} seed {comparison.real[0].seed}"
 
 
-def _said(comparison: Comparison) -> str:
-    """Return what the brokers came to, and how often."""
+def _results(comparison: Comparison) -> str:
+    """Return the results on brokers, each with its count."""
     runs = Counter(f"{run.verdict.status}: {in_short(run) or 'nothing'}" for run in comparison.real)
-    return "; ".join(said if count == 1 else f"{said} ({count} times)" for said, count in runs.items())
+    return "; ".join(result if count == 1 else f"{result} ({count} times)" for result, count in runs.items())
 
 
-def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any]:
+def _document(request: ConformRequest, comparisons: list[Comparison]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "version": version(),
@@ -254,6 +244,6 @@ def _document(request: ConformRequest, found: list[Comparison]) -> dict[str, Any
                     "model": list(map(asdict, comparison.modelled_service)),
                 },
             }
-            for comparison in found
+            for comparison in comparisons
         ],
     }

@@ -1,4 +1,4 @@
-"""`harrow conform --requests`: the same requests to a real broker and to the model's."""
+"""`harrow conform --requests`: the same requests to a real broker and to a model broker."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,13 +13,13 @@ from harrow.campaigns.record.markdown import table, text
 from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import ENDING, is_cluster_file, started_brokers
+from harrow.cli.commands.brokers import TERMINATION_SIGNALS, is_cluster_file, started_brokers
 from harrow.cli.console import message_console, say, show
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import DIM, FAILED, indented
-from harrow.cli.requests.conform import ConformRequest
+from harrow.cli.requests.real_brokers import ConformRequest
 from harrow.cli.session import data, write_json
 from harrow.cli.text import Text
 from harrow.live_cluster.errors import LiveError
@@ -35,7 +35,7 @@ _INDENT: Final = 2
 
 
 def requests_session(request: ConformRequest) -> int:
-    """Compare as many requests as were asked for, print what differs, and return the exit code."""
+    """Compare ``--requests`` requests, print the differences, and return the exit code."""
     assert request.requests is not None
     if is_cluster_file(request.target):
         raise typer.BadParameter(
@@ -45,7 +45,7 @@ def requests_session(request: ConformRequest) -> int:
     messages = message_console(no_color=request.no_color)
     need("hypothesis")
     need("live")
-    brokers = started_brokers(request.target, request.kafka_home, messages, quiet=request.quiet)
+    brokers = started_brokers(request)
     brokers.get()
     from harrow.live_cluster.requests.brokers.real_broker import RealBrokers
     from harrow.live_cluster.requests.coordinators.real_coordinator import RealCoordinators
@@ -66,18 +66,17 @@ def requests_session(request: ConformRequest) -> int:
 
     def compare(folder: Path) -> None:
         assert request.requests is not None
-        asked = request.requests, request.seed or 0, measured, compared
+        arguments = request.requests, request.seed or 0, measured, compared
         if request.of == "brokers":
             with RealBrokers(brokers, folder, SETTINGS) as real:
-                measure(brokers.release, real, *asked)
+                measure(brokers.release, real, *arguments)
         else:
-            with RealCoordinators(
-                brokers, folder, real_coordinator_settings(brokers.release)
-            ) as coordinators:
-                measure_coordinators(brokers.release, coordinators, request.of, *asked)
+            settings = real_coordinator_settings(brokers.release)
+            with RealCoordinators(brokers, folder, settings) as coordinators:
+                measure_coordinators(brokers.release, coordinators, request.of, *arguments)
 
     with Interrupts() as interrupts, data(request) as console:
-        interrupts.heed(*ENDING)
+        interrupts.heed(*TERMINATION_SIGNALS)
         try:
             progress.update(0, "starting a broker")
             with temporary_folder() as folder:
@@ -103,43 +102,35 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
     elif request.output_format == "markdown":
         heads = (f"Kafka {brokers.release.name}", "requests", "sequences", "differ")
         rows = [
-            (f"{brokers.metadata}, {asked}", tally.requests, tally.sequences, tally.differing)
-            for asked, tally in measured.tallies.items()
+            (f"{brokers.metadata}, {subject}", tally.requests, tally.sequences, tally.differing)
+            for subject, tally in measured.tallies.items()
         ]
         console.file.write(table(heads, [tuple(text(str(value)) for value in row) for row in rows]) + "\n")
     else:
-        for kind, found in measured.shortest.items():
-            show(console, *_lines(measured.differing[kind], found))
+        for kind, shortest in measured.shortest.items():
+            show(console, *_lines(measured.differing[kind], shortest))
         if measured.ended_in is not None:
-            show(console, *_last_requests(measured.ended_in))
-        said = AGREED if measured.requests else "nothing compared"
+            show(console, Text("the last requests before the broker failed:"), *_requests(measured.ended_in))
+        result = AGREED if measured.requests else "nothing compared"
         if measured.differing:
-            said = f"{counted(sum(measured.differing.values()), 'sequence')} differ"
-        show(
-            console,
-            Text(
-                f"{counted(measured.requests, 'request')} in {counted(measured.sequences, 'sequence')} "
-                f"on {request.target}: {said}"
-            ),
-        )
+            result = f"{counted(sum(measured.differing.values()), 'sequence')} differ"
+        counts = f"{counted(measured.requests, 'request')} in {counted(measured.sequences, 'sequence')}"
+        show(console, Text(f"{counts} on {request.target}: {result}"))
 
 
-def _lines(count: int, found: "ComparedSequence") -> Iterator[Any]:
-    """Yield a difference: how often it came up, the shortest way to it, and what the two brokers answered."""
+def _lines(count: int, shortest: "ComparedSequence") -> Iterator[Any]:
+    """Yield a difference: how often it occurred, the shortest way to it, and the response of either broker."""
     from harrow.live_cluster.requests.comparison import difference_text
 
-    last = found.exchanges[-1]
+    last = shortest.exchanges[-1]
     yield Text.assemble((DIFFERS, FAILED), f"  {difference_text(last)}  ({counted(count, 'sequence')})")
-    for exchange in found.exchanges:
-        yield indented(str(exchange.request or exchange.step), _INDENT, DIM)
+    yield from _requests(shortest)
     yield indented(f"model:  {last.modelled}", _INDENT)
     yield indented(f"broker: {last.real}", _INDENT)
 
 
-def _last_requests(ended_in: "ComparedSequence") -> Iterator[Any]:
-    """Yield the sequence in which the broker did not hold out."""
-    yield Text("the last that it was asked:")
-    for exchange in ended_in.exchanges:
+def _requests(sequence: "ComparedSequence") -> Iterator[Any]:
+    for exchange in sequence.exchanges:
         yield indented(str(exchange.request or exchange.step), _INDENT, DIM)
 
 
@@ -153,15 +144,15 @@ def _document(request: ConformRequest, measured: "Measure") -> dict[str, Any]:
         "seed": request.seed or 0,
         "requests": measured.requests,
         "sequences": measured.sequences,
-        "asked": {asked: asdict(tally) for asked, tally in measured.tallies.items()},
+        "asked": {subject: asdict(tally) for subject, tally in measured.tallies.items()},
         "differences": [
             {
                 "count": measured.differing[kind],
                 "kind": "; ".join(map(str, kind)),
                 "parts": [part._asdict() for part in kind],
-                "shortest": recording(found),
+                "shortest": recording(shortest),
             }
-            for kind, found in measured.shortest.items()
+            for kind, shortest in measured.shortest.items()
         ],
         "ended_in": None if measured.ended_in is None else recording(measured.ended_in),
     }

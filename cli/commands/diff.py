@@ -1,4 +1,4 @@
-"""`harrow diff`: read a run, or two, and show what their replicas have."""
+"""`harrow diff`: show the replica logs of a run, or compare two runs or two releases."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.diff import show_run_diff
 from harrow.cli.render.releases_diff import releases_diff, releases_document
 from harrow.cli.render.runs_diff import show_runs_diff
-from harrow.cli.requests.diff import DiffRequest
+from harrow.cli.requests.results import DiffRequest
 from harrow.cli.session import Refusal, data, write_json
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES, ReleaseProfile
 
@@ -25,9 +25,8 @@ _RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)+")
 
 
 def session(request: DiffRequest) -> int:
-    """Show the logs of a run, or two runs side by side, and return the exit code."""
     if len(request.runs) > _RUNS_MAX:
-        raise Refusal(f"{len(request.runs)} runs are too many: name one, or two to compare")
+        raise Refusal(f"{len(request.runs)} runs are too many: name one or two")
     with Interrupts():
         try:
             _show(request)
@@ -49,7 +48,7 @@ def _show(request: DiffRequest) -> None:
     is_json = request.output_format == "json"
     first, *others = [read_run(find_run(argument, request.results)) for argument in request.runs]
     if others and request.stages:
-        raise Refusal("--stages is about one run: name one")
+        raise Refusal("--stages shows a single run: name only one")
     with data(request) as console:
         if others:
             runs = diff_runs(first, others[0], moment, partitions)
@@ -66,17 +65,17 @@ def _show(request: DiffRequest) -> None:
 
 
 def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | None:
-    """Return two releases that are named in place of runs; None where runs are meant, or folders that are called so."""
+    """Return the two releases that the arguments name; None if they name runs, or folders with such names."""
     if len(request.runs) != _RUNS_MAX or any(Path(each).exists() for each in request.runs):
         return None
     newest = {LATEST_RELEASE: RELEASES[NEWEST_RELEASE]}
-    found = [(RELEASES | newest).get(each) for each in request.runs]
-    former, latter = found
+    releases = [(RELEASES | newest).get(each) for each in request.runs]
+    former, latter = releases
     if former is not None and latter is not None:
         return former, latter
-    unknown = request.runs[found.index(None)]
-    # Nobody compares a run with a release.
-    if found == [None, None] or not _RELEASE.fullmatch(unknown):
+    unknown = request.runs[releases.index(None)]
+    # A release beside an unknown one means two releases: a run is never compared with a release.
+    if releases == [None, None] or not _RELEASE.fullmatch(unknown):
         return None
     raise Refusal(
         f"release `{unknown}` is not modelled; there are {', '.join(RELEASES)} and {LATEST_RELEASE}"
@@ -84,7 +83,7 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
 
 
 def _argument(request: DiffRequest, run: RunDiff) -> str:
-    """Return how to name the run in a command that follows, where the results may be elsewhere."""
+    """Return the argument for the run in further commands; the path if --results names another folder."""
     argument = request.runs[0]
     is_enough = request.results == DEFAULT_RESULTS or Path(argument).exists()
     return shlex.quote(argument if is_enough else str(run.recorded.folder))

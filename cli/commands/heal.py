@@ -1,5 +1,6 @@
-"""`harrow heal`: what was left in force on users' clusters is undone."""
+"""`harrow heal`: undo the faults that are still in force on users' clusters."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,53 +12,44 @@ from harrow.cli import exit_code
 from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests.heal import HealRequest
-from harrow.cli.session import Refusal
+from harrow.cli.requests.real_brokers import HealRequest
+from harrow.cli.session import Refusal, note
 
 if TYPE_CHECKING:
     from harrow.live_cluster.users.cluster_file import ClusterFile
 
 
 def session(request: HealRequest) -> int:
-    """Heal what is asked for, and return the exit code."""
     need("live")
     from harrow.live_cluster.users.journal import journals, state_folder
 
-    messages = message_console(no_color=request.no_color)
-    wanted = None if request.file is None else request.file.resolve()
-    codes = []
     with Interrupts():
-        for path in list(journals(state_folder())):
-            code = _heal(path, wanted, messages, quiet=request.quiet)
-            if code is not None:
-                codes.append(code)
+        codes = [
+            code for path in list(journals(state_folder())) if (code := _heal(path, request)) is not None
+        ]
     if not codes and request.file is not None and not request.file.exists():
-        raise Refusal(f"{request.file}: no such file, and nothing is in force by this name")
-    if not codes and not request.quiet:
-        say(messages, "nothing is in force")
+        raise Refusal(f"{request.file}: no such file, and no fault is in force under this name")
+    if not codes:
+        note(request, "no fault is in force")
     return max(codes, default=exit_code.OK)
 
 
-def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) -> int | None:
-    """Heal what a journal has, and return an exit code; None for the journal of another cluster."""
+def _heal(path: Path, request: HealRequest) -> int | None:
+    """Heal a cluster by its journal and return an exit code; None for another cluster than the request names."""
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.healing import Healing
     from harrow.live_cluster.users.journal import Journal
 
+    messages = message_console(no_color=request.no_color)
     try:
         with Journal(path, Path(), Path()) as journal:
-            # However the path was written when the run began.
-            if wanted not in (None, journal.cluster_file.resolve()):
+            # The run may have written the path differently.
+            if request.file is not None and request.file.resolve() != journal.cluster_file.resolve():
                 return None
             file = _file(journal.cluster_file, messages)
             with temporary_folder() as folder:
-
-                def tell(line: str) -> None:
-                    if not quiet:
-                        say(messages, line)
-
-                Healing(journal, file, folder / "commands.log", tell).heal()
-            tell(f"{journal.cluster_file}: nothing is in force any more")
+                Healing(journal, file, folder / "commands.log", partial(note, request)).heal()
+            note(request, f"{journal.cluster_file}: no fault is in force any more")
     except LiveError as error:
         say(messages, str(error), style="red")
         return exit_code.BROKEN
@@ -65,11 +57,11 @@ def _heal(path: Path, wanted: Path | None, messages: Console, *, quiet: bool) ->
 
 
 def _file(path: Path, messages: Console) -> "ClusterFile | None":
-    """Return the file of a cluster, None where it cannot be read any more: what undoes a fault stands in the journal."""
+    """Return the cluster file; None if it can no longer be read, as the journal says how to undo each fault."""
     from harrow.live_cluster.users.cluster_file import load_cluster_file
 
     try:
         return load_cluster_file(path)
     except FileError as error:
-        say(messages, f"{error}; going on without it", style="yellow")
+        say(messages, f"{error}; continuing without it", style="yellow")
         return None

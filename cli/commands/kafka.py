@@ -1,12 +1,12 @@
-"""`harrow kafka`: get releases of Kafka, list what is there, remove them."""
+"""`harrow kafka`: download, list and remove releases of Kafka."""
 
 from harrow.campaigns.language.spelling import counted
 from harrow.cli import exit_code
 from harrow.cli.console import data_console, message_console, say, show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.layout import columns
-from harrow.cli.requests.kafka import KafkaRequest
-from harrow.cli.session import Refusal, write_json
+from harrow.cli.requests.real_brokers import KafkaRequest
+from harrow.cli.session import Refusal, note, write_json
 from harrow.live_cluster.releases.kafka_cache import CacheError, KafkaCache, default_cache
 from harrow.live_cluster.releases.kafka_release import (
     KafkaRelease,
@@ -19,7 +19,6 @@ from harrow.live_cluster.releases.repository import DownloadError
 
 
 def session(request: KafkaRequest) -> int:
-    """Do what is asked, release by release, and return the exit code."""
     cache = default_cache()
     try:
         releases = [release_of(text) for text in request.releases or ()]
@@ -37,60 +36,44 @@ def session(request: KafkaRequest) -> int:
 
 
 def _get(request: KafkaRequest, cache: KafkaCache, release: KafkaRelease) -> None:
-    messages = message_console(no_color=request.no_color)
-    is_there = cache.has(release)
-    if not request.quiet and not is_there:
-        say(messages, f"getting Kafka {release.name} ...")
+    was_there = cache.has(release)
+    if not was_there:
+        note(request, f"downloading Kafka {release.name} ...")
     folder = cache.get(release, request.repository)
-    if request.quiet:
-        return
     jars = counted(len(list(folder.glob("*.jar"))), "jar")
-    say(messages, f"Kafka {release.name} is in {folder}: {jars}" + (", as before" if is_there else ""))
-    if not release.is_pinned:
-        say(
-            messages,
-            f"harrow does not know the jars of {release.name}: it took them as they came",
-            style="yellow",
-        )
+    note(request, f"Kafka {release.name} is in {folder}: {jars}{', as before' if was_there else ''}")
+    if not release.is_pinned and not request.quiet:
+        message = f"harrow has no checksums for the jars of {release.name} and did not check them"
+        say(message_console(no_color=request.no_color), message, style="yellow")
 
 
 def _remove(request: KafkaRequest, cache: KafkaCache, release: KafkaRelease) -> None:
     if not cache.has(release):
         raise Refusal(f"Kafka {release.name} is not in {cache.folder_of(release).parent}")
     cache.remove(release)
-    if not request.quiet:
-        say(message_console(no_color=request.no_color), f"removed Kafka {release.name}")
+    note(request, f"removed Kafka {release.name}")
 
 
 def _list(request: KafkaRequest, cache: KafkaCache, releases: list[KafkaRelease]) -> None:
-    """Print the releases that harrow knows or has, or those that were named."""
-    known = {release.name: release for release in (*pinned_releases(), *cache.releases())}
-    shown = releases or sorted(known.values(), key=lambda release: [*map(int, release.name.split("."))])
+    """Print the releases of the request; by default all pinned or downloaded ones."""
+    by_name = {release.name: release for release in (*pinned_releases(), *cache.releases())}
+    releases = releases or sorted(by_name.values(), key=lambda release: [*map(int, release.name.split("."))])
+    folders = [str(cache.folder_of(release)) if cache.has(release) else None for release in releases]
     console = data_console(no_color=request.no_color)
     if request.output_format == "json":
-        write_json(
-            console,
+        mappings = [
             {
-                "schema": "harrow.kafka/1",
-                "releases": [
-                    {
-                        "release": release.name,
-                        "pinned": release.is_pinned,
-                        "modes": list(release.modes),
-                        "folder": str(cache.folder_of(release)) if cache.has(release) else None,
-                    }
-                    for release in shown
-                ],
-            },
-        )
+                "release": release.name,
+                "pinned": release.is_pinned,
+                "modes": list(release.modes),
+                "folder": folder,
+            }
+            for release, folder in zip(releases, folders, strict=True)
+        ]
+        write_json(console, {"schema": "harrow.kafka/1", "releases": mappings})
         return
     table = columns("release", "metadata", "jars", "folder")
-    for release in shown:
-        folder = str(cache.folder_of(release)) if cache.has(release) else "-"
-        table.add_row(
-            release.name,
-            " or ".join(release.modes),
-            "pinned" if release.is_pinned else "as they came",
-            folder,
-        )
+    for release, folder in zip(releases, folders, strict=True):
+        pinned = "pinned" if release.is_pinned else "unchecked"
+        table.add_row(release.name, " or ".join(release.modes), pinned, folder or "-")
     show(console, table)

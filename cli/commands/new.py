@@ -1,4 +1,4 @@
-"""`harrow new`: a campaign to start from."""
+"""`harrow new`: write a campaign to start from."""
 
 import shlex
 from pathlib import Path
@@ -12,12 +12,11 @@ from harrow.cli import exit_code
 from harrow.cli.completion import SUFFIXES
 from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
-from harrow.cli.requests.new import NewRequest
+from harrow.cli.requests.authoring import NewRequest
 from harrow.cli.session import Refusal, write_new
 
 
 def session(request: NewRequest) -> int:
-    """Write the file, say what to do with it, and return the exit code."""
     name = request.name
     if not Path(name).name:
         raise typer.BadParameter("a campaign needs a name", param_hint="NAME")
@@ -25,12 +24,12 @@ def session(request: NewRequest) -> int:
     text = new_campaign(path.stem) if request.cluster is None else _about(request.cluster, path.stem)
     write_new(path, f"# yaml-language-server: $schema={SCHEMA_URL}\n{text}")
     typer.echo(printable(str(path)))
-    say(message_console(), f"now edit it, and try: harrow run {shlex.quote(str(path))}")
+    say(message_console(), f"edit it, then run: harrow run {shlex.quote(str(path))}")
     return exit_code.OK
 
 
 def _about(cluster: Path, name: str) -> str:
-    """Return a campaign about a cluster of the user's."""
+    """Return a campaign that describes the user's cluster."""
     need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.cluster_file import load_cluster_file
@@ -43,7 +42,9 @@ def _about(cluster: Path, name: str) -> str:
 
     file = load_cluster_file(cluster)
     try:
-        seen = survey_of(file)
-        return users_campaign(name, seen, settings_of_brokers(file, seen), settings_of_topics(file, seen))
+        survey = survey_of(file)
+        return users_campaign(
+            name, survey, settings_of_brokers(file, survey), settings_of_topics(file, survey)
+        )
     except (LiveError, UnwritablePlanError) as error:
         raise Refusal(str(error)) from error

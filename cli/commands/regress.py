@@ -17,8 +17,9 @@ from harrow.cli.ci.regress_cases import corpus_suites
 from harrow.cli.commands.run_selection import select_one
 from harrow.cli.console import message_console, say, show, unbroken
 from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests.regress import RegressRequest
+from harrow.cli.requests.failures import RegressRequest
 from harrow.cli.session import CI_FORMATS, data, write_json, write_new, write_suites
 from harrow.cli.text import Text
 
@@ -33,18 +34,14 @@ _STATUS_WIDTH: Final = 8
 
 
 def session(request: RegressRequest) -> int:
-    """Run a corpus or add to it, print how each entry came out, and return the exit code."""
     if request.added is not None:
-        if request.jobs is not None:
-            raise typer.BadParameter("has no meaning with --add", param_hint="--jobs")
+        refuse({"--jobs": request.jobs}, "has no meaning with --add")
         return _add(request, request.added)
-    only_added = {"--seed": request.seed, "--variant": request.variant, "--name": request.name}
-    for option, value in {**only_added, "--set": request.overrides or None}.items():
-        if value is not None:
-            raise typer.BadParameter("needs --add", param_hint=option)
+    only_with_add = {"--seed": request.seed, "--variant": request.variant, "--name": request.name}
+    refuse({**only_with_add, "--set": request.overrides or None}, "needs --add")
     messages = message_console(no_color=request.no_color)
     files = corpus.corpus_files(request.corpus)
-    found: list[EntryResult] = []
+    entries: list[EntryResult] = []
     results = corpus.check_files(files, request.jobs or available_workers())
     with Interrupts() as interrupts, data(request) as console:
         progress = ProgressLine(messages, total=len(files), enabled=not request.quiet)
@@ -52,7 +49,7 @@ def session(request: RegressRequest) -> int:
         try:
             for item in results:
                 with interrupts.shielded():
-                    found.append(item)
+                    entries.append(item)
                     progress.clear()
                     _show_entry(console, item, request)
                 done = files.index(item.file) + 1
@@ -63,13 +60,13 @@ def session(request: RegressRequest) -> int:
             interrupts.hold()
             results.close()
             progress.clear()
-        _show_all(console, found, request, interrupted=interrupted)
+        _show_all(console, entries, request, interrupted=interrupted)
     if not files:
         say(messages, f"nothing to run: there are no campaign files (*.yaml) in {request.corpus}")
     if interrupted:
-        say(messages, f"interrupted: {len(found)} entries of {len(files)} files were run")
+        say(messages, f"interrupted: {len(entries)} entries ran of {len(files)} files")
         return exit_code.INTERRUPTED
-    return _exit_code(found)
+    return _exit_code(entries)
 
 
 def _add(request: RegressRequest, argument: str) -> int:
@@ -86,24 +83,24 @@ def _add(request: RegressRequest, argument: str) -> int:
             path = request.corpus / f"{name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             write_new(path, text)
-            found = list(corpus.check_files([path]))
+            entries = list(corpus.check_files([path]))
     except KeyboardInterrupt:
         say(messages, f"interrupted: {argument} is not in the corpus")
         return exit_code.INTERRUPTED
     except corpus.NotFailingError as error:
-        say(messages, f"{argument} is not added to the corpus: {error}", style="red")
+        say(messages, f"{argument} was not added to the corpus: {error}", style="red")
         return exit_code.BROKEN
     with data(request) as console:
-        for item in found:
+        for item in entries:
             _show_entry(console, item, request)
         if request.output_format != "table":
-            _show_all(console, found, request)
-    return _exit_code(found)
+            _show_all(console, entries, request)
+    return _exit_code(entries)
 
 
 def _check_place(request: RegressRequest) -> None:
     if request.corpus.exists() and not request.corpus.is_dir():
-        message = f"{request.corpus} is no folder: --add writes the entry into it"
+        message = f"{request.corpus} is not a folder, into which --add could write the entry"
         raise typer.BadParameter(message, param_hint="DIR")
     if request.name is not None:
         try:
@@ -112,31 +109,31 @@ def _check_place(request: RegressRequest) -> None:
             raise typer.BadParameter(str(error), param_hint="--name") from None
 
 
-def _exit_code(found: Sequence[EntryResult]) -> int:
-    if not found:
+def _exit_code(entries: Sequence[EntryResult]) -> int:
+    if not entries:
         return exit_code.INCONCLUSIVE
-    if any(item.outcome == corpus.ERROR for item in found):
+    if any(item.outcome == corpus.ERROR for item in entries):
         return exit_code.USAGE
-    return exit_code.OK if all(item.as_recorded for item in found) else exit_code.BROKEN
+    return exit_code.OK if all(item.as_recorded for item in entries) else exit_code.BROKEN
 
 
 def _show_entry(console: Console, item: EntryResult, request: RegressRequest) -> None:
-    """Print an entry as soon as it is over: a line of the table."""
+    """Print an entry as soon as it has run, as a line of the table."""
     if request.output_format == "table" and not (request.quiet and item.as_recorded):
         show(console, *map(unbroken, _lines(item)))
         console.file.flush()
 
 
 def _show_all(
-    console: Console, found: Sequence[EntryResult], request: RegressRequest, *, interrupted: bool = False
+    console: Console, entries: Sequence[EntryResult], request: RegressRequest, *, interrupted: bool = False
 ) -> None:
-    """Print a document of all entries, or what sums up the table."""
+    """Print a document of all entries, or the summary of the table."""
     if request.output_format in CI_FORMATS:
-        write_suites(console, request, corpus_suites(found, interrupted=interrupted), "entry")
+        write_suites(console, request, corpus_suites(entries, interrupted=interrupted), "entry")
     elif request.output_format == "json":
-        write_json(console, corpus.regress_document(found, interrupted=interrupted))
-    elif found and not (request.quiet and all(item.as_recorded for item in found)):
-        show(console, Text(), unbroken(_summary(found)))
+        write_json(console, corpus.regress_document(entries, interrupted=interrupted))
+    elif entries and not (request.quiet and all(item.as_recorded for item in entries)):
+        show(console, Text(), unbroken(_summary(entries)))
 
 
 def _lines(item: EntryResult) -> Iterator[Text]:
@@ -155,9 +152,9 @@ def _lines(item: EntryResult) -> Iterator[Text]:
         yield Text(f"{'':{_OUTCOME_WIDTH}}{item.reproduce()}", "dim")
 
 
-def _summary(found: Sequence[EntryResult]) -> Text:
-    counts = Counter(item.outcome for item in found)
+def _summary(entries: Sequence[EntryResult]) -> Text:
+    counts = Counter(item.outcome for item in entries)
     parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in corpus.OUTCOMES if counts[outcome])
-    wrong = sum(not item.as_recorded for item in found)
-    entries = "1 entry" if len(found) == 1 else f"{len(found)} entries"
-    return Text(f"{entries}: {parts}; {f'{wrong} not as recorded' if wrong else 'all as recorded'}")
+    wrong = sum(not item.as_recorded for item in entries)
+    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    return Text(f"{count}: {parts}; {f'{wrong} not as recorded' if wrong else 'all as recorded'}")

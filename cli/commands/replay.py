@@ -1,4 +1,4 @@
-"""`harrow replay`: read a recorded run, run it again, say whether they are the same."""
+"""`harrow replay`: read a recorded run, run it again, and compare the two."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ from harrow.cli import exit_code
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
 from harrow.cli.console import plain_text, show, unbroken
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests.replay import ReplayRequest
+from harrow.cli.requests.results import ReplayRequest
 from harrow.cli.session import publish
 from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -23,37 +23,40 @@ _SIDE_WIDTH: Final = 10
 
 
 def session(request: ReplayRequest) -> int:
-    """Replay a run, print how it went, and return the exit code."""
     with Interrupts():
-        found = replay(read_run(find_run(request.run, request.results)))
+        comparison = replay(read_run(find_run(request.run, request.results)))
 
         def show_lines(console: Console) -> None:
-            if not (request.quiet and found.is_same()):
-                show(console, *_lines(found))
+            if not (request.quiet and comparison.is_same()):
+                show(console, *_lines(comparison))
 
         publish(
             request,
-            document=lambda: replay_document(found),
-            suites=lambda: [_suite(found)],
+            document=lambda: replay_document(comparison),
+            suites=lambda: [_suite(comparison)],
             noun="replay",
             show=show_lines,
         )
-    return exit_code.OK if found.is_same() else exit_code.BROKEN
+    return exit_code.OK if comparison.is_same() else exit_code.BROKEN
 
 
-def _suite(found: Replay) -> Suite:
-    """Return the suite of a replay: one case, whether the trace is the recorded one."""
-    recorded = found.recorded
+def _suite(comparison: Replay) -> Suite:
+    """Return the suite of a replay: one case, which fails if the trace differs from the recorded one."""
+    recorded = comparison.recorded
     reproduce = shlex.join(["harrow", "replay", str(recorded.folder)])
     message = "the same trace as recorded"
-    if not found.is_same():
-        line = "" if found.difference is None else f" at line {found.difference.position + 1} of trace.jsonl"
-        message = f"DIFFERENT from what was recorded{line}"
+    if not comparison.is_same():
+        line = (
+            ""
+            if comparison.difference is None
+            else f" at line {comparison.difference.position + 1} of trace.jsonl"
+        )
+        message = f"DIFFERENT from the recorded run{line}"
     case = Case(
         name="trace",
-        status=Status.PASSED if found.is_same() else Status.FAILED,
+        status=Status.PASSED if comparison.is_same() else Status.FAILED,
         message=message,
-        details=tuple(plain_text(*_lines(found)).strip().splitlines()),
+        details=tuple(plain_text(*_lines(comparison)).strip().splitlines()),
         properties=(
             ("seed", str(recorded.seed)),
             (REPRODUCE, reproduce),
@@ -61,35 +64,37 @@ def _suite(found: Replay) -> Suite:
             ("version", recorded.version),
         ),
     )
-    return Suite(name=replayed_name(found), cases=(case,), summary=message, reproduce=reproduce)
+    return Suite(name=replayed_name(comparison), cases=(case,), summary=message, reproduce=reproduce)
 
 
-def _lines(found: Replay) -> Iterator[Text]:
-    if found.is_same():
-        notes = [f"the {name} was {printable(then)}, is {now} now" for name, then, now in found.changes()]
-        same = f"the same {len(found.recorded.events)} events as recorded"
-        words = "; ".join(filter(None, [same, *notes, _other_harrow(found)]))
-        yield unbroken(Text(f"{replayed_name(found)}: {words} ({found.result.trace_digest})"))
+def _lines(comparison: Replay) -> Iterator[Text]:
+    if comparison.is_same():
+        notes = [
+            f"the {name} was {printable(then)}, is {now} now" for name, then, now in comparison.changes()
+        ]
+        same = f"the same {len(comparison.recorded.events)} events as recorded"
+        words = "; ".join(filter(None, [same, *notes, _other_harrow(comparison)]))
+        yield unbroken(Text(f"{replayed_name(comparison)}: {words} ({comparison.result.trace_digest})"))
         return
-    yield unbroken(Text(f"{replayed_name(found)}: DIFFERENT from what was recorded", "bold red"))
-    if other := _other_harrow(found):
-        yield unbroken(Text(f"  {other}, whose model may run it otherwise"))
-    digests = ("trace digest", found.recorded.trace_digest, found.result.trace_digest)
-    for name, then, now in (digests, *found.changes()):
+    yield unbroken(Text(f"{replayed_name(comparison)}: DIFFERENT from the recorded run", "bold red"))
+    if other := _other_harrow(comparison):
+        yield unbroken(Text(f"  {other}, whose model may run it differently"))
+    digests = ("trace digest", comparison.recorded.trace_digest, comparison.result.trace_digest)
+    for name, then, now in (digests, *comparison.changes()):
         yield unbroken(Text(f"  {name}: recorded {then}, now {now}"))
-    unchanged = {"plan digest"} - {name for name, _, _ in found.changes()}
+    unchanged = {"plan digest"} - {name for name, _, _ in comparison.changes()}
     unchanged |= set() if other else {"model"}
     if unchanged:
         verb = "is" if len(unchanged) == 1 else "are"
         yield unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same"))
-    if found.difference is None:
-        yield unbroken(Text("  every line of the trace reads the same; only its digest differs"))
+    if comparison.difference is None:
+        yield unbroken(Text("  every line of the trace is the same; only its digest differs"))
     else:
-        yield from _difference(found.difference)
+        yield from _difference(comparison.difference)
 
 
-def _other_harrow(found: Replay) -> str:
-    return printable(found.other_harrow() or "")
+def _other_harrow(comparison: Replay) -> str:
+    return printable(comparison.other_harrow() or "")
 
 
 def _difference(difference: Difference) -> Iterator[Text]:

@@ -1,4 +1,4 @@
-"""`harrow run`: every campaign, variant and seed, told in this order."""
+"""`harrow run`: every campaign, variant and seed, reported in this order."""
 
 import gc
 import time
@@ -27,16 +27,16 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
-from harrow.cli.commands.brokers import MODEL, broker_release, look_for, real_brokers
-from harrow.cli.commands.run_selection import Selection, select, tell_notes
+from harrow.cli.commands.brokers import MODEL, broker_release, real_brokers, stop_if_interrupted
+from harrow.cli.commands.run_selection import Selection, select_to_run
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.options import need_terminal
+from harrow.cli.options import need_terminal, refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.run import RunTable
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, data, need_writable, write_json
+from harrow.cli.session import CI_FORMATS, data, note, write_json
 
 if TYPE_CHECKING:
     from harrow.live_cluster.target.live_run import Brokers, Tell
@@ -45,85 +45,59 @@ _DEFAULT_SPEED: Final = 5.0
 
 
 def session(request: RunRequest) -> int:
-    """Run what was asked for, print it, and return the exit code."""
-    if request.seed is not None and request.seeds is not None:
-        raise typer.BadParameter("give --seed or --seeds, not both", param_hint="--seeds")
+    if request.seed is not None:
+        refuse({"--seeds": request.seeds}, "give --seed or --seeds, not both")
     if request.then and (request.seeds is not None or request.target != MODEL or request.engine != "seeds"):
         message = "changes what one seed has drawn for the model: give --seed, and no other target or engine"
         raise typer.BadParameter(message, param_hint="--then")
     if not request.watch:
-        _refuse({"--speed": request.speed}, "without --watch")
+        refuse({"--speed": request.speed}, "has no meaning without --watch")
     if request.engine == "hypothesis":
-        if request.target != MODEL:
-            raise typer.BadParameter("has no meaning with Hypothesis", param_hint="--target")
+        others = {"--target": request.target != MODEL, "--seeds": request.seeds, "--jobs": request.jobs}
         limits = {"--max-failures": request.failures_max, "--max-time": request.time_max_s}
-        _refuse(
-            {"--seeds": request.seeds, "--jobs": request.jobs, **limits, "--watch": request.watch or None},
-            "with Hypothesis",
-        )
+        refuse({**others, **limits, "--watch": request.watch}, "has no meaning with Hypothesis")
         from harrow.cli.commands import run_hypothesis
 
         return run_hypothesis.session(request)
-    _refuse({"--max-examples": request.examples_max}, "without --engine hypothesis")
+    refuse({"--max-examples": request.examples_max}, "has no meaning without --engine hypothesis")
+    jobs = {"--jobs": request.jobs}
     if request.watch:
         need_terminal()
-        _refuse({"--jobs": request.jobs}, "with --watch, which plays one run at a time")
+        refuse(jobs, "has no meaning with --watch, which plays one run at a time")
     if request.target != MODEL:
-        _refuse({"--jobs": request.jobs}, "on brokers, which run one campaign at a time")
+        refuse(jobs, "has no meaning on brokers, which run one campaign at a time")
     return _run_all(request)
-
-
-def _refuse(options: Mapping[str, object], when: str) -> None:
-    for option, value in options.items():
-        if value is not None:
-            raise typer.BadParameter(f"has no meaning {when}", param_hint=option)
 
 
 def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
-    selections = select(
-        request.campaigns, request.overrides, request.variants, broker_release(request.target)
-    )
+    selections = select_to_run(request, broker_release(request.target))
     if request.then:
-        selections = [_laid_over(selection, request.seed or 0, request.then) for selection in selections]
-    if not request.no_results:
-        need_writable(request.results)
-    if not request.quiet:
-        tell_notes((selection.campaign for selection in selections), messages)
-    with Interrupts() as interrupts, data(request) as console, ExitStack() as opened:
+        selections = [_changed(selection, request.seed or 0, request.then) for selection in selections]
+    with Interrupts() as interrupts, data(request) as console, ExitStack() as stack:
         brokers = None
         if request.target != MODEL:
             plans = [plan for selection in selections for plan in selection.plans]
-            brokers = opened.enter_context(
-                real_brokers(
-                    request.target,
-                    plans,
-                    interrupts,
-                    messages,
-                    kafka_home=request.kafka_home,
-                    consent=request.consent,
-                    quiet=request.quiet,
-                )
-            )
+            brokers = stack.enter_context(real_brokers(request, plans, interrupts))
         tally = _RunSession(request, selections, console, interrupts, brokers).run()
     if request.output_format == "ndjson":  # Its lines are about single runs.
-        for missed in tally.required.unreached():
-            say(messages, f"inconclusive: {missed.reason()}")
-    progress = f"{tally.finished} of {tally.planned} runs are finished"
+        for probes in tally.required.unreached():
+            say(messages, f"inconclusive: {probes.reason()}")
+    progress = f"{tally.finished} of {tally.planned} runs finished"
     if tally.interrupted:
-        say(messages, f"interrupted: {progress}; what was finished is written")
-    elif tally.stopped is not None and not request.quiet:
-        say(messages, f"{tally.stopped}: {progress}")
+        say(messages, f"interrupted: {progress}; their results are written")
+    elif tally.stopped is not None:
+        note(request, f"{tally.stopped}: {progress}")
     if tally.planned == 0:
         say(messages, "nothing to run")
     return tally.exit_code()
 
 
-def _laid_over(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
-    """Return a selection with options laid over what a seed draws of its plans."""
-    drawn = (draw_for_seed(plan, seed).plan for plan in selection.plans)
+def _changed(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
+    """Return a selection with ``--then`` applied to the plans that a seed draws."""
+    drawn_plans = (draw_for_seed(plan, seed).plan for plan in selection.plans)
     try:
-        plans = tuple(WrittenPlan(plan).changed_by(then, "--then") for plan in drawn)
+        plans = tuple(WrittenPlan(plan).changed_by(then, "--then") for plan in drawn_plans)
     except UnwritablePlanError as error:
         raise typer.BadParameter(str(error), param_hint="--then") from None
     return replace(selection, plans=plans)
@@ -156,9 +130,9 @@ class _RunSession:
             speed = _DEFAULT_SPEED if request.speed is None else request.speed
             self._watch = RunWatch(messages, speed=speed, only=planned == 1, check=interrupts.check)
         enabled = not request.quiet and self._watch is None
-        kept = brokers is not None and request.verbose
-        self._progress = ProgressLine(messages, total=planned, enabled=enabled, kept=kept)
-        self._doing = ""
+        log = brokers is not None and request.verbose
+        self._progress = ProgressLine(messages, total=planned, enabled=enabled, log=log)
+        self._command = ""
         self._started_s = time.monotonic()
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
         end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
@@ -167,12 +141,12 @@ class _RunSession:
             self._results = run_all(runs, jobs if self._watch is None else 1, end_s)
         else:
             results = None if request.no_results else request.results
-            self._results = _on_brokers(brokers, runs, results, interrupts, self._tell, end_s)
+            self._results = _on_brokers(brokers, runs, results, interrupts, self._show_wait, end_s)
 
     def run(self) -> Tally:
-        """Run everything, and finish the output also when something ends it early."""
+        """Run everything, and finish the output even if something ends it early."""
         tally = self._tally
-        # What has been imported and loaded is not garbage; runs need not look through it.
+        # Imported modules and loaded campaigns are never garbage: the collector need not scan them.
         gc.freeze()
         try:
             for selection in self._selections:
@@ -202,9 +176,9 @@ class _RunSession:
                 self._progress.clear()
                 self._printer.end()
 
-    def _tell(self, what: Callable[[], str]) -> None:
-        """Say what a run waits for that has not finished."""
-        self._progress.update(self._tally.finished, lambda: f"{what()} ({self._doing})")
+    def _show_wait(self, condition: Callable[[], str]) -> None:
+        """Show which condition the unfinished run waits for."""
+        self._progress.update(self._tally.finished, lambda: f"{condition()} ({self._command})")
 
     def _must_stop(self) -> bool:
         failures_max, time_max_s = self._request.failures_max, self._request.time_max_s
@@ -219,16 +193,15 @@ class _RunSession:
         target = None if self._request.target == MODEL else self._request.target
         then = self._request.then or ()
         reproduce = reproduce_command(selection.argument, seed, plan.variant, overrides, target, then)
-        self._doing = reproduce
+        self._command = reproduce
         self._progress.update(self._tally.finished, reproduce)
         try:
             result = next(self._results)
         except Exception as error:
-            error.add_note(f"it happened in: {reproduce}")
+            error.add_note(f"the run that failed: {reproduce}")
             raise
         if not self._tally.several_seeds:
-            again = partial(run_plan, check=self._interrupts.check)
-            result = with_difference(as_only_run(result), again)
+            result = with_difference(as_only_run(result), partial(run_plan, check=self._interrupts.check))
         mapping = run_as_mapping(result, reproduce)
         with self._interrupts.shielded():
             folder = None
@@ -239,7 +212,7 @@ class _RunSession:
             self._tally.add(run)
             self._progress.clear()
             if self._watch is not None:
-                # Ctrl-C ends the view, and the run is finished: the end of the block goes on with it.
+                # Ctrl-C only ends the view, as the run is finished. The end of the shielded block raises it again.
                 with suppress(KeyboardInterrupt):
                     self._watch.play(result)
             self._printer.add(run)
@@ -250,22 +223,22 @@ def _on_brokers(
     runs: Iterable[tuple[Plan, int]],
     results: Path | None,
     interrupts: Interrupts,
-    tell: "Tell",
+    show_wait: "Tell",
     end_s: float,
 ) -> Generator[RunResult]:
-    """Yield the result of each plan and seed on brokers of its own, one after the other.
+    """Yield the result of each plan and seed, each on new brokers, one after the other.
 
-    A run that is interrupted has a result too: what it has seen so far took minutes.
+    An interrupted run has a result too, because its observations took minutes.
     """
 
-    def look() -> None:
-        look_for(interrupts)
+    def check() -> None:
+        stop_if_interrupted(interrupts)
         if time.monotonic() >= end_s:
             raise RunStopped("its time was over")
 
     for plan, seed in runs:
         with interrupts.noted():
-            result = brokers.run(plan, seed, results, look, tell)
+            result = brokers.run(plan, seed, results, check, show_wait)
         yield result
 
 
@@ -282,7 +255,7 @@ def _printer(request: RunRequest, console: Console, *, several_seeds: bool) -> R
 
 
 class _JsonDocument(RunPrinter):
-    """One document of all runs, at the end."""
+    """Writes one document of all runs at the end."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -296,7 +269,7 @@ class _JsonDocument(RunPrinter):
 
 
 class _NdjsonStream(RunPrinter):
-    """A line for each run, at once."""
+    """Writes a line for each run at once."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

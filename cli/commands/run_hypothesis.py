@@ -1,4 +1,4 @@
-"""`harrow run --engine hypothesis`: Hypothesis decides what campaigns leave open, and shrinks what fails."""
+"""`harrow run --engine hypothesis`: Hypothesis chooses what campaigns leave open, and shrinks failures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from harrow.campaigns.search.strategies import Search, drawn_from, search, witho
 from harrow.cli import exit_code
 from harrow.cli.ci.run_suites import search_suites
 from harrow.cli.ci.suite import note_suite
-from harrow.cli.commands.run_selection import Selection, select, tell_notes
+from harrow.cli.commands.run_selection import Selection, select_to_run
 from harrow.cli.commands.run_tally import FinishedRun, exit_code_of
 from harrow.cli.console import data_console, message_console, say, show, unbroken
 from harrow.cli.interrupts import Interrupts
@@ -32,7 +32,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, need_writable, refuse_files, write_json, write_suites
+from harrow.cli.session import CI_FORMATS, refuse_files, write_json, write_suites
 from harrow.cli.text import Text
 
 _DEFAULT_EXAMPLES: Final = 100
@@ -40,7 +40,7 @@ _DEFAULT_EXAMPLES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finished:
-    """A search that is over; ``text`` is the campaign file of what it found."""
+    """A finished search; ``text`` is the campaign file of the failure that it found."""
 
     plan: Plan
     search: Search
@@ -48,7 +48,6 @@ class _Finished:
     text: str = ""
 
     def counts(self) -> str:
-        """Return how many examples had which outcome."""
         return ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.search.outcomes.items()))
 
     def as_mapping(self) -> dict[str, Any]:
@@ -63,18 +62,13 @@ class _Finished:
 
 
 def session(request: RunRequest) -> int:
-    """Search, print what was found, and return the exit code."""
     messages = message_console(no_color=request.no_color)
     console = data_console(no_color=request.no_color)
     try:
-        selections = select(request.campaigns, request.overrides, request.variants)
-        if not request.no_results:
-            need_writable(request.results)
+        selections = select_to_run(request)
     except FileError as error:
         refuse_files(replace(request, output=None), error.problems)  # --output is for the campaign.
         return exit_code.USAGE
-    if not request.quiet:
-        tell_notes((each.campaign for each in selections), messages)
     _check_open(selections)
     finished: list[_Finished] = []
     interrupted = False
@@ -90,11 +84,11 @@ def session(request: RunRequest) -> int:
             interrupted = True
     _write(console, finished, request, interrupted=interrupted)
     if interrupted:
-        say(messages, f"interrupted: {len(finished)} searches are finished")
+        say(messages, f"interrupted: {len(finished)} searches finished")
         return exit_code.INTERRUPTED
     unreached = _unreached(finished)
-    for missed in unreached:
-        say(messages, f"inconclusive: {missed.reason()}", style=STYLES["inconclusive"])
+    for probes in unreached:
+        say(messages, f"inconclusive: {probes.reason()}", style=STYLES["inconclusive"])
     code = exit_code_of(outcome for one in finished for outcome in +one.search.outcomes)
     return exit_code.INCONCLUSIVE if unreached and code == exit_code.OK else code
 
@@ -104,7 +98,7 @@ def _check_open(selections: Sequence[Selection]) -> None:
         for plan in selection.plans:
             if plan.swarm is None:
                 name = run_name(plan.campaign, plan.variant)
-                message = f"{name} leaves nothing open for Hypothesis to decide: it has no `swarm`"
+                message = f"{name} leaves Hypothesis nothing to choose: it has no `swarm`"
                 raise typer.BadParameter(message, param_hint="--engine")
 
 
@@ -120,9 +114,9 @@ def _search(
 
     begun_s = time.monotonic()
     try:
-        # Hypothesis has the garbage collector call it, and what is raised there gets lost.
+        # Hypothesis is called back by the garbage collector, where an exception gets lost.
         with interrupts.shielded():
-            done = search(
+            result = search(
                 drawn_from(plan),
                 seed=request.seed or 0,
                 examples_max=examples_max,
@@ -131,22 +125,22 @@ def _search(
             )
     finally:
         progress.clear()
-    if done.found is None:
-        return _Finished(plan=plan, search=done)
-    failure = replace(proven(done.found), wall_ms=round((time.monotonic() - begun_s) * 1_000))
+    if result.found is None:
+        return _Finished(plan=plan, search=result)
+    failure = replace(proven(result.found), wall_ms=round((time.monotonic() - begun_s) * 1_000))
     with interrupts.shielded():
-        text = _campaign_text(request, plan, done, failure)
+        text = _campaign_text(request, plan, result, failure)
         run = _write_files(request, selection, failure, text)
-        return _Finished(plan=plan, search=done, run=run, text=text)
+        return _Finished(plan=plan, search=result, run=run, text=text)
 
 
-def _campaign_text(request: RunRequest, plan: Plan, done: Search, failure: RunResult) -> str:
-    """Return the campaign file of a failure, with how to run it again."""
-    what = in_short(failure) or "an expectation was missed"
-    examples = f"{done.examples} drawn from {run_name(plan.campaign, plan.variant)}"
+def _campaign_text(request: RunRequest, plan: Plan, result: Search, failure: RunResult) -> str:
+    """Return the campaign file of a failure, with the command to run it again."""
+    why = in_short(failure) or "it misses an expectation"
+    examples = f"{result.examples} examples of {run_name(plan.campaign, plan.variant)}"
     comments = [
-        f"The smallest campaign that Hypothesis found to fail, of {examples}: {what}.",
-        f"Again: harrow run FILE --seed {request.seed or 0}",
+        f"The smallest failing campaign that Hypothesis found in {examples}: {why}.",
+        f"Reproduce: harrow run FILE --seed {request.seed or 0}",
     ]
     try:
         return campaign_text(failure.plan, comments=comments)
@@ -170,11 +164,11 @@ def _write_files(request: RunRequest, selection: Selection, failure: RunResult, 
 
 
 def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[RenderableType]:
-    done = one.search
+    search_result = one.search
     name = run_name(one.plan.campaign, one.plan.variant)
     if one.run is None:
         if not request.quiet:
-            yield Text(f"{name}: no failure in {done.examples} examples ({one.counts()})")
+            yield Text(f"{name}: no failure in {search_result.examples} examples ({one.counts()})")
         return
     result = one.run.result
     status = result.verdict.status
@@ -182,9 +176,7 @@ def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[Re
     yield Text.assemble((f"  {marks(console)[status]} {status}", FAILED), f"  {in_short(result)}")
     size = f"{counted(len(result.plan.faults), 'fault')} on {len(result.plan.cluster.brokers)} brokers"
     yield indented(
-        Text(
-            f"example {done.examples} failed; the smallest like it, after {done.shrinks} shrinks, has {size}"
-        )
+        f"example {search_result.examples} failed; after {search_result.shrinks} shrinks it has {size}"
     )
     yield from short_story(one.run)
     if request.output is not None:
@@ -197,13 +189,13 @@ def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[Re
 def _write(
     console: Console, finished: Sequence[_Finished], request: RunRequest, *, interrupted: bool
 ) -> None:
-    """Write what a table has shown already."""
+    """Write the document of a format other than the table, which is printed as searches finish."""
     runs = [one.run.mapping for one in finished if one.run is not None]
     unreached = _unreached(finished)
     if request.output_format in CI_FORMATS:
         suites = search_suites([(one.plan, one.search.outcomes, one.run) for one in finished], unreached)
         if interrupted:
-            suites.append(note_suite("complete", f"interrupted: {len(finished)} searches are finished"))
+            suites.append(note_suite("complete", f"interrupted: {len(finished)} searches finished"))
         write_suites(console, request, suites, "search")
     elif request.output_format == "json":
         searches = [one.as_mapping() for one in finished]
@@ -215,8 +207,8 @@ def _write(
 
 def _unreached(finished: Sequence[_Finished]) -> list[UnreachedProbes]:
     return [
-        missed
+        probes
         for one in finished
-        if one.run is None  # A search that found something ended early.
-        for missed in one.search.required.unreached()
+        if one.run is None  # A search that found a failure ended early.
+        for probes in one.search.required.unreached()
     ]

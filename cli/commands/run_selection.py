@@ -1,11 +1,10 @@
-"""The campaigns and variants that a command line names."""
+"""Loads the campaigns that a command line names, and selects their variants."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
@@ -14,13 +13,15 @@ from harrow.campaigns.language.problem import Problem, UnsuitedError
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
-from harrow.cli.console import say
-from harrow.cli.session import Refusal
+from harrow.cli.requests.real_brokers import ConformRequest
+from harrow.cli.requests.request import CommandRequest
+from harrow.cli.requests.run import RunRequest
+from harrow.cli.session import Refusal, need_writable, note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A campaign, those of its plans that are to run, and the argument that names it alone."""
+    """A campaign, the plans of it to run, and an argument that names only this campaign."""
 
     campaign: Campaign
     argument: str
@@ -35,48 +36,52 @@ def select(
 ) -> list[Selection]:
     """Return the campaigns, each with all its plans or those of the *variants*, of which it may have none.
 
-    For *brokers* what names no release is as of theirs.
-
-    A campaign that cannot be had as of the release that an option names is one without plans, where there are others.
+    A plan that names no release takes that of the *brokers*. A campaign that does not suit the release of an
+    option is left out with a note, unless no campaign suits it.
 
     Raises:
-        CampaignError: files are missing or wrong; it has the problems of all.
+        CampaignError: with the problems of all files.
 
     """
-    files, not_found = find_campaigns(arguments)
+    files, missing = find_campaigns(arguments)
     campaigns, mistakes, unsuited = _load_each(files, overrides or (), variants or (), brokers)
-    is_anything_left = any(campaign.plans for campaign in campaigns)
-    if problems := [*not_found, *mistakes, *([] if is_anything_left else unsuited)]:
+    has_plans = any(campaign.plans for campaign in campaigns)
+    if problems := [*missing, *mistakes, *([] if has_plans else unsuited)]:
         raise CampaignError(dict.fromkeys(problems))
-    known = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
+    names = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
     for name in variants or ():
-        if name not in known:
-            message = f"no campaign here has a variant `{name}`{suggestion(name, known)}"
+        if name not in names:
+            message = f"no campaign here has a variant `{name}`{suggestion(name, names)}"
             raise typer.BadParameter(message, param_hint="--variant")
     return [
         Selection(
             campaign=campaign,
             argument=argument,
-            plans=tuple(plan for plan in campaign.plans if variant_name(plan) in (variants or known)),
+            plans=tuple(plan for plan in campaign.plans if variant_name(plan) in (variants or names)),
         )
         for campaign, argument in zip(campaigns, files.values(), strict=True)
     ]
 
 
-def tell_notes(campaigns: Iterable[Campaign], console: Console, more: Iterable[Problem] = ()) -> None:
-    """Say what campaigns say in vain, and what is left out of them, each once."""
-    for note in dict.fromkeys([*(note for campaign in campaigns for note in campaign.notes), *more]):
-        say(console, f"note: {note}")
+def select_to_run(
+    request: RunRequest | ConformRequest, brokers: BrokerRelease | None = None
+) -> list[Selection]:
+    """Select the campaigns of a request, check the folder for results, and print the notes."""
+    selections = select(request.campaigns or (), request.overrides, request.variants, brokers)
+    if not request.no_results:
+        need_writable(request.results)
+    print_notes(request, (selection.campaign for selection in selections))
+    return selections
+
+
+def print_notes(request: CommandRequest, campaigns: Iterable[Campaign], more: Iterable[Problem] = ()) -> None:
+    """Print the keys of campaigns that have no effect, and the campaigns that are left out, each once."""
+    for problem in dict.fromkeys([*(each for campaign in campaigns for each in campaign.notes), *more]):
+        note(request, f"note: {problem}")
 
 
 def select_one(argument: str, overrides: Sequence[str] | None, variant: str | None) -> Selection:
-    """Return the only campaign that an argument names, with the plan of one variant.
-
-    Raises:
-        CampaignError: files are missing or wrong.
-        Refusal: the argument names several campaigns.
-
-    """
+    """Return the campaign that an argument names, with the plan of one variant; refuse a folder with several."""
     selections = select([argument], overrides, [variant or BASE])
     if len(selections) != 1:
         raise Refusal(f"{argument} has {len(selections)} campaigns: name one of them")
@@ -84,8 +89,8 @@ def select_one(argument: str, overrides: Sequence[str] | None, variant: str | No
 
 
 def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
-    """Return the files that *arguments* name, each with the argument that names it alone, and what is wrong."""
-    found: dict[Path, str] = {}
+    """Return the files that *arguments* name, each with an argument that names only this file, and the problems."""
+    names: dict[Path, str] = {}
     problems: list[Problem] = []
     for argument in arguments:
         try:
@@ -95,19 +100,19 @@ def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Prob
             continue
         alone = not Path(argument).is_dir()
         for path in paths:
-            found.setdefault(_from_here(path), argument if alone else _short_name(path))
-    return found, problems
+            names.setdefault(_relative(path), argument if alone else _short_name(path))
+    return names, problems
 
 
-def _from_here(path: Path) -> Path:
-    """Return the path that a person would write: relative if the file is below this folder."""
+def _relative(path: Path) -> Path:
+    """Return the path that a person would write: relative if the file is below the current folder."""
     whole = path.resolve()
     here = Path.cwd()
     return whole.relative_to(here) if whole.is_relative_to(here) else path
 
 
 def _short_name(path: Path) -> str:
-    """Return a campaign's name if that is enough to find it, else its path."""
+    """Return the name of a library campaign, else the path."""
     if path.stem in library_names() and resolve(path.stem)[0].resolve() == path.resolve():
         return path.stem
     return str(path)
@@ -116,7 +121,7 @@ def _short_name(path: Path) -> str:
 def load_all(
     paths: Iterable[Path], overrides: Sequence[str], variants: Sequence[str] = ()
 ) -> tuple[list[Campaign], list[Problem]]:
-    """Load campaign files; return the good ones, and the problems of the others (`load_campaign`)."""
+    """Return the valid campaigns, and the problems of the others."""
     loaded, problems, unsuited = _load_each(paths, overrides, variants)
     return [campaign for campaign in loaded if campaign.plans], [*problems, *unsuited]
 
@@ -127,7 +132,7 @@ def _load_each(
     variants: Sequence[str],
     brokers: BrokerRelease | None = None,
 ) -> tuple[list[Campaign], list[Problem], list[Problem]]:
-    """Load campaign files; return those that are right, what is wrong with the others, and what does not suit a release."""
+    """Return the valid campaigns, the mistakes in others, and the problems of those that do not suit a release."""
     loaded: list[Campaign] = []
     problems: list[Problem] = []
     unsuited: list[Problem] = []

@@ -1,4 +1,4 @@
-"""What came out of the runs of one command."""
+"""Counts the results of all runs of a command."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ from harrow.cli.commands.run_selection import Selection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run, as a mapping too, and the folder that its files are in."""
+    """A run, its mapping for JSON, the campaign file, and the folder with its result files."""
 
     result: RunResult
     mapping: Mapping[str, Any]
@@ -35,18 +35,17 @@ class FinishedRun:
 
     @property
     def outcome(self) -> str:
-        """Whether it went as the campaign expects."""
         return outcome(self.result)
 
     @property
     def variant(self) -> str:
-        """The name by which ``--variant`` knows it."""
+        """The name for ``--variant``."""
         return variant_name(self.result.plan)
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Counts over all runs; ``stopped`` says why not all of ``planned`` were run."""
+    """Counts over all runs; ``stopped`` says why fewer than ``planned`` ran."""
 
     planned: int
     several_seeds: bool = False
@@ -67,7 +66,9 @@ class Tally:
         self.verdicts[run.result.verdict.status, run.outcome] += 1
         self.reach |= reach_of(plan)
         self.probes.update(probe for probe, count in run.result.probes.items() if count)
-        if self.several_seeds:  # One run has to reach what is required by itself, and says so.
+        if (
+            self.several_seeds
+        ):  # A single run must reach the required probes by itself, and reports them itself.
             self.required.add(run.result)
         self.simulated_us += run.result.simulated_us
         if run.outcome == UNEXPECTED:
@@ -78,7 +79,7 @@ class Tally:
         return self.verdicts.total()
 
     def probes_never_reached(self) -> list[str]:
-        """Return the rare states that the runs could have reached, and that none did."""
+        """Return the rare states that the runs could have reached but did not."""
         return [probe for probe in in_reach(self.reach) if probe not in self.probes]
 
     def exit_code(self) -> int:
@@ -89,27 +90,28 @@ class Tally:
 
 
 class RunPrinter:
-    """What prints runs in one format. A format passes over the moments at which it prints nothing."""
+    """Prints runs in one format. A format overrides the methods at which it prints or collects something."""
 
     def begin(self, selection: Selection) -> None:
-        """Take note that the runs of a campaign begin."""
+        """Begin the runs of a campaign."""
 
     def add(self, run: FinishedRun) -> None:
-        """Take a run that is finished."""
+        """Add a finished run."""
 
     def end(self) -> None:
-        """Take note that the runs of the campaign are over, or were ended."""
+        """End the runs of the campaign, complete or not."""
 
     def finish(self, tally: Tally) -> None:
-        """Print what all runs together came to."""
+        """Finish the output after all runs."""
 
 
 def exit_code_of(outcomes: Iterable[str]) -> int:
-    """Return the exit code of runs with these outcomes: one that failed outweighs one that decided nothing.
+    """Return the exit code for runs with these outcomes: a failure outweighs an undecided run.
 
-    What was skipped counts where nothing else was decided. What went otherwise than a campaign says of another release is no failure.
+    Skipped runs count only if all were skipped. A run on another release than its campaign was written for does
+    not fail by coming out differently (`OTHERWISE`).
     """
-    seen = frozenset(outcomes) - {NOT_RUN}
-    if UNEXPECTED in seen:
+    decisive = frozenset(outcomes) - {NOT_RUN}
+    if UNEXPECTED in decisive:
         return exit_code.BROKEN
-    return exit_code.OK if seen and seen <= {AS_EXPECTED, OTHERWISE} else exit_code.INCONCLUSIVE
+    return exit_code.OK if decisive and decisive <= {AS_EXPECTED, OTHERWISE} else exit_code.INCONCLUSIVE

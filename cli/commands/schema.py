@@ -1,4 +1,4 @@
-"""`harrow schema`."""
+"""`harrow schema`: print the JSON Schema of campaign files."""
 
 import json
 
@@ -6,7 +6,7 @@ import typer
 
 from harrow.campaigns.language.schema import json_schema
 from harrow.cli import exit_code
-from harrow.cli.requests.schema import SchemaRequest
+from harrow.cli.requests.authoring import SchemaRequest
 
 
 def session(_request: SchemaRequest) -> int:

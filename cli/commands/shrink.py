@@ -1,4 +1,4 @@
-"""`harrow shrink`: a failing run in, a small campaign out."""
+"""`harrow shrink`: turn a failing run into a small campaign."""
 
 import gc
 import time
@@ -17,12 +17,12 @@ from harrow.cli.console import data_console, message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import parse_time_s
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests.shrink import ShrinkRequest
-from harrow.cli.session import Refusal, reason_of
+from harrow.cli.requests.failures import ShrinkRequest
+from harrow.cli.session import Refusal, note, reason_of
 
 
 def session(request: ShrinkRequest) -> int:
-    """Shrink a run, print and write the best also when something ends it early, and return the exit code."""
+    """Shrink a run, write the best candidate even if something ends it early, and return the exit code."""
     if str(request.output) == "-":
         request = replace(request, output=None)
     time_max_s = parse_time_s(request.time_max)
@@ -52,17 +52,16 @@ def session(request: ShrinkRequest) -> int:
             interrupts.hold()
             progress.clear()
         if shrinker is None:
-            say(messages, "interrupted before the run to shrink was over")
+            say(messages, "interrupted before the original run finished")
             return exit_code.INTERRUPTED
         wall_s = time.monotonic() - begun_s
         _write(request, shrunk_text(shrinker, command))
         if interrupted:
-            say(messages, "interrupted: this is the best so far")
+            say(messages, "interrupted: this is the best candidate so far")
         elif not shrinker.complete:
-            say(messages, "--max-time is over: this is the best so far")
-        if not request.quiet:
-            for line in _summary(request, shrinker, wall_s):
-                say(messages, line)
+            say(messages, "--max-time is over: this is the best candidate so far")
+        for line in _summary(request, shrinker, wall_s):
+            note(request, line)
     return exit_code.INTERRUPTED if interrupted else exit_code.OK
 
 

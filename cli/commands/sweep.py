@@ -17,15 +17,15 @@ from harrow.campaigns.record.report import UNDECIDED
 from harrow.campaigns.sweep.definition import Definition, VaryError, define, parse_vary
 from harrow.campaigns.version import another_harrow
 from harrow.cli import exit_code
-from harrow.cli.commands.run_selection import select, tell_notes
+from harrow.cli.commands.run_selection import print_notes, select
 from harrow.cli.commands.run_tally import exit_code_of
 from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.options import SweepEngine, need_terminal, parse_time_s
+from harrow.cli.options import SweepEngine, need_terminal, parse_time_s, refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.sweep import SweepRequest
-from harrow.cli.session import Refusal, need_writable, publish
+from harrow.cli.session import Refusal, need_writable, note, publish
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 
 _LOG: Final = "spark.log"
 _SPARK_ROWS_MIN: Final = 1_000_000
-"""Below this, DuckDB is done before Spark SQL has warmed up."""
+"""With fewer rows, DuckDB finishes before Spark SQL has warmed up."""
 
 
 def session(request: SweepRequest) -> int:
-    """Run what was asked for, print the report, and return the exit code."""
     _check(request)
     need("sweep")
     from harrow.campaigns.sweep.engine import EngineError
@@ -50,26 +49,23 @@ def session(request: SweepRequest) -> int:
 
 
 def is_for_spark(state: Mapping[str, Any]) -> bool:
-    """Return whether a sweep has so many rows that Spark SQL, where it runs already, should count them."""
+    """Return whether a sweep has enough rows for Spark SQL, if Spark is already running."""
     return int(state.get("rows", 0)) >= _SPARK_ROWS_MIN
 
 
 def _check(request: SweepRequest) -> None:
-    """Refuse options that do not go together."""
     spark = {"--master": request.master, "--remote": request.remote}
     if all(spark.values()):
         raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
     if request.engine == "process":
-        for option, value in spark.items():
-            if value:
-                raise typer.BadParameter("has no meaning with --engine process", param_hint=option)
-    if request.watch and request.report is not None:
-        raise typer.BadParameter("has no meaning with --report: nothing runs", param_hint="--watch")
+        refuse(spark, "has no meaning with --engine process")
+    if request.report is not None:
+        refuse({"--watch": request.watch}, "has no meaning with --report: nothing runs")
     if request.watch:
         need_terminal()
     definition = (request.campaigns, request.seeds, request.varies, request.overrides, request.variants)
     if request.report is not None and any((*definition, request.out, request.resume)):
-        message = "the folder says what the sweep is: give nothing else"
+        message = "the folder already defines the sweep: omit campaigns, seeds, settings and folders"
         raise typer.BadParameter(message, param_hint="--report")
     if request.report is None and not request.campaigns:
         message = "name a campaign, as in `harrow sweep swarm --seeds 0..1000`"
@@ -89,8 +85,7 @@ class _SweepSession:
         self._spark_is_lost = False
 
     def _note(self, message: str) -> None:
-        if not self._request.quiet:
-            say(self._messages, message)
+        note(self._request, message)
 
     def run(self) -> int:
         request = self._request
@@ -98,9 +93,9 @@ class _SweepSession:
             from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 
             definition, path = read_definition(request.report), request.report
-            SweepFolder(path, definition).check()  # it may come from anywhere
+            SweepFolder(path, definition).check()  # The folder may come from anywhere.
             with Interrupts() as interrupts, ExitStack() as stack:
-                # DuckDB has answered before Spark has started, so Spark answers only when it is named.
+                # DuckDB finishes before Spark has started, so Spark is used only if an option names it.
                 if self._wants_spark:
                     self._engine()
                     self._start_spark(stack, path)
@@ -124,15 +119,15 @@ class _SweepSession:
         keys = [vary.key for vary in varies]
         for key in keys:
             if keys.count(key) > 1:
-                raise Refusal(f"--vary {key}: give all its values at once")
+                raise Refusal(f"--vary {key}: give all its values in one option")
         selections = select(request.campaigns or (), request.overrides, request.variants)
         assert request.seeds is not None
         began_s = time.monotonic()
 
-        def check(read: int, of_all: int) -> None:
+        def check(count: int, total: int) -> None:
             if request.time_max_s is not None and time.monotonic() - began_s >= request.time_max_s:
                 raise Refusal(
-                    f"--max-time is over: {read} of {of_all} combinations of values were read, and no run began",
+                    f"--max-time is over: {count} of {total} combinations of values were loaded, and nothing ran",
                     code=exit_code.INCONCLUSIVE,
                 )
 
@@ -145,19 +140,13 @@ class _SweepSession:
             cells_max=request.cells_max,
             check=check,
         )
-        if not request.quiet:
-            tell_notes((each.campaign for each in selections), self._messages, definition.notes)
+        print_notes(request, (each.campaign for each in selections), definition.notes)
         if not definition.cells:
             raise Refusal("nothing to run")
         return definition
 
     def _engine(self) -> SweepEngine:
-        """Return what runs the sweep, and say so if the user left it open.
-
-        Raises:
-            Refusal: Spark is named, and cannot be had.
-
-        """
+        """Return the engine that is available; refuse if an option asks for Spark and it is not."""
         from harrow.campaigns.sweep.spark_availability import what_is_missing
 
         if self._request.engine == "process":
@@ -167,7 +156,7 @@ class _SweepSession:
             return "spark"
         if self._wants_spark:
             raise Refusal(missing)
-        self._note(f"no Spark ({missing}): a pool of processes runs it")
+        self._note(f"no Spark ({missing}): running in a pool of processes")
         return "process"
 
     def _folder(self, definition: Definition, path: Path) -> Any:
@@ -177,28 +166,28 @@ class _SweepSession:
         if (path / SWEEP).exists():
             if folder.parts() and not self._request.resume:
                 raise Refusal(
-                    f"{path} has this sweep already: --resume goes on with it, `harrow sweep --report {path}` "
-                    "prints it, --out names another folder"
+                    f"{path} already has this sweep: --resume continues it, `harrow sweep --report {path}` "
+                    "prints it, --out chooses another folder"
                 )
             earlier, now = read_state(path), definition.as_mapping()
             if other := another_harrow(earlier["version"], earlier.get("model")):
-                raise Refusal(f"{path} was {printable(other)}: --out names another folder")
+                raise Refusal(f"{path} was {printable(other)}: choose another folder with --out")
             if earlier["cells"] != now["cells"]:
                 raise Refusal(f"{path} has another sweep: its campaigns or settings differ")
             first, end = earlier["seeds"]
             if first < definition.seeds.start or end > definition.seeds.stop:
-                raise Refusal(f"{path} has the seeds {first}..{end}: go on with these, or with more")
+                raise Refusal(f"{path} has the seeds {first}..{end}: resume with these or more")
             folder.check()
         elif not is_only_begun(path):
-            raise Refusal(f"{path} is no sweep, and not empty")
+            raise Refusal(f"{path} is not empty and has no sweep")
         elif self._request.resume:
             for other in self._by_other_models(path):
                 self._note(other)
-            self._note(f"nothing to resume in {path}: a new sweep begins")
+            self._note(f"nothing to resume in {path}: starting a new sweep")
         return folder
 
     def _by_other_models(self, path: Path) -> Iterator[str]:
-        """Yield what there is of the same sweep by other models; a folder that --out names is of one sweep alone."""
+        """Yield the default folders in which other versions of the model ran the same sweep."""
         from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolderError, read_state
 
         if self._request.out is not None:
@@ -252,7 +241,7 @@ class _SweepSession:
             from harrow.cli.watch.canvas import canvas_of
             from harrow.cli.watch.sweep_screen import sweep_frame
 
-            picture = lambda progress: sweep_frame(progress, definition, canvas_of(self._messages))  # noqa: E731 - typed by what it is given to
+            picture = lambda progress: sweep_frame(progress, definition, canvas_of(self._messages))  # noqa: E731 - its use gives its type
         bar = SweepProgress(self._messages, enabled=request.watch or not request.quiet, picture=picture)
         stack.callback(bar.end)
         limits = Limits(failures_max=request.failures_max, time_max_s=request.time_max_s)
@@ -261,15 +250,15 @@ class _SweepSession:
         )
         progress = sweep.run()
         if progress.interrupted:
-            interrupts.hold()  # from here on there is only writing
+            interrupts.hold()  # From here on harrow only writes.
         with interrupts.shielded():
             bar.end()
             folder.end(state_of(progress, engine.name))
         self._interrupted = progress.interrupted
         self._spark_is_lost = progress.engine_lost is not None
-        self._say_how_it_ended(progress)
+        self._print_ending(progress)
 
-    def _say_how_it_ended(self, progress: "Progress") -> None:
+    def _print_ending(self, progress: "Progress") -> None:
         from harrow.campaigns.record.redaction import without_secrets
         from harrow.cli.sweep_progress import progress_line
 
@@ -278,9 +267,9 @@ class _SweepSession:
             self._note(progress_line(progress))
         for reason, count in progress.lost.most_common():
             times = "once" if count == 1 else f"{count} times"
-            say(self._messages, f"runs were lost and tried again, {times}: {reason}")
+            say(self._messages, f"lost runs and repeated them, {times}: {reason}")
         if progress.engine_lost is not None:
-            say(self._messages, f"Spark is gone: {progress.engine_lost}", style="red")
+            say(self._messages, f"lost Spark: {progress.engine_lost}", style="red")
         if progress.is_complete():
             return
         if progress.stopped is not None:
@@ -288,7 +277,7 @@ class _SweepSession:
         if has_runs:
             resume = [] if self._request.resume else ["--resume"]
             command = without_secrets(shlex.join(["harrow", *sys.argv[1:], *resume]))
-            say(self._messages, f"what was finished is written; to go on: {command}")
+            say(self._messages, f"finished runs are written; to continue: {command}")
 
     # The report
 
@@ -300,7 +289,7 @@ class _SweepSession:
         request = self._request
         state = read_state(path)
         if other := another_harrow(state["version"], state.get("model")):
-            say(self._messages, f"{path} was {printable(other)}: its runs may come out differently here")
+            say(self._messages, f"{path} was {printable(other)}: its runs may differ here")
         folder = SweepFolder(path, definition)
         has_rows = bool(folder.parts())
         if not has_rows and request.output_format == "table":
@@ -321,12 +310,12 @@ class _SweepSession:
                     definition,
                     report.failures,
                     shrink_s=None if self._interrupted else self._shrink_s,
-                    on_shrink=lambda group, runs: line.update(runs, f"runs to shrink {group.signature}"),
+                    on_shrink=lambda group, runs: line.update(runs, f"runs, shrinking {group.signature}"),
                 )
             )
         except KeyboardInterrupt:
             self._interrupted = True
-        except OSError as error:  # The disk may be full, or the folder read-only: the report is still good.
+        except OSError as error:  # The disk may be full or the folder read-only; the report is still valid.
             say(self._messages, f"cannot write {error.filename}: {error.strerror or error}", style="red")
         finally:
             interrupts.hold()
@@ -360,9 +349,9 @@ class _SweepSession:
         if self._request.output is not None:
             say(self._messages, f"{self._request.output} is not written")
         if self._interrupted:
-            say(self._messages, "interrupted before a run was finished")
+            say(self._messages, "interrupted before a run finished")
             return exit_code.INTERRUPTED
-        say(self._messages, "no run is finished")
+        say(self._messages, "no run finished")
         return exit_code.INCONCLUSIVE
 
     def _sql(self, path: Path, state: Mapping[str, Any]) -> Any:
@@ -372,7 +361,7 @@ class _SweepSession:
             self._spark is not None
             and (self._request.report is not None or is_for_spark(state))
             and not self._spark_is_lost
-            and not self._interrupted  # who has pressed Ctrl-C does not want to wait
+            and not self._interrupted  # After Ctrl-C the user does not want to wait.
             and self._request.remote is None
             and is_on_this_machine(self._request.master)
         ):

@@ -1,4 +1,4 @@
-"""`harrow target`: what a cluster of the user's is, and what can run there."""
+"""`harrow target`: survey the user's cluster, and find the campaigns that can run there."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from harrow.cli.console import data_console, show
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.layout import DIM, columns, indented
-from harrow.cli.requests.target import TargetRequest
+from harrow.cli.requests.real_brokers import TargetRequest
 from harrow.cli.session import Refusal, write_json
 from harrow.cli.text import Text
 
@@ -31,7 +31,6 @@ _REASONS_SHOWN: Final = 8
 
 
 def session(request: TargetRequest) -> int:
-    """Look at the cluster, print what was seen, and return the exit code."""
     need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.cluster_file import cluster_file_schema, load_cluster_file
@@ -43,69 +42,71 @@ def session(request: TargetRequest) -> int:
         write_json(console, cluster_file_schema())
         return exit_code.OK
     if request.file is None:
-        raise typer.BadParameter("name the file of the cluster", param_hint="FILE")
+        raise typer.BadParameter("name the cluster file", param_hint="FILE")
     file = load_cluster_file(request.file)
     with Interrupts():
         try:
-            seen = survey_of(file)
-            answers = dict(_answering(file, seen))
-            settings = settings_of_brokers(file, seen) if all(answers.values()) else {}
+            survey = survey_of(file)
+            responses = dict(_responses(file, survey))
+            settings = settings_of_brokers(file, survey) if all(responses.values()) else {}
         except LiveError as error:
             raise Refusal(str(error)) from error
-    brokers = BrokerRelease(seen.release.model_release, seen.metadata)
+    brokers = BrokerRelease(survey.release.model_release, survey.metadata)
     if request.campaigns:
         selections = select(request.campaigns, request.overrides, None, brokers)
     else:
         selections = _library(request.overrides, brokers)
-    _show_cluster(console, seen, answers)
+    _show_cluster(console, survey, responses)
     _show_commands(console, file)
-    if not all(answers.values()):
+    if not all(responses.values()):
         return exit_code.BROKEN
     plans = [
-        (plan, tuple(obstacles_on(plan, file, seen, settings)))
+        (plan, tuple(obstacles_on(plan, file, survey, settings)))
         for selection in selections
         for plan in selection.plans
     ]
     show(console, Text())
-    (_show_each if request.verbose else _show_in_short)(console, plans)
+    (_show_each if request.verbose else _show_summary)(console, plans)
     can_run = sum(not reasons for _, reasons in plans)
     show(console, Text(), Text(f"{can_run} of {counted(len(plans), 'plan')} can run there"))
     return exit_code.OK if can_run else exit_code.INCONCLUSIVE
 
 
 def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = None) -> list[Selection]:
-    """Return the campaigns of the library that options suit: Kafka 2.4, say, has no settings of KRaft for those that have some.
+    """Return the library campaigns that suit the options; Kafka 2.4, say, lacks the KRaft settings that some have.
 
     Raises:
-        CampaignError: they suit none.
+        CampaignError: no campaign suits them.
 
     """
-    found: list[Selection] = []
+    selections: list[Selection] = []
     problems: list[Problem] = []
     for name in library_names():
         try:
-            found += select([name], overrides, None, brokers)
+            selections += select([name], overrides, None, brokers)
         except CampaignError as error:
             problems += error.problems
-    if not found:
+    if not selections:
         raise CampaignError(problems)
-    return found
+    return selections
 
 
-def _answering(file: "ClusterFile", seen: "Survey") -> Iterator[tuple[int, bool]]:
+def _responses(file: "ClusterFile", survey: "Survey") -> Iterator[tuple[int, bool]]:
+    """Yield for each broker whether it responds."""
     from harrow.live_cluster.wire.connection import BrokerConnection
 
-    for broker in seen.brokers:
+    for broker in survey.brokers:
         with BrokerConnection((broker.host, broker.port), security=file.security) as connection:
             yield broker.id, connection.answers()
 
 
-def _show_cluster(console: Console, seen: "Survey", answers: Mapping[int, bool]) -> None:
-    show(console, Text(f"cluster {seen.cluster_id}: Kafka {seen.release.name}, metadata in {seen.metadata}"))
+def _show_cluster(console: Console, survey: "Survey", responses: Mapping[int, bool]) -> None:
+    release, metadata = survey.release.name, survey.metadata
+    show(console, Text(f"cluster {survey.cluster_id}: Kafka {release}, metadata in {metadata}"))
     table = columns("broker", "address", "rack", "")
-    for broker in seen.brokers:
-        role = "controller" if broker.id == seen.controller and seen.metadata == "zookeeper" else ""
-        state = role if answers[broker.id] else "does not answer"
+    for broker in survey.brokers:
+        role = "controller" if broker.id == survey.controller and metadata == "zookeeper" else ""
+        state = role if responses[broker.id] else "does not respond"
         table.add_row(str(broker.id), f"{broker.host}:{broker.port}", broker.rack or "-", state)
     show(console, indented(table, 2))
 
@@ -113,18 +114,19 @@ def _show_cluster(console: Console, seen: "Survey", answers: Mapping[int, bool])
 def _show_commands(console: Console, file: "ClusterFile") -> None:
     from harrow.live_cluster.users.cluster_file import HEALED_BY, TOPICS
 
-    known = {*file.commands, *(deed for broker in file.brokers.values() for deed in broker.commands)}
+    available = {*file.commands, *(name for broker in file.brokers.values() for name in broker.commands)}
     table = columns("", "command", "allowed")
     commands = {TOPICS: "-"}
-    for deed, cure in HEALED_BY.items():
-        commands[deed] = f"yes, undone by {cure}" if deed in known else "none"
-    for word, command in commands.items():
-        table.add_row(word, command, "yes" if word in file.allowed else "with --yes")
+    commands |= {
+        name: f"yes, undone by {cure}" if name in available else "none" for name, cure in HEALED_BY.items()
+    }
+    for name, command in commands.items():
+        table.add_row(name, command, "yes" if name in file.allowed else "with --yes")
     show(console, Text(), indented(table, 2))
 
 
 def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print of each plan whether it can run, and why not."""
+    """Print for each plan whether it can run, or why not."""
     for plan, reasons in plans:
         name = run_name(plan.campaign, plan.variant)
         show(console, Text.assemble("can run  " if not reasons else ("skipped  ", DIM), name))
@@ -132,8 +134,8 @@ def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) 
             show(console, indented(reason, 9, DIM))
 
 
-def _show_in_short(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print the campaigns that can run, each with its variants, and what keeps most of the others from it."""
+def _show_summary(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
+    """Print the campaigns that can run, each with its variants, and the most frequent reasons against others."""
     can_run: dict[str, list[str]] = {}
     for plan, reasons in plans:
         if not reasons:
@@ -144,13 +146,11 @@ def _show_in_short(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]
     if can_run:
         show(console, indented(table, 2), Text())
     counts = Counter(reason for _, reasons in plans for reason in dict.fromkeys(reasons))
-    table = columns("plans", "are skipped, for")
+    table = columns("plans", "are skipped because")
     for reason, count in counts.most_common(_REASONS_SHOWN):
         table.add_row(str(count), reason)
     if counts:
         show(console, indented(table, 2))
     if len(counts) > _REASONS_SHOWN:
-        show(
-            console,
-            indented(f"and {len(counts) - _REASONS_SHOWN} more reasons; -v has them plan by plan", 2, DIM),
-        )
+        rest = f"and {len(counts) - _REASONS_SHOWN} more reasons; -v lists them plan by plan"
+        show(console, indented(rest, 2, DIM))

@@ -1,4 +1,4 @@
-"""`harrow trace`: read a recorded run, choose what to show of it, and show it."""
+"""`harrow trace`: read a recorded run, select a part of its story, and show it."""
 
 import sys
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from harrow.campaigns.story.trace_story import TraceStory, read_story
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say, show
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests.trace import TraceRequest
+from harrow.cli.requests.results import TraceRequest
 from harrow.cli.session import Refusal, data
 from harrow.cli.text import Text
 
@@ -26,7 +26,7 @@ _FINDINGS_NAMED: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Excerpt:
-    """What is shown of a story."""
+    """The part of a story to show."""
 
     story: TraceStory
     rows: list[Row]
@@ -35,7 +35,6 @@ class _Excerpt:
 
 
 def session(request: TraceRequest) -> int:
-    """Tell the story of a run and return the exit code."""
     with Interrupts():
         window = _window(request)
         excerpt = _excerpt(request, read_story(find_run(request.run, request.results)), window)
@@ -59,17 +58,15 @@ def session(request: TraceRequest) -> int:
 
 def _window(request: TraceRequest) -> Window:
     if request.record is not None and request.around is not None:
-        raise Refusal("--record and --around are two stories: choose one of them")
+        raise Refusal("--record and --around tell two stories: choose one of them")
     if request.output_format == "html":
         if request.output is None and sys.stdout.isatty():
-            raise Refusal("a page is for a browser: name a file for it, as in -o run.html (or -o -)")
+            raise Refusal("a page is for a browser: write it to a file, as in -o run.html (or -o -)")
         if request.around or request.record:
-            raise Refusal("a page has the whole story: look for records and findings in it")
+            raise Refusal("a page has the whole story: search it for records and findings")
     window = Window(from_us=_time("--from", request.begin), to_us=_time("--to", request.end))
     if window.from_us is not None and window.to_us is not None and window.from_us > window.to_us:
-        raise Refusal(
-            f"there is nothing from {request.begin} to {request.end}: the end is before the beginning"
-        )
+        raise Refusal(f"the end {request.end} is before the beginning {request.begin}")
     return window
 
 
@@ -92,12 +89,7 @@ def _excerpt(request: TraceRequest, story: TraceStory, window: Window) -> _Excer
 
 
 def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
-    """Return the finding that a number, the name of a rule, or ``RULE:VALUE`` names.
-
-    Raises:
-        RecordError: the run has none like that.
-
-    """
+    """Return the finding that a number, a rule, or ``RULE:VALUE`` names."""
     rule, _, value = argument.partition(":")
     for finding in story.findings:
         if argument == str(finding.number) or (
@@ -109,7 +101,7 @@ def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
 
 def _no_finding(story: TraceStory, argument: str) -> str:
     if not story.findings:
-        return f"no finding {quoted(argument)}: nothing was found in this run, it is {story.recorded.verdict}"
+        return f"no finding {quoted(argument)}: this run has no findings, it is {story.recorded.verdict}"
     close = nearest(argument, {finding.rule for finding in story.findings})
     hint = "" if close is None else f"; did you mean `{close}`?"
     numbered = [f"{finding.number} {finding.rule}" for finding in story.findings[:_FINDINGS_NAMED]]
@@ -125,8 +117,8 @@ def _write_mermaid(console: Console, excerpt: _Excerpt, request: TraceRequest) -
     if len(text) > TEXT_MAX:
         say(
             message_console(no_color=request.no_color),
-            f"the diagram has {len(text)} characters, Mermaid draws {TEXT_MAX} by default: "
-            "--from, --to, --record and --around make it shorter",
+            f"the diagram has {len(text)} characters, but Mermaid draws at most {TEXT_MAX} by default: "
+            "shorten it with --from, --to, --record or --around",
         )
 
 
@@ -136,7 +128,7 @@ def _show_text(console: Console, excerpt: _Excerpt, request: TraceRequest) -> No
     finding, record = excerpt.finding, excerpt.record
     show(console, *heading(excerpt.story, finding, record, everything=request.everything))
     if not excerpt.rows:
-        show(console, Text("  nothing happened in this time", "dim"))
+        show(console, Text("  nothing happened in this period", "dim"))
     is_plain = console.color_system is None or not console.is_terminal
     for line in StoryTable(excerpt.story, readable(excerpt.rows), console).lines():
         if is_plain:

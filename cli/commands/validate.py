@@ -8,18 +8,16 @@ from rich.console import Console
 from harrow.campaigns.language.spelling import counted
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import Case, Suite, problem_suites
-from harrow.cli.commands.run_selection import find_campaigns, load_all, tell_notes
-from harrow.cli.console import message_console
+from harrow.cli.commands.run_selection import find_campaigns, load_all, print_notes
 from harrow.cli.render.problem import show_problems
-from harrow.cli.requests.validate import ValidateRequest
+from harrow.cli.requests.authoring import ValidateRequest
 from harrow.cli.session import publish
 
 
 def session(request: ValidateRequest) -> int:
-    """Print what is wrong with campaign files, and return the exit code."""
-    files, not_found = find_campaigns(request.paths)
+    files, missing = find_campaigns(request.paths)
     campaigns, mistakes = load_all(files, request.overrides or ())
-    problems = [*not_found, *mistakes]
+    problems = [*missing, *mistakes]
 
     def document() -> dict[str, object]:
         lines = [asdict(problem) for problem in problems]
@@ -37,7 +35,7 @@ def session(request: ValidateRequest) -> int:
         if not problems and not request.quiet:
             verb = "is" if len(campaigns) == 1 else "are"
             typer.echo(f"{counted(len(campaigns), 'campaign')} {verb} valid")
-            tell_notes(campaigns, message_console(no_color=request.no_color))
+            print_notes(request, campaigns)
 
     publish(request, document=document, suites=suites, noun="file", show=show)
     return exit_code.USAGE if problems else exit_code.OK

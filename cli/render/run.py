@@ -1,6 +1,7 @@
-"""Runs for people: a block for each campaign, a line for each run, the story of each that failed."""
+"""Runs for people: a block for each campaign, a line for each run, and the story of each failure."""
 
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +30,6 @@ from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import show, unbroken
 from harrow.cli.exit_code import MEANINGS
-from harrow.cli.memory import peak_memory_mib
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story, whole_story
@@ -41,14 +41,15 @@ _SEEDS_SHOWN: Final = 12
 _FAILURES_SHOWN: Final = 20
 _PROBES_SHOWN: Final = 20
 _LINKS_MAX: Final = 3
-"""With more runs than these, none of them is the one to look at."""
+"""With more findings than these, no run stands out for a link."""
+_MAXRSS_UNIT_BYTES: Final = 1 if sys.platform == "darwin" else 1024
 
 
 class RunTable(RunPrinter):
     """The default format.
 
-    With one seed a line is printed as each run finishes. With several, the runs of a
-    campaign are grouped by variant and verdict when it is over, unless ``verbose``.
+    With one seed it prints a line as each run finishes. With several, it groups the runs of a
+    campaign by variant and verdict at its end, unless ``verbose``.
     """
 
     def __init__(self, console: Console, *, several_seeds: bool, quiet: bool, verbose: bool) -> None:
@@ -63,13 +64,13 @@ class RunTable(RunPrinter):
         self._with_findings: list[Path] = []
 
     def begin(self, selection: Selection) -> None:
-        """Remember whose runs follow; the heading is printed with the first line under it."""
+        """Remember the campaign; its heading is printed with the first line below it."""
         self._heading = selection
         several = len(selection.campaign.plans) > 1
         self._variant_width = max(len(variant_name(plan)) for plan in selection.plans) if several else 0
 
     def add(self, run: FinishedRun) -> None:
-        """Print a run, or keep it for its group."""
+        """Print a run, or add it to its group."""
         if run.folder is not None and _has_finding(run) and len(self._with_findings) <= _LINKS_MAX:
             self._with_findings.append(run.folder)
         if self._several_seeds and not self._verbose:
@@ -94,8 +95,8 @@ class RunTable(RunPrinter):
             self._show_line(runs[0], seeds_text([run.result.seed for run in runs]))
             if permitted := _permitted_text(runs):
                 show(self._console, indented(permitted, style=DIM))
-            if told := _typical_reason(runs):
-                show(self._console, indented(told, style=DIM))
+            if why := _typical_reason(runs):
+                show(self._console, indented(why, style=DIM))
             if outcome != AS_EXPECTED:
                 seed, what = runs[0].result.seed, detail_of(runs[0])
                 show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
@@ -143,49 +144,45 @@ class RunTable(RunPrinter):
 
 
 def _typical_reason(runs: Sequence[FinishedRun]) -> str:
-    """Return the reason of one of several runs that went as expected: of those that held, the one with the longest outage."""
+    """Return the reason of one of several runs as expected; if they held, of the run with the longest outage."""
     first = runs[0]
     if first.outcome != AS_EXPECTED or first.result.verdict.status in (VIOLATED, PERMITTED):
         return ""
-    told = (
-        max(runs, key=lambda run: longest_outage_us(run.result))
-        if first.result.verdict.status == HELD
-        else first
-    )
-    why = reason(told.result)
-    return f"seed {told.result.seed}: {why}" if why else ""
+    held = first.result.verdict.status == HELD
+    run = max(runs, key=lambda run: longest_outage_us(run.result)) if held else first
+    why = reason(run.result)
+    return f"seed {run.result.seed}: {why}" if why else ""
 
 
 def _permitted_text(runs: Sequence[FinishedRun]) -> str:
-    """Return what was permitted in some runs, by which setting and in how many of them."""
+    """Return the permitted anomalies, each with its setting and number of runs."""
     counts = Counter(
         (anomaly.rule, anomaly.permitted_by)
         for run in runs
         for anomaly in anomalies(run.result)
         if anomaly.permitted_by is not None and not anomaly.is_of_invariant()
     )
-    told = [f"{rule} in {counted(count, 'run')} by {setting}" for (rule, setting), count in counts.items()]
-    return f"permitted: {', '.join(told)}" if told else ""
+    parts = [f"{rule} in {counted(count, 'run')} by {setting}" for (rule, setting), count in counts.items()]
+    return f"permitted: {', '.join(parts)}" if parts else ""
 
 
 def detail_of(run: FinishedRun) -> str:
-    """Return why a run has its verdict, unless that is what the campaign expected otherwise: the story below says where."""
+    """Return why a run has its verdict, without a missed expectation, which the story below locates."""
     result = run.result
     is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None
     return in_short(result) if is_miss else reason(result)
 
 
 def _has_finding(run: FinishedRun) -> bool:
-    """Return whether something was found in a run, be it expected or not."""
     return run.result.verdict.status in (VIOLATED, PERMITTED) or run.outcome == UNEXPECTED
 
 
 def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
-    """Yield the commands that show what some runs found, unless those are many."""
+    """Yield the commands that show the findings of a few runs."""
     if len(folders) > _LINKS_MAX:
         return
     for number, folder in enumerate(folders):
-        # Where results/ is looked for anyway, the run is named as `harrow diff` knows it.
+        # `harrow diff` looks in results/ by default, so the id is enough there.
         is_default = folder.parent.parent == DEFAULT_RESULTS
         run = "/".join(folder.parts[-2:]).removesuffix(name_ending()) if is_default else str(folder)
         label = "look at it: " if not number else " " * len("look at it: ")
@@ -193,13 +190,12 @@ def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
 
 
 def _outcome_word(run: FinishedRun) -> str:
-    """Return whether a run was expected, unless its campaign expects nothing and nothing happened."""
+    """Return the outcome to show; none if the campaign expects nothing and nothing happened."""
     is_plain = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
     return "" if is_plain or run.outcome in (UNDECIDED, NOT_RUN) else run.outcome
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Return which seeds these are, in some words."""
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     shown = ", ".join(map(str, seeds[:_SEEDS_SHOWN]))
@@ -222,15 +218,15 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
     verdicts = [
         f"{count} {status}"
         for status in STATUSES
-        if (count := sum(number for (seen, _), number in tally.verdicts.items() if seen == status))
+        if (count := sum(number for (verdict, _), number in tally.verdicts.items() if verdict == status))
     ]
     runs, campaigns = counted(tally.finished, "run"), counted(len(tally.campaigns), "campaign")
     yield Text(f"{runs} of {campaigns}: {', '.join(verdicts)}; {_outcomes(tally)}")
     cluster_time = rough_duration_text(tally.simulated_us)
     wall_time = rough_duration_text(round(tally.wall_s * 1_000_000))
     yield Text(f"{cluster_time} of cluster time in {wall_time}", DIM)
-    if verbose and (peak := peak_memory_mib()) is not None:
-        yield Text(f"{peak} MiB of memory at the most", DIM)
+    if verbose and (peak := _peak_memory_mib()) is not None:
+        yield Text(f"at most {peak} MiB of memory", DIM)
     unreached = tally.probes_never_reached()
     if with_probes and unreached:
         more = " (all: --format json)" if len(unreached) > _PROBES_SHOWN else ""
@@ -238,6 +234,16 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
     code = tally.exit_code()
     if code:
         yield Text(f"exit {code}: {MEANINGS[code]}", DIM)
+
+
+def _peak_memory_mib() -> int | None:
+    """Return the peak memory of this process or of its largest worker; None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return max(usage.ru_maxrss for usage in usages) * _MAXRSS_UNIT_BYTES // (1024 * 1024)
 
 
 def _outcomes(tally: Tally) -> str:

@@ -1,8 +1,7 @@
-"""The commands as they are typed: the arguments and options of each, which are the fields of its request.
+"""The arguments and options of each command, as the fields of its request.
 
-A command's docstring is its help, `harrow.cli.commands` has a module of its name that does what is asked
-for, and `harrow.cli.requests` one that has its request: a command line names one command, and making the
-requests and the parsers of all of them takes longer than running many a campaign.
+The docstring of a request is the help of its command. A command line names one command, so only
+the module with its request is imported; `harrow.cli.commands` has the module that executes it.
 """
 
 from importlib import import_module
@@ -10,15 +9,26 @@ from typing import Final
 
 from harrow.cli.requests.request import CommandRequest
 
-COMMANDS: Final = (
-    *("run", "sweep", "shrink", "replay", "diff", "trace", "regress", "check"),
-    *("validate", "list", "explain", "new", "schema", "conform", "target", "heal", "kafka", "clean"),
-)
+GROUPS: Final = {
+    "Run campaigns": ("run", "sweep", "regress", "replay"),
+    "Understand results": ("diff", "trace", "shrink", "check"),
+    "Write campaigns": ("new", "validate", "schema"),
+    "Look up": ("list", "explain"),
+    "Real brokers": ("conform", "target", "heal", "kafka"),
+    "Tidy up": ("clean",),
+}
+"""The commands by purpose, in the order of the help."""
+COMMANDS: Final = tuple(command for commands in GROUPS.values() for command in commands)
+_MODULES: Final = {
+    **dict.fromkeys(("regress", "shrink"), "failures"),
+    **dict.fromkeys(("replay", "diff", "trace", "check", "clean"), "results"),
+    **dict.fromkeys(("new", "validate", "schema", "list", "explain"), "authoring"),
+    **dict.fromkeys(("conform", "target", "heal", "kafka"), "real_brokers"),
+}
+"""The module with the request of a command, unless the two have the same name."""
 
 
 def request_of(command: str) -> type[CommandRequest]:
-    """Return what a command is asked."""
-    request: type[CommandRequest] = getattr(
-        import_module(f"harrow.cli.requests.{command}"), f"{command.capitalize()}Request"
-    )
+    module = import_module(f"harrow.cli.requests.{_MODULES.get(command, command)}")
+    request: type[CommandRequest] = getattr(module, f"{command.capitalize()}Request")
     return request

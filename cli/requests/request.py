@@ -1,4 +1,4 @@
-"""What most commands can be asked: how to print, and where to."""
+"""The options of most commands: what to print, and where to."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +8,7 @@ from harrow.cli import options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
-    """How to print. A command without one of these options has the value that stands here."""
+    """The values of options that a command does not have."""
 
     output_format: str = field(init=False, default="table")
     output: Path | None = field(init=False, default=None)
@@ -19,7 +19,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRequest(CommandRequest):
-    """What a command prints can go to a file instead, and be less."""
+    """The request of a command whose output may go to a file."""
 
     output: options.Output = None
     quiet: options.Quiet = False

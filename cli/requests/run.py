@@ -1,4 +1,4 @@
-"""What `harrow run` can be asked."""
+"""The options of `harrow run`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from harrow.cli import options
+from harrow.cli.options import flag, option
 from harrow.cli.requests.request import WrittenRequest
 
 
@@ -14,8 +15,8 @@ from harrow.cli.requests.request import WrittenRequest
 class RunRequest(WrittenRequest):
     """Run campaigns and judge what clients saw.
 
-    Each variant of a campaign runs with each seed. A run fails when a promise is broken or
-    an expectation is missed; a loss that the campaign expects is not a failure.
+    Each variant of a campaign runs with each seed. A run fails when it breaks a promise or
+    misses an expectation; a loss that the campaign expects is not a failure.
     """
 
     campaigns: Annotated[list[str], options.CAMPAIGN]
@@ -25,16 +26,19 @@ class RunRequest(WrittenRequest):
     overrides: options.Overrides = None
     then: options.Then = None
     variants: options.Variants = None
-    results: Annotated[Path, options.folder("Where the files of each run go.")] = options.DEFAULT_RESULTS
-    no_results: Annotated[bool, typer.Option("--no-results", help="Write no files of runs.")] = False
+    results: Annotated[Path, options.folder("--results", "Where to write result files.")] = (
+        options.DEFAULT_RESULTS
+    )
+    no_results: options.NoResults = False
     failures_max: options.FailuresMax = None
     time_max_s: options.TimeMax = None
     target: Annotated[
         str,
-        typer.Option(
-            metavar="model|kafka:RELEASE|FILE",
-            help="What to run on: the model, or brokers of a release that are started on this machine, such as "
-            "kafka:2.4.1 (`harrow kafka list` tells which there are), or the file of a cluster of yours.",
+        option(
+            "--target",
+            "model|kafka:RELEASE|FILE",
+            "Where to run: on the model, on brokers that harrow starts on this machine, such as kafka:2.4.1 "
+            "(`harrow kafka list` shows the releases), or on the cluster that a file describes.",
         ),
     ] = "model"
     kafka_home: options.KafkaHome = None
@@ -42,35 +46,31 @@ class RunRequest(WrittenRequest):
     engine: Annotated[
         options.RunEngine,
         typer.Option(
-            help="What makes the choices that a campaign leaves open (`swarm`): the seed, or Hypothesis, which "
-            "also shrinks the campaign that fails. Then --output names the file for that campaign."
+            help="Who makes the choices that a campaign leaves open (`swarm`): the seed, or Hypothesis, which "
+            "also shrinks a campaign that fails. With Hypothesis, --output names the file for that campaign."
         ),
     ] = "seeds"
     examples_max: Annotated[
         int | None,
-        typer.Option(
-            "--max-examples",
-            metavar="N",
-            min=1,
-            help="With Hypothesis: how many campaigns to try; 100 by default.",
-        ),
+        option("--max-examples", "N", "With Hypothesis: try N campaigns; 100 by default.", min=1),
     ] = None
     watch: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--watch",
-            help="Play each run on the terminal: brokers, leaders, ISR, LEO and HW of each replica, active faults. "
-            "A run takes milliseconds, so it plays once it is over. Standard error has to be a terminal; standard "
-            "output stays the same.",
+            "Play each run on the terminal: brokers, leaders, the ISR, LEO and HW of each replica, active faults. "
+            "A run takes milliseconds, so it is played back after it has finished. Standard error must be a "
+            "terminal; standard output stays the same.",
         ),
     ] = False
     speed: Annotated[
         float | None,
-        typer.Option(
-            metavar="N|max",
+        option(
+            "--speed",
+            "N|max",
+            "With --watch: play N seconds of cluster time per second, 5 by default. Bursts play slower and idle "
+            "stretches faster. `max` shows only how runs end.",
             parser=options.parse_speed,
-            help="With --watch: seconds of cluster time in a second, 5 by default; `max` shows only how runs end. "
-            "Bursts play slower, idle stretches faster.",
         ),
     ] = None
     output_format: Annotated[options.RunFormat, options.FORMAT] = "table"

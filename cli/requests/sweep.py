@@ -1,4 +1,4 @@
-"""What `harrow sweep` can be asked."""
+"""The options of `harrow sweep`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from harrow.cli import completion, options
+from harrow.cli import options
+from harrow.cli.options import flag, folder, many, option
 from harrow.cli.requests.request import WrittenRequest
 
 
@@ -14,71 +15,56 @@ from harrow.cli.requests.request import WrittenRequest
 class SweepRequest(WrittenRequest):
     """Run campaigns for many seeds and settings.
 
-    A sweep runs on Spark, or on all cores of this machine. Every run leaves a row in Parquet files.
-    The report groups the failures, says how often each setting showed an anomaly, with the 95%
+    A sweep runs on Spark, or on all cores of this machine. Each run writes a row to Parquet files.
+    The report groups the failures, shows how often each setting led to an anomaly, with its 95%
     interval, and lists the rare states that no run reached.
     """
 
-    campaigns: Annotated[
-        list[str] | None,
-        options.named(
-            "CAMPAIGN", completion.campaigns, "A file, a folder, or the name of a campaign of the library."
-        ),
-    ] = None
+    campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
     seeds: options.Seeds = None
     varies: Annotated[
         list[str] | None,
-        typer.Option(
-            "--vary",
-            metavar="KEY=V1,V2",
-            help="Run everything with each of these values, as --set would set them; several make a grid.",
+        many(
+            "--vary", "KEY=V1,V2", "Run everything with each value, as if set by --set; several make a grid."
         ),
     ] = None
     cells_max: Annotated[
-        int,
-        typer.Option(
-            "--max-cells", metavar="N", min=1, help="Refuse a grid with more combinations of values."
-        ),
+        int, option("--max-cells", "N", "Refuse a grid with more combinations of values.", min=1)
     ] = 10_000
     overrides: options.Overrides = None
     variants: options.Variants = None
     engine: Annotated[
         options.SweepEngine,
-        typer.Option(help="What runs it; `auto` is Spark if PySpark and Java are there, else processes."),
+        typer.Option(
+            help="What executes the runs: `auto` is Spark if PySpark and Java are installed, else processes."
+        ),
     ] = "auto"
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="The Spark master; by default local[*], embedded.")
+        str | None, option("--master", "URL", "The Spark master; by default local[*], in this process.")
     ] = None
     remote: Annotated[
-        str | None, typer.Option(metavar="URL", help="A Spark Connect server, such as sc://host:15002.")
+        str | None, option("--remote", "URL", "A Spark Connect server, such as sc://host:15002.")
     ] = None
     workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="How many tasks run at once; by default one for each core."),
+        int | None, option("--workers", "N", "Run N tasks at a time; by default one per core.", min=1)
     ] = None
     out: Annotated[
         Path | None,
-        options.folder("The folder of the sweep; by default one below --results, named after its contents."),
+        folder("--out", "The folder of the sweep; by default one below --results, named by content."),
     ] = None
-    results: Annotated[Path, options.folder("Where sweeps without --out go.")] = options.DEFAULT_RESULTS
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a sweep: run only what its folder lacks.")
-    ] = False
+    results: Annotated[Path, folder("--results", "Where sweeps without --out go.")] = options.DEFAULT_RESULTS
+    resume: Annotated[bool, flag("--resume", "Continue a sweep: run only what its folder lacks.")] = False
     failures_max: options.FailuresMax = None
     time_max_s: options.TimeMax = None
-    shrink: Annotated[
-        bool, typer.Option("--shrink", help="Then shrink the shortest failure of each kind.")
-    ] = False
-    shrink_time: Annotated[
-        str, typer.Option("--shrink-time", metavar="DURATION", help="How long each shrink may take.")
-    ] = "60s"
-    report: Annotated[Path | None, options.folder("Run nothing: print the report of this sweep.")] = None
+    shrink: Annotated[bool, flag("--shrink", "Then shrink the shortest failure of each kind.")] = False
+    shrink_time: Annotated[str, option("--shrink-time", "DURATION", "How long each shrink may take.")] = "60s"
+    report: Annotated[Path | None, folder("--report", "Run nothing; print the report of this sweep.")] = None
     watch: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--watch",
-            help="Show the results on the terminal while it runs: the grid, each kind of failure with its earliest "
-            "seed, the rarest states. Standard error has to be a terminal.",
+            "Show results on the terminal as they arrive: the grid, each kind of failure with its earliest seed, "
+            "the rarest states. Standard error must be a terminal.",
         ),
     ] = False
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"

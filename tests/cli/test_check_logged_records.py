@@ -49,10 +49,10 @@ def test_both_files_may_be_compressed_and_several(harrow: Harrow, logged: Path) 
     ("words", "message"),
     [
         ("", "name a history, or give --sent and --read"),
-        ("--sent sent.jsonl", "--sent says half of it"),
-        ("--read read.jsonl", "--read says half of it"),
+        ("--sent sent.jsonl", "--sent is only half of a history"),
+        ("--read read.jsonl", "--read is only half of a history"),
         ("history.jsonl --sent sent.jsonl --read read.jsonl", "has no meaning with a history"),
-        ("--sent - --read -", "one file alone can be standard input"),
+        ("--sent - --read -", "only one file can be standard input"),
         ("--sent none.jsonl --read read.jsonl", "No such file or directory: none.jsonl"),
     ],
 )

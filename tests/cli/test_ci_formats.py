@@ -169,9 +169,7 @@ def test_what_was_stopped_says_so(harrow: Harrow) -> None:
     ended = harrow("run", "failing.yaml", "calm.yaml", "--max-failures", "1", "--format", "junit")
     suite = suites(ended.stdout)["harrow"]
     assert case_of(suite, "complete").is_skipped
-    assert case_of(suite, "complete").result[0].message == (
-        "--max-failures 1 reached: 1 of 2 runs are finished"
-    )
+    assert case_of(suite, "complete").result[0].message == ("--max-failures 1 reached: 1 of 2 runs finished")
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])

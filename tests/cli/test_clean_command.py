@@ -113,7 +113,7 @@ def test_sweeps_stay_unless_asked_for(harrow: Harrow, folder: Path) -> None:
 def test_no_results(harrow: Harrow) -> None:
     ended = harrow("clean")
     assert ended.returncode == 0
-    assert "there is no folder results" in ended.stderr
+    assert "the folder results does not exist" in ended.stderr
 
 
 def gone_process() -> int:

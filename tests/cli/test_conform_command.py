@@ -16,7 +16,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.cli import exit_code
 from harrow.cli.commands import conform, run
-from harrow.cli.requests.conform import ConformRequest
+from harrow.cli.requests.real_brokers import ConformRequest
 from harrow.cli.requests.run import RunRequest
 from harrow.live_cluster.releases.kafka_release import KafkaRelease, release_of
 

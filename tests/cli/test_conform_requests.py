@@ -10,7 +10,7 @@ import pytest
 
 from harrow.cli import exit_code
 from harrow.cli.commands import conform_requests
-from harrow.cli.requests.conform import ConformRequest
+from harrow.cli.requests.real_brokers import ConformRequest
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.local.started_brokers import StartedBrokers
@@ -185,7 +185,7 @@ def test_the_sequence_in_which_a_broker_ends_is_kept_and_is_no_difference(
     assert len(steps_of(told["ended_in"])) >= 4
     assert told["ended_in"][-1]["answer"] == {"error": "no answer"}
     assert session(mortal) == exit_code.INCONCLUSIVE
-    assert "the last that it was asked:\n  " in capsys.readouterr().out
+    assert "the last requests before the broker failed:\n  " in capsys.readouterr().out
 
 
 def test_without_an_end_there_is_no_such_sequence(

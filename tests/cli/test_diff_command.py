@@ -221,7 +221,7 @@ def test_the_tables_of_the_textbook_can_be_read_off(harrow: Harrow, folder: Path
 def test_stages_are_of_one_run(harrow: Harrow, run: Path) -> None:
     ended = harrow("diff", "results/latest", run.name, "--stages")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "--stages is about one run: name one" in ended.stderr
+    assert "--stages shows a single run: name only one" in ended.stderr
 
 
 LONG_LOSS = """

@@ -157,7 +157,7 @@ def test_an_upgrade_under_a_running_command_is_named_beside_the_error(
             check=False,
         )
         assert ended.returncode == 4
-        assert ("harrow was changed while it ran" in ended.stderr) is says_so, ended.stderr
+        assert ("harrow changed on disk while it ran" in ended.stderr) is says_so, ended.stderr
 
 
 def test_what_click_would_call_aborted_is_an_internal_error(

@@ -167,14 +167,14 @@ def test_a_sweep_without_a_run_has_one_line_to_say(folder: Path, environment: di
         timeout=PATIENCE_S,
     )
     assert (ended.returncode, ended.stdout) == (130, "")
-    assert ended.stderr == "harrow: interrupted before a run was finished\n"
+    assert ended.stderr == "harrow: interrupted before a run finished\n"
 
 
 def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) -> None:
     search = ("run", "swarm", "--engine", "hypothesis", "--max-examples", "100000")
     code, _, stderr = interrupted_in_a_run(search, folder, environment, campaign="swarm", run=50)
     assert code == 130
-    assert stderr.endswith("harrow: interrupted: 0 searches are finished\n")
+    assert stderr.endswith("harrow: interrupted: 0 searches finished\n")
     assert "ignored" not in stderr
 
 

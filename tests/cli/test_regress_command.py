@@ -197,7 +197,7 @@ def test_an_interrupt_keeps_what_was_run(
         ("regress", "corpus", "--format", output_format), folder, environment, campaign="endless", run=1
     )
     assert code == 130, stderr
-    assert "interrupted: 2 entries of 3 files were run" in stderr
+    assert "interrupted: 2 entries ran of 3 files" in stderr
     if output_format == "table":
         assert "2 entries: 1 STILL FAILING, 1 FIXED; all as recorded" in stdout
     else:
@@ -229,7 +229,7 @@ def test_a_failing_campaign_is_put_in(harrow: Harrow, folder: Path) -> None:
     assert harrow("regress", "corpus").returncode == 0
     ended = harrow("regress", "corpus", "--add", "loss.yaml", "--name", "first")
     assert ended.returncode == 2
-    assert "exists already and stays as it is" in ended.stderr
+    assert "already exists; harrow does not overwrite it" in ended.stderr
 
 
 def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None
     changed_trace(run, line, '"broker":0', '"broker":7')
     ended = harrow("replay", run.name)
     assert ended.returncode == 1
-    assert "calm, seed 3: DIFFERENT from what was recorded" in ended.stdout
+    assert "calm, seed 3: DIFFERENT from the recorded run" in ended.stdout
     assert "the model and the plan digest are the same" in ended.stdout
     assert f"they differ from line {line} of trace.jsonl:" in ended.stdout
     assert re.search(r"recorded +\d+\.\d{6}s append broker=7", ended.stdout)

@@ -201,7 +201,7 @@ def test_quiet_says_only_what_failed(harrow: Harrow) -> None:
 
 def test_verbose_has_rules_faults_and_replicas(harrow: Harrow) -> None:
     told = harrow("run", "permitted.yaml", "--verbose").stdout
-    assert re.search(r"(?m)^[0-9]+ MiB of memory at the most$", told)
+    assert re.search(r"(?m)^at most [0-9]+ MiB of memory$", told)
     for wanted in (
         "With acks=0 nobody waits",
         "lost-write",
@@ -219,7 +219,7 @@ def test_max_failures_stops(harrow: Harrow) -> None:
     )
     assert ended.returncode == 1
     assert len(ended.stdout.splitlines()) == 2
-    assert "2 of 18 runs are finished" in ended.stderr
+    assert "2 of 18 runs finished" in ended.stderr
 
 
 def test_output_goes_to_a_file(harrow: Harrow, folder: Path) -> None:

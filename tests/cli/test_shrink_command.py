@@ -9,7 +9,7 @@ import pytest
 from harrow.campaigns.search import shrink
 from harrow.cli.commands.shrink import session
 from harrow.cli.progress import ProgressLine
-from harrow.cli.requests.shrink import ShrinkRequest
+from harrow.cli.requests.failures import ShrinkRequest
 from tests.cli.conftest import Harrow
 from tests.library_swarm import first_failing_seed
 
@@ -106,7 +106,7 @@ def test_a_variant_is_shrunk_by_its_name(harrow: Harrow) -> None:
 def test_time_that_is_over_leaves_the_best_so_far(harrow: Harrow) -> None:
     ended = harrow("shrink", *FLAWED, "--max-time", "100ms")
     assert ended.returncode == 0
-    assert "--max-time is over: this is the best so far" in ended.stderr
+    assert "--max-time is over: this is the best candidate so far" in ended.stderr
     assert "stopped before nothing more could be left out" in ended.stdout.replace("\n# ", " ")
 
 
@@ -122,7 +122,7 @@ def test_an_interrupt_keeps_the_best_so_far(
     request = ShrinkRequest(campaign="swarm", seed=SEED, overrides=[FLAWED[-1]], output=output)
     assert session(request) == 130
     shown = capsys.readouterr()
-    assert "interrupted: this is the best so far" in shown.err
+    assert "interrupted: this is the best candidate so far" in shown.err
     assert output.read_text(encoding="utf-8") == shown.out
     seed = re.findall(r"It takes --seed ([0-9]+)", shown.out) or ["0"]
     assert harrow("run", "small.yaml", "--seed", seed[0], "--no-results").returncode == 1

@@ -17,7 +17,7 @@ LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
 PROCESSES = {"multiprocessing", "concurrent.futures", "logging", "harrow.campaigns.run.workers.worker_pool"}
 OTHER_COMMANDS = {
     "harrow.cli.requests.sweep",
-    "harrow.cli.requests.trace",
+    "harrow.cli.requests.results",
     "harrow.cli.page.trace_page",
     "harrow.cli.watch.watch_run",
     "harrow.cli.ci.suite",

@@ -121,7 +121,7 @@ def test_a_folder_is_not_swept_twice_unless_to_go_on(harrow: Harrow, small: Path
     assert harrow(*words, "0..4").returncode == 0
     refused = harrow(*words, "0..4")
     assert refused.returncode == 2
-    assert "s has this sweep already: --resume goes on with it" in refused.stderr
+    assert "s already has this sweep: --resume continues it" in refused.stderr
     assert harrow(*words, "0..9", "--resume").returncode == 0
     assert [row["seed"] for row in rows(small / "s")] == list(range(9))
     fewer = harrow(*words, "0..2", "--resume")
@@ -141,7 +141,7 @@ def test_a_folder_is_not_swept_twice_unless_to_go_on(harrow: Harrow, small: Path
         (("small.yaml", "--seeds", "0..3", "--vary", "acks=1,7"), "acks=7"),
         (
             ("small.yaml", "--seeds", "0..3", "--vary", "acks=1", "--vary", "acks=all"),
-            "give all its values at once",
+            "give all its values in one option",
         ),
         (("small.yaml", "--seeds", "0..3", "--variant", "nobody"), "no campaign here has a variant `nobody`"),
         (("nowhere.yaml", "--seeds", "0..3"), "nowhere.yaml"),
@@ -174,7 +174,7 @@ def test_without_java_spark_is_refused_and_a_pool_taken_by_itself(harrow: Harrow
     by_itself = harrow(*words, **no_java)
     assert by_itself.returncode == 0
     assert by_itself.stderr.startswith("harrow: no Spark (Java is not installed")
-    assert "a pool of processes runs it" in by_itself.stderr
+    assert "running in a pool of processes" in by_itself.stderr
 
 
 def test_spark_sql_counts_where_there_is_much_to_count() -> None:
@@ -235,7 +235,7 @@ def test_an_interrupt_keeps_what_is_done(
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "what was finished is written; to go on: harrow sweep small.yaml" in err
+    assert "finished runs are written; to continue: harrow sweep small.yaml" in err
     assert "--resume" in err
     assert "not complete" in out
     assert "Traceback" not in err

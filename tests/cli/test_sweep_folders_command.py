@@ -43,7 +43,7 @@ def test_a_sweep_by_another_model_is_not_continued_but_printed(harrow: Harrow, s
     refused = harrow(*words, "--resume")
     assert refused.returncode == 2
     assert "s was recorded by another harrow (0.0.1, model 00000000; this is " in refused.stderr
-    assert refused.stderr.endswith("): --out names another folder\n")
+    assert refused.stderr.endswith("): choose another folder with --out\n")
     again = harrow("sweep", "--report", "s")
     assert again.returncode == 0
     assert "s was recorded by another harrow (0.0.1, model 00000000; this is " in again.stderr
@@ -80,7 +80,7 @@ def test_going_on_names_the_same_sweep_by_another_model(harrow: Harrow, small: P
     ended = harrow(*words)
     assert ended.returncode == 0
     assert f"{other.relative_to(small)} was recorded by another harrow (" in ended.stderr
-    assert "a new sweep begins" in ended.stderr
+    assert "starting a new sweep" in ended.stderr
 
 
 def test_a_plan_that_has_become_another_is_not_gone_on_with(harrow: Harrow, small: Path) -> None:
@@ -138,7 +138,7 @@ def test_an_interrupt_from_a_keyboard_reaches_every_process_of_the_one_sweep_tha
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "not complete" in out
-    assert "what was finished is written" in err
+    assert "their results are written" in err
 
 
 INTERRUPTED = """
@@ -225,7 +225,7 @@ def test_limits_leave_a_sweep_that_can_go_on(harrow: Harrow, small: Path) -> Non
     ended = harrow(*words, "--max-failures", "1", "--quiet")
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[0] == "harrow: --max-failures 1 reached"
-    assert "what was finished is written; to go on: " in ended.stderr.splitlines()[1]
+    assert "finished runs are written; to continue: " in ended.stderr.splitlines()[1]
     assert "not complete" in ended.stdout
     said = state(small)
     assert (said["complete"], said["stopped"]) == (False, "--max-failures 1 reached")
@@ -239,7 +239,7 @@ def test_a_report_of_nothing_is_not_written(harrow: Harrow, small: Path) -> None
     ended = harrow(*words, "--output", "report.txt")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
-        "harrow: --max-time is over: 0 of 1 combinations of values were read, and no run began\n"
+        "harrow: --max-time is over: 0 of 1 combinations of values were loaded, and nothing ran\n"
     )
     assert not (small / "report.txt").exists()
     assert not (small / "report.txt").exists()

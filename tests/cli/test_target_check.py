@@ -9,7 +9,7 @@ from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.release_options import BrokerRelease
-from harrow.cli.commands.target import _library, _show_in_short
+from harrow.cli.commands.target import _library, _show_summary
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 from tests.campaigns.record.run_results import plan
@@ -39,7 +39,7 @@ def test_in_short_it_has_what_can_run_and_the_commonest_reasons() -> None:
         (plan(campaign="crash", variant="leader"), ()),
         *((plan(campaign="other"), (reason, "the same")) for reason in reasons),
     ]
-    _show_in_short(Console(file=stream, width=200), plans)
+    _show_summary(Console(file=stream, width=200), plans)
     lines = [line.split() for line in stream.getvalue().splitlines()]
     assert lines[1] == ["crash", "base,", "leader"]
     assert lines[4] == ["12", "the", "same"]

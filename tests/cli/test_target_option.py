@@ -14,15 +14,15 @@ from tests.plain_environment import PYTHONPATH, plain_environment
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("nonsense", "'nonsense' is no target: give model, or a release such as kafka:2.4.1"),
-        ("", "'' is no target: give model, or a release such as kafka:2.4.1"),
+        ("nonsense", "'nonsense' is not a target: give model, a release such as kafka:2.4.1"),
+        ("", "'' is not a target: give model, a release such as kafka:2.4.1"),
         ("kafka:9", "`9` is no release of Kafka"),
         ("kafka:2.4", "`2.4` is no release of Kafka; did you mean `2.4.1`?"),
-        ("kafka:2.4.1-kraft", "'kafka:2.4.1-kraft' is no target: give kafka:2.4.1-zookeeper"),
-        ("kafka:4.3.1-zookeeper", "'kafka:4.3.1-zookeeper' is no target: give kafka:4.3.1-kraft"),
+        ("kafka:2.4.1-kraft", "'kafka:2.4.1-kraft' is not a target: give kafka:2.4.1-zookeeper"),
+        ("kafka:4.3.1-zookeeper", "'kafka:4.3.1-zookeeper' is not a target: give kafka:4.3.1-kraft"),
         (
             "kafka:3.9.2-raft",
-            "'kafka:3.9.2-raft' is no target: give kafka:3.9.2-kraft or kafka:3.9.2-zookeeper",
+            "'kafka:3.9.2-raft' is not a target: give kafka:3.9.2-kraft or kafka:3.9.2-zookeeper",
         ),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_campaign_about_another_release_is_skipped_without_java_and_without_a_
     assert ended.returncode == 3, ended.stderr
     assert "- skipped" in ended.stdout
     assert "it is about Kafka 2.4: --set kafka=3.9 runs it as of 3.9.2" in ended.stdout
-    assert "getting Kafka" not in ended.stderr
+    assert "downloading Kafka" not in ended.stderr
     assert not (tmp_path / "cache").exists()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harrow.cli.commands.trace import session
-from harrow.cli.requests.trace import TraceRequest
+from harrow.cli.requests.results import TraceRequest
 from tests.written_runs import written_run
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "trace"

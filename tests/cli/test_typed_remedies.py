@@ -144,5 +144,5 @@ def test_options_over_a_plan_that_no_campaign_file_says_are_refused(monkeypatch:
     monkeypatch.setattr(run_command, "WrittenPlan", unwritable)
     (selection,) = select(["swarm"], [], ["base"])
     with pytest.raises(typer.BadParameter, match="a campaign file says something else") as refused:
-        run_command._laid_over(selection, 0, ["acks=1"])
+        run_command._changed(selection, 0, ["acks=1"])
     assert refused.value.param_hint == "--then"

@@ -80,7 +80,7 @@ def test_ctrl_c_ends_the_playing_and_keeps_what_is_finished(
     assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
     planned = 1 if len(arguments) == 1 else 3
     lines = shown_at_last(shown)
-    assert f"harrow: interrupted: 1 of {planned} runs are finished; what was finished is written" in lines
+    assert f"harrow: interrupted: 1 of {planned} runs finished; their results are written" in lines
     assert "  ✓ held" in [line[:8] for line in lines]
     assert (folder / "kept" / "latest" / "run.json").exists()
 
@@ -151,8 +151,8 @@ def test_ctrl_c_ends_a_sweep_that_is_watched(on_terminal: Terminal, folder: Path
     assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
     state = json.loads((folder / "swept" / "sweep.json").read_text(encoding="utf-8"))
     assert state["interrupted"]
-    told = "what was finished is written; to go on: harrow sweep"
-    assert (told if state["rows"] else "interrupted before a run was finished") in shown
+    told = "finished runs are written; to continue: harrow sweep"
+    assert (told if state["rows"] else "interrupted before a run finished") in shown
     assert state["rows"] < state["runs"] == 6000
 
 

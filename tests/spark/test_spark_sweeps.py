@@ -337,7 +337,7 @@ def test_an_interrupt_keeps_what_is_done(processes: ExitStack, folder: Path) -> 
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, stderr
-    assert "what was finished is written; to go on: harrow sweep" in stderr
+    assert "finished runs are written; to continue: harrow sweep" in stderr
     assert "Traceback" not in stderr
     assert "not complete" in stdout
     assert 0 < len(seeds(folder / "s")) < RUNS
@@ -350,8 +350,8 @@ def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: 
     os.kill(java, signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr  # for what failed before
-    assert "harrow: Spark is gone: it does not answer any more" in stderr
-    assert "what was finished is written; to go on: harrow sweep" in stderr
+    assert "harrow: lost Spark: it does not answer any more" in stderr
+    assert "finished runs are written; to continue: harrow sweep" in stderr
     assert "Traceback" not in stderr
     assert "not complete" in stdout
     assert "answers by DuckDB" in stdout

@@ -138,7 +138,7 @@ def test_runs_that_came_out_differently_are_told() -> None:
     assert "8 runs repeated, each came out the same" in lines_of(found, grid())
     found.unequal = [Repeated(cell=0, seed=1, first="a", again="b", other_worker=True)]
     found.lost.update(["gone"])
-    told = "8 runs repeated, 1 of them came out differently; runs were lost and tried again, 1 time"
+    told = "8 runs repeated, 1 of them came out differently; lost runs and repeated them, 1 time"
     assert told[:79] in "\n".join(lines_of(found, grid()))
 
 

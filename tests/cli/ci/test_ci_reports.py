@@ -90,4 +90,4 @@ def test_a_report_that_was_interrupted_cannot_look_whole() -> None:
     (suite,) = JUnitXml.fromstring(console.file.getvalue().encode())  # type: ignore[attr-defined]  # a StringIO
     (case,) = suite
     assert (suite.name, case.name, case.is_skipped) == ("harrow", "complete", True)
-    assert case.result[0].message == "interrupted: 0 of 3 runs are finished"
+    assert case.result[0].message == "interrupted: 0 of 3 runs finished"

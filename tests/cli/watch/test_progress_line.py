@@ -21,13 +21,13 @@ class Watched:
         *,
         total: int | None = 20,
         terminal: bool = True,
-        kept: bool = False,
+        log: bool = False,
     ) -> None:
         self.now_s = 100.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         self.file = StringIO()
         console = Console(file=self.file, width=40, force_terminal=terminal, _environ={})
-        self.line = ProgressLine(console, total=total, kept=kept)
+        self.line = ProgressLine(console, total=total, log=log)
 
     def at(
         self,
@@ -72,8 +72,8 @@ def test_what_is_no_terminal_gets_a_line_now_and_then(monkeypatch: pytest.Monkey
     assert watched.at(61.5, 13).startswith("harrow: 13 finished of 20")
 
 
-def test_lines_that_are_kept_are_plain_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch, kept=True)
+def test_a_log_has_plain_lines_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch, log=True)
     assert watched.at(5.0, 0) == ""
     assert watched.at(31.0, 0, "ISR of t-0").endswith("0 finished of 20, now: ISR of t-0\n")
     watched.line.clear()

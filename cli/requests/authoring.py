@@ -1,0 +1,72 @@
+"""The options of commands that help to write campaigns."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from harrow.cli import completion, options
+from harrow.cli.options import argument, flag, option
+from harrow.cli.requests.request import CommandRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest(CommandRequest):
+    """Write a commented campaign to start from.
+
+    NAME becomes NAME.yaml in this folder; an existing file is never overwritten. With --from the campaign
+    describes your own cluster: its brokers, racks, topics, replicas and settings.
+    """
+
+    name: Annotated[str, argument("NAME", "The campaign's name, or the file to write.")]
+    cluster: Annotated[
+        Path | None, option("--from", "FILE", "The file that describes your cluster.", dir_okay=False)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateRequest(CommandRequest):
+    """Check campaign files, and report all mistakes at once."""
+
+    paths: Annotated[
+        list[str], argument("PATH", "Files, folders, or names of library campaigns.", completion.campaigns)
+    ]
+    overrides: options.Overrides = None
+    output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
+    quiet: options.Quiet = False
+    no_color: options.NoColor = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRequest(CommandRequest):
+    """Print the JSON Schema of campaign files, for editors.
+
+    `harrow new` names the schema of the last release in the first line of a campaign, and the YAML
+    language server of an editor downloads it. Without a network, run `harrow schema > campaign.schema.json`
+    and begin a campaign with `# yaml-language-server: $schema=campaign.schema.json`.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRequest(CommandRequest):
+    """List faults, rules, settings, campaigns and more."""
+
+    kind: Annotated[options.Kind, argument("KIND", "What to list.")]
+    output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
+    quiet: Annotated[bool, flag("--quiet -q", "Print only the names, one per line.")] = False
+    no_color: options.NoColor = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest(CommandRequest):
+    """Explain anything that `harrow list` shows."""
+
+    name: Annotated[
+        str,
+        argument(
+            "NAME",
+            "A fault, rule, setting, release, behaviour, mutant, probe, campaign ...",
+            completion.names,
+        ),
+    ]
+    output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
+    no_color: options.NoColor = False

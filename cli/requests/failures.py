@@ -1,0 +1,76 @@
+"""The options of commands that work on failing campaigns."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from harrow.cli import completion, options
+from harrow.cli.options import argument, option
+from harrow.cli.requests.request import CommandRequest, WrittenRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressRequest(WrittenRequest):
+    """Run the corpus of campaigns that failed once.
+
+    Each entry is STILL FAILING, FIXED, CHANGED or ERROR. Exits with 0 if each entry matches its
+    status: `open` still fails, `fixed` is fixed. Otherwise exits with 1, with 2 if a file
+    cannot be run, and with 3 if the corpus is empty.
+    """
+
+    corpus: Annotated[
+        Path,
+        argument("DIR", "The corpus: a folder of campaigns, or one of them.", callback=options.check_path),
+    ] = Path("tests/regressions")
+    added: Annotated[
+        str | None,
+        option(
+            "--add",
+            "CAMPAIGN",
+            "Instead, add a failing campaign to the corpus.",
+            autocompletion=completion.campaigns,
+        ),
+    ] = None
+    seed: Annotated[int | None, options.seed("With --add: the seed that fails; 0 by default.")] = None
+    variant: Annotated[str | None, options.variant("With --add: the variant that fails.")] = None
+    name: Annotated[str | None, option("--name", "NAME", "With --add: the name of the entry.")] = None
+    overrides: options.Overrides = None
+    jobs: options.Jobs = None
+    output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrinkRequest(CommandRequest):
+    """Find the smallest campaign that fails like a run.
+
+    It breaks the same promise for the same cause. harrow removes faults, records, brokers and settings
+    and rounds times as long as the campaign still fails; it runs each candidate. The result fails by itself:
+    `harrow run` exits with 1. Ctrl-C keeps the best candidate so far. A run that breaks no promise cannot be
+    shrunk (exit code 2; 3 if inconclusive). With `--rule`, harrow shrinks an anomaly that the settings permit,
+    and the result expects it.
+    """
+
+    campaign: Annotated[
+        str, argument("CAMPAIGN", "A file, or the name of a library campaign.", completion.campaigns)
+    ]
+    seed: Annotated[int, options.seed("The seed that fails.")]
+    overrides: options.Overrides = None
+    variant: Annotated[
+        str | None, options.variant("The variant that fails; `base`, the default, is the campaign itself.")
+    ] = None
+    rule: Annotated[
+        str | None,
+        option(
+            "--rule",
+            "RULE",
+            "Shrink this anomaly, even if the settings permit it.",
+            autocompletion=completion.rules,
+            callback=options.check_rule,
+        ),
+    ] = None
+    time_max: Annotated[
+        str, option("--max-time", "DURATION", "Stop after this time with the best candidate so far.")
+    ] = "5m"
+    output: Annotated[Path | None, options.output("Also write the campaign to a file.")] = None
+    quiet: options.NoMessages = False
+    no_color: options.NoColor = False

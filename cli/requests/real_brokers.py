@@ -1,0 +1,116 @@
+"""The options of commands that use real brokers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from harrow.cli import options
+from harrow.cli.options import argument, option
+from harrow.cli.requests.request import CommandRequest, WrittenRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConformRequest(WrittenRequest):
+    """Compare what real brokers do with what the model allows.
+
+    Each campaign runs on brokers, and on the model with many seeds. The result on brokers must be among the
+    results of the model: the verdict of each rule, lost and duplicated values, and at the end the replicas' logs
+    and the ISR.
+
+    With --requests no campaign runs. Instead one broker and a model broker get the same requests, in sequences
+    that Hypothesis draws, with elections between them. Their responses must be equal; harrow shrinks a sequence
+    that ends in a difference. --of groups and --of transactions address the brokers as coordinators.
+    """
+
+    campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
+    target: Annotated[
+        str,
+        option(
+            "--target", "kafka:RELEASE|FILE", "The brokers to start, such as kafka:2.4.1, or a cluster file."
+        ),
+    ]
+    requests: Annotated[
+        int | None, option("--requests", "N", "Compare N single requests instead of campaigns.", min=1)
+    ] = None
+    of: Annotated[
+        Literal["brokers", "groups", "transactions"],
+        typer.Option(help="What the requests are about: logs and their leaders, groups, or transactions."),
+    ] = "brokers"
+    seed: Annotated[int | None, options.seed("The seed of the requests; 0 by default.")] = None
+    times: Annotated[int, option("--times", "N", "Run each campaign N times on brokers.", min=1)] = 1
+    seeds: Annotated[
+        range | None,
+        option("--seeds", "A..B", "The seeds for the model; 0..50 by default.", parser=options.parse_seeds),
+    ] = None
+    overrides: options.Overrides = None
+    variants: options.Variants = None
+    kafka_home: options.KafkaHome = None
+    consent: options.Consent = False
+    results: Annotated[Path, options.folder("--results", "Where to write the files of runs on brokers.")] = (
+        options.DEFAULT_RESULTS
+    )
+    no_results: options.NoResults = False
+    output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRequest(CommandRequest):
+    """Look at your cluster, and see what can run there.
+
+    `check` connects and asks, and changes nothing. It shows the brokers and whether each responds, the faults
+    that have a command, the campaigns that can run there, and what keeps the others from running (with -v for
+    each of them). `schema` prints the JSON Schema of cluster files.
+    """
+
+    action: Annotated[Literal["check", "schema"], argument("ACTION", "check or schema.")]
+    file: Annotated[
+        Path | None, argument("[FILE]", "The file that describes the cluster.", dir_okay=False)
+    ] = None
+    campaigns: Annotated[list[str] | None, argument("[CAMPAIGN]...", "By default the library campaigns.")] = (
+        None
+    )
+    overrides: options.Overrides = None
+    verbose: options.Verbose = False
+    no_color: options.NoColor = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealRequest(CommandRequest):
+    """Undo the faults that a killed run left on your clusters.
+
+    Before harrow touches your cluster, it writes down how to undo the change, below HARROW_STATE or in the system's
+    folder for program state. `heal` follows these notes: it restores links, resumes and starts brokers, and
+    deletes topics.
+    """
+
+    file: Annotated[
+        Path | None, argument("[FILE]", "The file of one cluster; by default all clusters.", dir_okay=False)
+    ] = None
+    quiet: options.NoMessages = False
+    no_color: options.NoColor = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaRequest(CommandRequest):
+    """Get releases of Kafka, to run campaigns on real brokers.
+
+    They are kept in the user's cache folder, or below HARROW_CACHE. Maven downloads them with its settings on this
+    machine. harrow compares each jar of a pinned release with a known SHA-256.
+    """
+
+    action: Annotated[Literal["get", "list", "remove"], argument("ACTION", "get, list or remove.")]
+    releases: Annotated[list[str] | None, argument("[RELEASE]...", "Release numbers, such as 3.9.2.")] = None
+    repository: Annotated[
+        str | None,
+        option(
+            "--repository",
+            "URL",
+            "Download from this Maven repository, without Maven.",
+            envvar="HARROW_MAVEN_REPOSITORY",
+        ),
+    ] = None
+    output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
+    quiet: options.NoMessages = False
+    no_color: options.NoColor = False
