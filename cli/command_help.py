@@ -9,7 +9,10 @@ EXAMPLES: Final = {
         ("harrow run mine.yaml --seeds 0..200", "run your own campaign with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "change a setting, the release or a field"),
         ("harrow run ack-lost --target kafka:2.4.1", "run on real brokers, which harrow starts"),
-        ("harrow run mine.yaml --target cluster.yaml", "run on your own cluster (docs/how-to/your-cluster.md)"),
+        (
+            "harrow run mine.yaml --target cluster.yaml",
+            "run on your own cluster (docs/how-to/your-cluster.md)",
+        ),
         ("harrow run campaigns/ --format junit -o report.xml", "run a folder, and report to a CI system"),
     ),
     "sweep": (

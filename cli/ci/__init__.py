@@ -1,1 +1,1 @@
-"""Results for CI systems: JUnit, GitHub."""
+"""Results for CI systems, as JUnit files and GitHub annotations."""

@@ -1,4 +1,4 @@
-"""The verdict on a history for CI systems: a case for each anomaly."""
+"""The verdict on a history for CI systems, with a case for each anomaly."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ _FINDINGS_SHOWN = 3
 
 
 def check_suite(verdict: Verdict, size: HistorySize, name: str, arguments: list[str]) -> Suite:
-    """Return the suite of a history; *arguments* are those of `harrow check`."""
+    """Return the suite of a history, for these *arguments* of `harrow check`."""
     reproduce = shlex.join(["harrow", "check", *arguments])
     cases = list(_cases(verdict, (REPRODUCE, reproduce)))
     if verdict.status == INCONCLUSIVE:
-        reasons = "; ".join(verdict.reasons) or "the history does not tell"
+        reasons = "; ".join(verdict.reasons) or "the history does not decide it"
         cases.append(Case(name=EXPECTATIONS, status=Status.SKIPPED, message=f"inconclusive: {reasons}"))
     return Suite(
         name=name,

@@ -1,7 +1,7 @@
-"""What GitHub Actions shows: annotations by workflow commands, and a table in the step's summary.
+"""Output for GitHub Actions: annotations by workflow commands, and a table in the step's summary.
 
-GitHub shows ten annotations of a kind and step and drops the rest without a word, so a suite has one, or one for each
-mistake in a file, and what is beyond ten is counted.
+GitHub shows ten annotations of a level per step and silently drops the rest. So each suite has one, or one for
+each mistake in a file, and those beyond ten are counted.
 """
 
 import os
@@ -39,7 +39,7 @@ def annotations(suites: Sequence[Suite]) -> Iterator[str]:
 
 
 def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
-    """Return the table for the step's summary, failures first; *total* sums it up."""
+    """Return the table for the step's summary, failures first; *total* replaces the default heading."""
     ordered = [*_worst_first(suites), *(suite for suite in suites if suite.status is Status.PASSED)]
     rows = [
         (
@@ -59,12 +59,7 @@ def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -
 
 
 def append_step_summary(text: str) -> None:
-    """Append to the summary of the step, if harrow runs in one.
-
-    Raises:
-        OSError: its file cannot be written.
-
-    """
+    """Append to the summary of the step, if harrow runs in one."""
     if name := os.environ.get(STEP_SUMMARY):
         with open_text(Path(name), "a") as stream:
             stream.write(text)
@@ -75,34 +70,34 @@ def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
 
 
 def _parts(suite: Suite) -> list[Suite]:
-    """Return what has an annotation of its own: the suite, or each of its cases where they are apart."""
-    if not suite.apart:
+    """Return a suite for each annotation: the whole, or one for each independent case."""
+    if not suite.independent:
         return [suite]
     return [replace(suite, cases=(case,), summary=case.message) for case in suite.not_passed()]
 
 
 def _place(suite: Suite) -> str:
-    return f"{suite.name}:{suite.cases[0].line}" if suite.apart and suite.cases[0].line else suite.name
+    return f"{suite.name}:{suite.cases[0].line}" if suite.independent and suite.cases[0].line else suite.name
 
 
 def _annotation(suite: Suite) -> str:
-    wrong = suite.not_passed()
+    failures = suite.not_passed()
     properties: dict[str, str] = {}
     if file := _in_repository(suite.file):
         properties["file"] = file
-        if line := next((case.line for case in wrong if case.line), 0):
+        if line := next((case.line for case in failures if case.line), 0):
             properties["line"] = str(line)
-            if wrong[0].line == line and wrong[0].column:
-                properties["col"] = str(wrong[0].column)
-    title = suite.total or (wrong[0].message if wrong else suite.summary)
+            if failures[0].line == line and failures[0].column:
+                properties["col"] = str(failures[0].column)
+    title = suite.total or (failures[0].message if failures else suite.summary)
     properties["title"] = _cut(f"{suite.name}: {title}", _TITLE_MAX)
-    lines = [_line(case) for case in wrong[:_CASES_SHOWN]]
-    if wrong and not suite.total:
-        lines[:1] = wrong[0].details or [wrong[0].message]
-    if rest := wrong[_CASES_SHOWN:]:
+    lines = [_line(case) for case in failures[:_CASES_SHOWN]]
+    if failures and not suite.total:
+        lines[:1] = failures[0].details or [failures[0].message]
+    if rest := failures[_CASES_SHOWN:]:
         lines.append(f"and {len(rest)} more: {', '.join(case.name for case in rest)}")
-    if suite.total and wrong[0].details:
-        lines += wrong[0].details
+    if suite.total and failures[0].details:
+        lines += failures[0].details
     message = _cut("\n".join(lines), _MESSAGE_MAX)
     if again := suite.again():
         message += f"\n{again}"
@@ -118,12 +113,12 @@ def _command(level: str, properties: dict[str, str], message: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    # As @actions/core does; whatever else could disturb a log is shown by its code.
+    # The escapes of @actions/core; `printable` escapes everything else that could disturb a log.
     return "%0A".join(printable(line) for line in text.replace("%", "%25").splitlines())
 
 
 def _in_repository(file: str) -> str:
-    """Return a file as GitHub knows it, from the root of the repository; nothing for one that is not in it."""
+    """Return the path of a file from the root of the repository; empty for a file outside it."""
     if not file:
         return ""
     path, root = Path(file).resolve(), Path(os.environ.get(_WORKSPACE) or Path.cwd()).resolve()

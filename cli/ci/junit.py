@@ -1,4 +1,4 @@
-"""JUnit XML, as Jenkins, GitLab and GitHub's report actions read it."""
+"""JUnit XML for Jenkins, GitLab and GitHub's report actions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from harrow.campaigns.version import version
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot have, not even escaped."""
+"""The characters that XML 1.0 cannot contain, even escaped."""
 
 _ELEMENTS: Final = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}
 
@@ -23,7 +23,7 @@ def junit_xml(suites: Sequence[Suite]) -> str:
 
 
 def _suite(suite: Suite) -> ET.Element:
-    # The schema knows the skipped ones of a suite, not those of the whole.
+    # The schema has skipped cases only for a suite, not for the whole.
     attributes = {**_totals([suite], suite.name), "skipped": str(suite.count(Status.SKIPPED))}
     if suite.file:
         attributes["file"] = _clean(suite.file)
@@ -74,10 +74,10 @@ def _totals(suites: Sequence[Suite], name: str) -> dict[str, str]:
 
 
 def _add_properties(element: ET.Element, properties: Iterable[tuple[str, str]]) -> None:
-    found = [(name, value) for name, value in properties if value]
-    if found:
+    nonempty = [(name, value) for name, value in properties if value]
+    if nonempty:
         parent = ET.SubElement(element, "properties")
-        for name, value in found:
+        for name, value in nonempty:
             ET.SubElement(parent, "property", {"name": name, "value": _clean(value)})
 
 

@@ -1,7 +1,7 @@
-"""Runs for CI systems: a case for each rule, and one for whether all went as the campaign expects.
+"""Runs for CI systems: a case for each rule, and one for the expectations of the campaign.
 
-A case fails when a run violates its rule and is not as its campaign expects, or when the rule came out
-otherwise than the campaign says of it.
+A case fails when the run unexpectedly violates its rule, or when the status of the rule differs from the one that the
+campaign expects.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _expect_line: Final = lru_cache(maxsize=64)(expect_line)  # the same for all see
 
 
 def cases_of(run: FinishedRun) -> Iterator[Case]:
-    """Yield the cases of one run: each rule, and last whether it went as its campaign expects."""
+    """Yield the cases of one run: one for each rule, and last the expectations."""
     result, expect = run.result, run.result.plan.expect
     line = _expect_line(run.file, result.plan.variant)
     properties = (
@@ -33,14 +33,13 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
         ("trace_digest", result.trace_digest),
     )
     undecided = result.verdict.status == INCONCLUSIVE and expect.verdict != INCONCLUSIVE
-    reasons = "; ".join(result.verdict.reasons) or "the run could not tell"
+    reasons = "; ".join(result.verdict.reasons) or "the run did not decide it"
     failed = False
     for rule, judged in result.verdict.rules.items():
         case = _case_of_rule(result, rule, judged, undecided_because=reasons if undecided else None)
         failed = failed or case.status is Status.FAILED
         yield replace(case, line=line, properties=(*properties, ("promise", judged.promise)))
-    told = report.reason(result)
-    why = (("reason", told),) if told else ()
+    why = (("reason", report.reason(result)),) if report.reason(result) else ()
     expectations = Case(
         name=EXPECTATIONS, line=line, properties=(*properties, *why), time_s=result.wall_ms / MS_PER_S
     )
@@ -60,7 +59,7 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
     elif run.outcome == report.OTHERWISE:
         yield replace(
             expectations,
-            message=f"otherwise than written for {result.plan.written_for}: {report.reason(result)}",
+            message=f"differs from what it expects of {result.plan.written_for}: {report.reason(result)}",
         )
     else:
         yield expectations
@@ -69,28 +68,29 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
 def _case_of_rule(result: RunResult, rule: str, judged: RuleResult, *, undecided_because: str | None) -> Case:
     expected = dict(result.plan.expect.rules).get(rule)
     unexpected = result.missed or not result.expected
-    found = "; ".join(anomaly.sentence() for anomaly in report.anomalies(result) if anomaly.rule == rule)
+    anomalies = "; ".join(each.sentence() for each in report.anomalies(result) if each.rule == rule)
     violated = judged.status == VIOLATED
-    # What a campaign says of another release accuses nobody.
-    accuses = result.plan.written_for is None or report.outcome(result) == report.UNEXPECTED
-    status, message = Status.PASSED, found
+    # Expectations that were written for another release do not make a case fail.
+    may_fail = result.plan.written_for is None or report.outcome(result) == report.UNEXPECTED
+    status, message = Status.PASSED, anomalies
     details: tuple[str, ...] = ()
-    if accuses and violated and unexpected and not _is_foreseen(result.plan.expect, rule):
-        status, message, details = Status.FAILED, found or "violated", (found, *_first_story(judged))
+    if may_fail and violated and unexpected and not _is_foreseen(result.plan.expect, rule):
+        status, message = Status.FAILED, anomalies or "violated"
+        details = (anomalies, *_first_story(judged))
     elif undecided_because is not None and not violated:
         status, message = Status.SKIPPED, f"inconclusive: {undecided_because}"
-    elif accuses and expected is not None and expected != judged.status:
+    elif may_fail and expected is not None and expected != judged.status:
         status, message = Status.FAILED, f"{rule} is {judged.status}, expected {expected}"
         details = (message, *_first_story(judged))
     elif judged.status == INCONCLUSIVE and expected is None:
         status, message = Status.SKIPPED, "inconclusive"
-    elif violated and found:
-        message = f"{found}, as the campaign expects"
+    elif violated and anomalies:
+        message = f"{anomalies}, as the campaign expects"
     return Case(name=rule, status=status, message=message, details=details)
 
 
 def _is_foreseen(expect: Expectation, rule: str) -> bool:
-    """Return whether a campaign expects that this rule is violated."""
+    """Return whether the campaign expects a violation of this rule."""
     return dict(expect.rules).get(rule, expect.verdict) == VIOLATED
 
 
@@ -99,14 +99,14 @@ def _first_story(judged: RuleResult) -> list[str]:
     for first in incidents(judged.findings)[:1]:
         lines += story(first.first)
         alike = len(first.findings) - 1
-        lines += [f"and {alike} more by the same cause"] if alike else []
+        lines += [f"and {alike} more with the same cause"] if alike else []
         rest = len(judged.findings) - len(first.findings)
         lines += [f"and {rest} more"] if rest else []
     return lines
 
 
 def story(finding: Finding) -> Iterator[str]:
-    """Yield what led to a finding, and what would have prevented it."""
+    """Yield the chain of events that led to a finding, and the settings that would have prevented it."""
     value = "" if finding.value is None else f"{report.subject(finding)}, "
     yield f"{value}{report.place(finding)}:"
     for link in shortened(finding.chain):
@@ -116,13 +116,13 @@ def story(finding: Finding) -> Iterator[str]:
 
 
 def summary_of(run: FinishedRun) -> str:
-    """Return what happened in a run, in a line; nothing where nothing did."""
+    """Return the events of a run in one line; empty if nothing happened."""
     result = run.result
-    told = report.reason(result)
+    reason = report.reason(result)
     if run.outcome == report.AS_EXPECTED:
-        return f"{told}, as expected" if result.verdict.status == VIOLATED else told
+        return f"{reason}, as expected" if result.verdict.status == VIOLATED else reason
     if result.difference is not None and run.outcome != report.UNEXPECTED:
-        return told
-    found = report.in_short(result) if result.difference is None else told
-    missed = [missed.message for missed in result.missed]
-    return "; ".join(dict.fromkeys([*filter(None, [found]), *missed, *result.verdict.reasons]))
+        return reason
+    findings = report.in_short(result) if result.difference is None else reason
+    missed = [each.message for each in result.missed]
+    return "; ".join(dict.fromkeys([*filter(None, [findings]), *missed, *result.verdict.reasons]))

@@ -1,7 +1,7 @@
-"""Runs for CI systems, when all are over: a suite for each campaign and variant.
+"""Runs for CI systems after all have finished: a suite for each campaign and variant.
 
-With several seeds a case is about all of them together: a failed one outweighs the others, and the case
-tells of the first. How many seeds failed in all stands in the suite: seeds break different rules.
+With several seeds a case combines all of them: a failure outweighs the others, and the case reports the first.
+The suite has the number of failed seeds, because seeds break different rules.
 """
 
 from collections import Counter
@@ -31,13 +31,13 @@ from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import write_suites
 
-_WHAT_TELLS_MORE: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
-"""Of a rule. Only the case of the expectations says that some seeds were inconclusive."""
+_BY_WEIGHT: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
+"""The statuses of a rule, the weightiest first. Only the expectations report that some seeds were inconclusive."""
 _NOT_PASSED: Final = {Status.FAILED: "failed", Status.SKIPPED: "undecided"}
 
 
 class _SuiteSeeds:
-    """The runs of one variant so far: each case as in the run that tells most of it."""
+    """The runs of one variant so far, with each case from the run that weighs most."""
 
     def __init__(self, run: FinishedRun) -> None:
         self.plan = run.result.plan
@@ -62,15 +62,15 @@ class _SuiteSeeds:
         self.by_status.setdefault(status, []).append(run.result.seed)
         self._wall_ms += run.result.wall_ms
         for case in cases:
-            known = self._cases.setdefault(case.name, case)
-            if _tells_more(case, known):
+            former = self._cases.setdefault(case.name, case)
+            if _outweighs(case, former):
                 self._cases[case.name] = case
             self._seeds_by_case.setdefault((case.name, case.status), []).append(run.result.seed)
 
     def suite(self, unreached: str | None) -> Suite:
-        """Return the suite; *unreached* says which required probes none of the runs reached."""
+        """Return the suite; *unreached* names the required probes that no run reached."""
         several = len(self._seeds) > 1
-        # With several seeds the cases have summaries, each of the first seed that failed it.
+        # With several seeds the cases have summaries, each for the first seed that failed it.
         summary = "" if several else self._summary
         if unreached is not None and self._status is Status.PASSED:
             summary = unreached
@@ -78,7 +78,7 @@ class _SuiteSeeds:
         return Suite(
             name=run_name(self.plan.campaign, self.plan.variant),
             file=self._file,
-            cases=tuple(self._together(case, unreached) for case in self._cases.values()),
+            cases=tuple(self._combined(case, unreached) for case in self._cases.values()),
             summary=summary,
             total=self._total() if several else "",
             reproduce=self._reproduce,
@@ -92,7 +92,7 @@ class _SuiteSeeds:
         )
 
     def _total(self) -> str:
-        """Return how many of the seeds did not pass, as in ``15 of 40 seeds failed, first 3``."""
+        """Return the number of seeds that did not pass, as in ``15 of 40 seeds failed, first 3``."""
         parts: list[str] = []
         for status, word in _NOT_PASSED.items():
             if seeds := self.by_status.get(status):
@@ -100,7 +100,7 @@ class _SuiteSeeds:
                 parts.append(f"{len(seeds)}{of} {word}, first {seeds[0]}")
         return "; ".join(parts)
 
-    def _together(self, case: Case, unreached: str | None) -> Case:
+    def _combined(self, case: Case, unreached: str | None) -> Case:
         if len(self._seeds) > 1 and case.status is not Status.PASSED:
             alike = self._seeds_by_case[case.name, case.status]
             message = f"{len(alike)} of {len(self._seeds)} seeds, first {alike[0]}: {case.message}"
@@ -113,7 +113,7 @@ class _SuiteSeeds:
 
 
 class RunSuites(RunPrinter):
-    """Prints runs in a format of CI systems when all are over; no trace is kept until then."""
+    """Prints runs in a CI format after all have finished, and keeps no trace until then."""
 
     def __init__(self, console: Console, request: RunRequest) -> None:
         self._console = console
@@ -127,13 +127,13 @@ class RunSuites(RunPrinter):
         self._by_variant[key].add(run)
 
     def finish(self, tally: Tally) -> None:
-        """Print all suites, and one about the whole where it is not complete."""
+        """Print all suites, and one about the whole if it is incomplete."""
         unreached = _reasons(tally.required.unreached())
         suites = [
             seeds.suite(unreached.get((seeds.plan.campaign, seeds.plan.variant)))
             for seeds in self._by_variant.values()
         ]
-        progress = f"{tally.finished} of {tally.planned} runs are finished"
+        progress = f"{tally.finished} of {tally.planned} runs finished"
         if tally.interrupted or tally.stopped is not None:
             reason = "interrupted" if tally.interrupted else tally.stopped
             suites.append(note_suite("complete", f"{reason}: {progress}"))
@@ -142,7 +142,7 @@ class RunSuites(RunPrinter):
         write_suites(self._console, self._request, suites, "campaign", self._total(tally))
 
     def _total(self, tally: Tally) -> str:
-        """Return how the runs came out; variants are runs of one campaign, as the table counts them too."""
+        """Return the count of runs by outcome; like the table, it counts variants as runs of one campaign."""
         statuses = Counter[Status]()
         for each in self._by_variant.values():
             statuses.update({status: len(seeds) for status, seeds in each.by_status.items()})
@@ -155,7 +155,7 @@ class RunSuites(RunPrinter):
 def search_suites(
     finished: Iterable[tuple[Plan, Mapping[str, int], FinishedRun | None]], missed: Iterable[UnreachedProbes]
 ) -> list[Suite]:
-    """Return a suite for each search: its plan, how many examples had which outcome, and the run that it found."""
+    """Return a suite for each search, from its plan, its examples by outcome, and the failing run."""
     unreached = _reasons(missed)
     suites: list[Suite] = []
     for plan, outcomes, run in finished:
@@ -180,7 +180,7 @@ def _reasons(missed: Iterable[UnreachedProbes]) -> dict[tuple[str, str | None], 
     return {(each.campaign, each.variant): each.reason() for each in missed}
 
 
-def _tells_more(case: Case, known: Case) -> bool:
+def _outweighs(case: Case, former: Case) -> bool:
     if case.name == EXPECTATIONS:
-        return worst_status((known.status, case.status)) is not known.status
-    return _WHAT_TELLS_MORE.index(case.status) < _WHAT_TELLS_MORE.index(known.status)
+        return worst_status((former.status, case.status)) is not former.status
+    return _BY_WEIGHT.index(case.status) < _BY_WEIGHT.index(former.status)

@@ -1,7 +1,6 @@
-"""Suites of test cases, which JUnit files and GitHub annotations are made of.
+"""Suites of test cases, the common form of JUnit files and GitHub annotations.
 
-A suite is a campaign, or one of its variants; a case is a rule that judged it, or what the campaign
-expects by itself.
+A suite is a campaign, or one of its variants. A case is a rule that judged it, or the expectations of the campaign.
 """
 
 from collections import Counter
@@ -14,16 +13,16 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import printable
 
 EXPECTATIONS: Final = "expectations"
-"""The case of a suite that says whether all went as the campaign expects."""
+"""The case that passes if the run meets the expectations of the campaign."""
 
 REPRODUCE: Final = "reproduce"
-"""The property with the command that runs it again."""
+"""The property with the command that runs the case again."""
 
 MS_PER_S: Final = 1_000
 
 
 class Status(StrEnum):
-    """How a case came out; ``SKIPPED`` is undecided."""
+    """The status of a case; ``SKIPPED`` is undecided."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -42,9 +41,9 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are lines; ``line`` and ``column`` 0 are unknown.
+    """A test case. ``message`` is one line, ``details`` are lines; ``line`` and ``column`` 0 mean unknown.
 
-    ``seeds`` is how many seeds came out so, where it is about several. All texts are printable.
+    With several seeds, ``seeds`` is the number of those with this status. All texts are printable.
     """
 
     name: str
@@ -64,11 +63,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """The cases of one campaign or variant; ``file`` is empty where none is known.
+    """The cases of one campaign or variant; ``file`` may be empty.
 
-    ``summary`` says in short what happened, ``reproduce`` is the command that does it again. Where it is
-    about several seeds, ``total`` says how many of them did not pass: no rule alone tells that. Cases that are ``apart``
-    have each a place of its own in the file, and nothing to do with one another.
+    ``summary`` says in short what happened, and the command ``reproduce`` does it again. With several seeds, ``total``
+    has the number of those that did not pass, which no single rule tells. The cases of an ``independent`` suite,
+    such as mistakes in a file, each have their own place and nothing to do with one another.
     """
 
     name: str
@@ -78,39 +77,37 @@ class Suite:
     total: str = ""
     reproduce: str = ""
     properties: tuple[tuple[str, str], ...] = ()
-    apart: bool = False
+    independent: bool = False
 
     def __post_init__(self) -> None:
         _escape(self, "name", "file", "summary", "total", "reproduce")
 
     @property
     def status(self) -> Status:
-        """The worst of its cases; a suite without any is undecided.
+        """The worst status of its cases; undecided without cases.
 
-        Where nothing failed, it is what the expectations say: a campaign may come out as it expects though
-        one of its rules is undecided.
+        If nothing failed, the expectations decide, because a campaign may meet them although a rule is undecided.
         """
         status = worst_status(case.status for case in self.cases)
         expectations = next((case.status for case in self.cases if case.name == EXPECTATIONS), status)
         return expectations if status is Status.SKIPPED else status
 
     def count(self, status: Status) -> int:
-        """Return how many of its cases came out so."""
         return sum(case.status is status for case in self.cases)
 
     def again(self) -> str:
-        """Return the command that shows the first thing that the suite reports."""
-        wrong = [] if self.total else self.not_passed()
-        return dict(wrong[0].properties).get(REPRODUCE, self.reproduce) if wrong else self.reproduce
+        """Return the command that reproduces the first failure."""
+        failures = [] if self.total else self.not_passed()
+        return dict(failures[0].properties).get(REPRODUCE, self.reproduce) if failures else self.reproduce
 
     def not_passed(self) -> list[Case]:
-        """Return the cases that did not pass, the worst first, and of those what most seeds met."""
+        """Return the cases that did not pass, the worst first, then by number of seeds."""
         cases = [case for case in self.cases if case.status is not Status.PASSED]
         return sorted(cases, key=lambda case: (_WORST_FIRST.index(case.status), -case.seeds))
 
 
 def _escape(item: Case | Suite, *names: str) -> None:
-    """Make texts of data printable, and one line each, whatever reports make of them."""
+    """Make texts from data printable and one line each, for every kind of report."""
     for name in names:
         object.__setattr__(item, name, printable(getattr(item, name)))
     properties = tuple((name, printable(value)) for name, value in item.properties)
@@ -118,12 +115,12 @@ def _escape(item: Case | Suite, *names: str) -> None:
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
-    """Return the worst of several; without any it is undecided."""
+    """Return the worst of several statuses; undecided without any."""
     return min(statuses, key=_WORST_FIRST.index, default=Status.SKIPPED)
 
 
 def note_suite(name: str, message: str, status: Status = Status.SKIPPED) -> Suite:
-    """Return a suite about a whole report, such as that it is not complete."""
+    """Return a suite about a whole report, for example that it is incomplete."""
     return Suite(name="harrow", summary=message, cases=(Case(name=name, status=status, message=message),))
 
 
@@ -136,8 +133,8 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
         Suite(
             name=file,
             file=file,
-            summary=found[0].message,
-            apart=True,
+            summary=mistakes[0].message,
+            independent=True,
             cases=tuple(
                 Case(
                     name=f"line {problem.line}, column {problem.column}" if problem.line else "file",
@@ -147,22 +144,22 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
                     line=problem.line,
                     column=problem.column,
                 )
-                for problem in found
+                for problem in mistakes
             ),
         )
-        for file, found in by_file.items()
+        for file, mistakes in by_file.items()
     ]
 
 
 def in_total(suites: Sequence[Suite], noun: str) -> str:
-    """Return how many suites came out how, as in ``3 entries: 2 as expected, 1 failed``."""
+    """Return the suites by outcome, as in ``3 entries: 2 as expected, 1 failed``."""
     parts = by_outcome(suite.status for suite in suites)
     nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{len(suites)} {noun if len(suites) == 1 else nouns}: {parts}"
 
 
 def by_outcome(statuses: Iterable[Status]) -> str:
-    """Return how often what came out, as in ``2 as expected, 1 failed``."""
+    """Return the count of each outcome, as in ``2 as expected, 1 failed``."""
     counts = Counter(statuses)
     parts = [f"{counts[status]} {_OUTCOMES[status]}" for status in reversed(_WORST_FIRST) if counts[status]]
     return ", ".join(parts) or "nothing ran"

@@ -1,4 +1,4 @@
-"""A sweep for CI systems: a suite for each cell of its grid, a case for each rule that a run broke."""
+"""A sweep for CI systems: a suite for each cell of its grid, with a case for each rule that a run broke."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,10 +12,10 @@ from harrow.cli.render.figures import grouped, interval, percent
 
 
 def sweep_suites(report: SweepReport) -> list[Suite]:
-    """Return the suites of a sweep, and one about the whole where it is flawed or not complete."""
+    """Return the suites of a sweep, and one about the whole if it is flawed or incomplete."""
     suites = [_suite(report, cell) for cell in report.cells]
     if unequal := report.state.get("unequal"):
-        message = f"{len(unequal)} repeated runs came out differently: a flaw of harrow, please report it"
+        message = f"{len(unequal)} repeated runs differ from the first: a bug in harrow, please report it"
         suites.append(note_suite("determinism", message, Status.ERROR))
     if not suites:
         suites.append(note_suite("complete", "nothing ran"))
@@ -46,12 +46,12 @@ def _suite(report: SweepReport, cell: CellCount) -> Suite:
 
 
 def _is_in(group: FailureGroup, cell: CellCount) -> bool:
-    """Return whether the earliest failure of a kind is in a cell."""
+    """Return whether a cell has the earliest failure of a kind."""
     return (group.campaign, group.earliest.cell) == (cell.campaign, cell.cell)
 
 
 def _rules(rates: Sequence[FailureRate], groups: Sequence[FailureGroup], cell: CellCount) -> Iterator[Case]:
-    """Yield a case for each rule. It failed if the cell broke it and has a run that was not as expected."""
+    """Yield a case for each rule, which fails if the cell broke it and has an unexpected run."""
     for rule in dict.fromkeys(rate.rule for rate in rates):
         of_rule = [rate for rate in rates if rate.rule == rule]
         message = "; ".join(
@@ -59,7 +59,7 @@ def _rules(rates: Sequence[FailureRate], groups: Sequence[FailureGroup], cell: C
             + (f", {percent(rate.hits / rate.runs)} {interval(rate.low, rate.high)}" if rate.runs else "")
             for rate in of_rule
         )
-        # The example of a kind of failure is the first of all cells; one of this cell comes first.
+        # Each kind has one example, from the first cell that had it; an example from this cell is better.
         kinds = sorted((group for group in groups if group.rule == rule), key=lambda g: not _is_in(g, cell))
         if kinds and any(rate.status == VIOLATED for rate in of_rule):
             yield Case(
@@ -81,7 +81,7 @@ def _expectations(report: SweepReport, cell: CellCount, summary: str, groups: Se
     required = [text for text in report.required if text.startswith(f"{cell.campaign}, {cell.cell}: ")]
     if errors := cell.verdicts.get(ERROR, 0):
         status, details = Status.ERROR, _details(groups)
-        message = f"{grouped(errors)} of {grouped(cell.runs)} runs ended in an error of harrow's own"
+        message = f"{grouped(errors)} of {grouped(cell.runs)} runs ended in an error in harrow itself"
     elif summary:
         status, message, details = Status.FAILED, summary, (summary, *_details(groups))
         missed = [group for group in groups if group.rule == EXPECTATION] or groups

@@ -1,1 +1,1 @@
-"""The HTML page of a run."""
+"""The HTML page that shows a run."""

@@ -1,4 +1,4 @@
-"""The story of a run as one HTML page that loads nothing from anywhere."""
+"""The story of a run as one HTML page that needs no network."""
 
 import json
 from html import escape
@@ -11,14 +11,15 @@ from harrow.campaigns.story.trace_story import TraceStory
 from harrow.campaigns.version import version
 
 _IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\x7f": "\\u007f"}
-"""What could end a script or begin a comment in one, and the only control character that JSON leaves as it is.
+"""JSON escapes for characters that could end a script or begin a comment in it, and for DEL.
 
-Output replaces control characters by something that is no JSON (`harrow.cli.output_stream`).
+DEL is the only control character that JSON leaves unescaped. `harrow.cli.output_stream` would replace it with an
+escape that is not JSON.
 """
 
 
 def trace_page(story: TraceStory, window: Window) -> str:
-    """Return the page of a story; only the events within *window* are on it."""
+    """Return the page of a story, with only the events in *window*."""
     page = files("harrow.cli.page")
     parts = {
         "version": escape(version()),
@@ -27,7 +28,7 @@ def trace_page(story: TraceStory, window: Window) -> str:
         "js": page.joinpath("trace.js").read_text(encoding="utf-8"),
         "data": embedded(page_data(story, window)),
     }
-    # In one pass over the template, so that a value that looks like a part is left alone.
+    # A single pass over the template does not replace a value that looks like a placeholder.
     template = page.joinpath("trace.html").read_text(encoding="utf-8").split("{{")
     pieces = [template[0]]
     for piece in template[1:]:
@@ -37,7 +38,7 @@ def trace_page(story: TraceStory, window: Window) -> str:
 
 
 def embedded(data: Any) -> str:
-    """Return data as JSON that may stand in a script of a page, whatever its values are."""
+    """Return data as JSON that is safe inside a script of a page, whatever its values."""
     text = json.dumps(data, separators=(",", ":"))
     for char, code in _IN_SCRIPT.items():
         text = text.replace(char, code)

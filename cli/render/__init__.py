@@ -1,1 +1,1 @@
-"""Results for people, as Rich renders them."""
+"""Results for people, rendered by Rich."""

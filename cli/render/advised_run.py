@@ -1,4 +1,4 @@
-"""The run that shows a reader what one behaviour of a release is for."""
+"""A run that demonstrates one behaviour of a release."""
 
 import shlex
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from harrow.cluster_model.release.profiles import SWITCHES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedRun:
-    """A campaign of the library with one switch set to a value that it does not have there."""
+    """A library campaign with one switch set to another value."""
 
     campaign: str
     variant: str | None
@@ -22,7 +22,6 @@ class AdvisedRun:
     value: Any
 
     def command(self) -> str:
-        """Return the line to type."""
         changed = f"behaviours.{self.switch}={value_text(self.value)}"
         variant = ["--variant", self.variant] if self.variant else []
         seeds = ["--seeds", f"0..{self.seeds}"] if self.seeds > 1 else []
@@ -30,7 +29,7 @@ class AdvisedRun:
 
 
 def advised_run(switch: str) -> AdvisedRun | None:
-    """Return the run to try a switch with; None where no campaign meets it. It reads the campaign's file."""
+    """Return a run that demonstrates a switch; None if no campaign does. Reads the campaign's file."""
     declared = SWITCHES[switch]
     if not declared.is_met:
         return None
@@ -48,7 +47,7 @@ def advised_run(switch: str) -> AdvisedRun | None:
 
 @cache
 def plans_of(campaign: str, variant: str | None) -> tuple[Plan, ...]:
-    """Return the plans that the command changes: those of all variants, or of the one that it names."""
+    """Return the plans that the command runs: of all variants, or of the one that it names."""
     from harrow.campaigns.language.loader import load_campaign
 
     plans = load_campaign(resolve(campaign)[0]).plans

@@ -1,4 +1,4 @@
-"""What harrow knows by name, for `harrow list` and `harrow explain`; each kind is read from the room that owns it."""
+"""The catalogues of `harrow list` and `harrow explain`, derived from the declarations in each room."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,17 +53,17 @@ _BEHAVIOUR: Final = "behaviour"
 _TICKET: Final = "ticket"
 _TERM: Final = "term"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
-"""What brokers have internal topics for."""
+"""The users of internal topics."""
 _IN_A_CAMPAIGN: Final = "in a campaign"
 TRY: Final = "try"
-"""Lines to type."""
+"""The heading of commands to try."""
 Terms = Mapping[str, str]
-"""Terms, each with what it means."""
+"""Terms with their meanings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
-    """A name and what it stands for. A list shows ``columns`` between the two, and ``listed`` below; ``parts`` explain it, by heading."""
+    """A name and its meaning. A list also shows ``columns`` between the two and ``listed`` below; an explanation has ``parts`` by heading."""
 
     kind: str
     name: str
@@ -83,51 +83,51 @@ def entries(kind: Kind) -> list[CatalogueEntry]:
     return list(_CATALOGUES[kind]())
 
 
-def with_targets(found: list[CatalogueEntry]) -> list[CatalogueEntry]:
-    """Return entries with what each target can do of those that are faults.
+def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
+    """Return entries that say for each fault which targets can inject it.
 
-    Real brokers answer that, so without the libraries of the extra `live` faults stay without that column.
+    That takes the modules for real brokers, so without the libraries of the extra `live` the column is missing.
     """
-    if not any(entry.kind == _FAULT for entry in found):
-        return found
+    if not any(entry.kind == _FAULT for entry in catalogue):
+        return catalogue
     try:
         from harrow.live_cluster.users.fault_reach import targets_of
     except ImportError as error:
         if advice_on(error) is None:
             raise
-        return found
+        return catalogue
 
     def with_own(entry: CatalogueEntry) -> CatalogueEntry:
         if entry.kind != _FAULT:
             return entry
         reaches = targets_of(FAULTS[entry.name])
         columns = {name: str(reach) for name, reach in reaches.items()}
-        told = {name: "; ".join((str(reach), *reach.obstacles)) for name, reach in reaches.items()}
-        return replace(entry, columns=columns, parts={**entry.parts, "targets": told})
+        targets = {name: "; ".join((str(reach), *reach.obstacles)) for name, reach in reaches.items()}
+        return replace(entry, columns=columns, parts={**entry.parts, "targets": targets})
 
-    return [with_own(entry) for entry in found]
+    return [with_own(entry) for entry in catalogue]
 
 
 def explain(name: str) -> list[CatalogueEntry]:
-    """Return everything of this name, of `LATEST_RELEASE` what it stands for; upper and lower case do not matter."""
+    """Return every entry of this name in any case; `LATEST_RELEASE` stands for the newest release."""
     wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
     term = term_of(name)
-    found = with_targets(
+    matches = with_targets(
         [
             entry
             for entry in _in_memory()
             if entry.name.lower() == wanted or (term is not None and entry.name == term.name)
         ]
     )
-    more = {_BEHAVIOUR: _with_advised_run, _TICKET: _with_campaigns}
-    found = [more[entry.kind](entry) if entry.kind in more else entry for entry in found]
-    found.sort(key=lambda entry: entry.kind != _TERM)
-    return [*found, *_campaigns(name for name in library_names() if name.lower() == wanted)]
+    extended = {_BEHAVIOUR: _with_advised_run, _TICKET: _with_campaigns}
+    matches = [extended[entry.kind](entry) if entry.kind in extended else entry for entry in matches]
+    matches.sort(key=lambda entry: entry.kind != _TERM)
+    return [*matches, *_campaigns(name for name in library_names() if name.lower() == wanted)]
 
 
 def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
     run = advised_run(behaviour.name)
-    text = "no campaign that ships meets it; tests and single requests do" if run is None else run.command()
+    text = "no library campaign exercises it; tests and single requests do" if run is None else run.command()
     return replace(behaviour, parts={**behaviour.parts, TRY: {"run": text}})
 
 
@@ -137,7 +137,7 @@ def all_names() -> list[str]:
 
 
 def _in_memory() -> Iterator[CatalogueEntry]:
-    """Yield all entries that no files have to be read for."""
+    """Yield all entries that need no file."""
     for kind in _CATALOGUES:
         if kind != "campaigns":
             yield from entries(kind)
@@ -146,7 +146,7 @@ def _in_memory() -> Iterator[CatalogueEntry]:
 def _entry(
     kind: str, name: str, doc: str, parts: Mapping[str, Terms], columns: Terms | None = None
 ) -> CatalogueEntry:
-    """Return an entry: the first paragraph of *doc*, and the rest below it; each on one line, for it wraps where it is shown."""
+    """Return an entry with the first paragraph of *doc* as its summary, and each paragraph unwrapped on one line."""
     text = inspect.cleandoc(doc).replace("``", "`")
     summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
@@ -160,9 +160,9 @@ def _entry(
 
 
 def _try(campaign: str, *options: str) -> dict[str, Terms]:
-    """Return how to try it: with options, each its key and its value."""
-    given = (f"--set {key}={value}" for key, value in zip(options[::2], options[1::2], strict=True))
-    return {TRY: {"run": f"harrow run {campaign} {' '.join(given)}"}}
+    """Return a command to try; *options* are keys, each followed by its value."""
+    settings = (f"--set {key}={value}" for key, value in zip(options[::2], options[1::2], strict=True))
+    return {TRY: {"run": f"harrow run {campaign} {' '.join(settings)}"}}
 
 
 # Faults, actions, conditions and clients, from what declares them
@@ -248,13 +248,13 @@ def _probes() -> Iterator[CatalogueEntry]:
         needs = {"control plane": plane, "clients": users, "behaviour": probe.switch or ""}
         parts: dict[str, Terms] = {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}}
         if any(needs.values()):
-            parts = {"needs": {what: value for what, value in needs.items() if value}, **parts}
+            parts = {"needs": {need: value for need, value in needs.items() if value}, **parts}
         yield _entry("probe", name, probe.doc, parts, {"only with": ", ".join(filter(None, needs.values()))})
 
 
 def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:
     for name in library_names() if names is None else names:
-        # The other catalogues need no YAML.
+        # Only this catalogue needs YAML.
         from harrow.campaigns.language.loader import load_campaign
         from harrow.campaigns.record.report import variant_name
 
@@ -293,8 +293,8 @@ def _releases() -> Iterator[CatalogueEntry]:
         parts = {
             _IN_A_CAMPAIGN: {"kafka": f'"{release.name}"'},
             **_try("unclean-election", "kafka", release.name),
-            **({f"behaviours that {former.name} has not": behaviours} if former and behaviours else {}),
-            **({f"defaults that {former.name} has not": defaults} if former and defaults else {}),
+            **({f"behaviours that differ from {former.name}": behaviours} if former and behaviours else {}),
+            **({f"defaults that differ from {former.name}": defaults} if former and defaults else {}),
             "behaviours": {name: value_text(value) for name, value in release.behaviours.values().items()},
         }
         columns = {"other behaviours": _count(behaviours), "other defaults": _count(defaults)}
@@ -307,7 +307,7 @@ def _count(changes: Terms) -> str:
 
 
 def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
-    """Return the behaviours and the defaults of settings that a release has and another one has not."""
+    """Return the behaviours and defaults of settings that differ from a former release."""
     behaviours = {
         name: f"{now}, before {before}" for name, before, now in changed_behaviours(former, release)
     }
@@ -324,7 +324,7 @@ def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Te
 
 
 def changed_behaviours(former: ReleaseProfile, release: ReleaseProfile) -> Iterator[tuple[str, str, str]]:
-    """Yield the switches in which two releases differ, each with its value in the one and in the other."""
+    """Yield the switches in which two releases differ, each with its two values."""
     for name, switch in SWITCHES.items():
         before, now = switch.value_in(former.name), switch.value_in(release.name)
         if before != now:
@@ -368,7 +368,7 @@ def _mutants() -> Iterator[CatalogueEntry]:
         value = value_text(mutant.value)
         behaviours = {"behaviours": f"{{{mutant.switch}: {value}}}"}
         of_release = () if mutant.kafka == DEFAULT_RELEASE else ("kafka", mutant.kafka)
-        noticed = ", ".join(mutant.noticed_by) or "what a campaign expects; no rule by itself"
+        noticed = ", ".join(mutant.noticed_by) or "the expectations of a campaign; by no rule alone"
         parts = {
             _IN_A_CAMPAIGN: behaviours,
             **_try(swarm_of(mutant), *of_release, f"behaviours.{mutant.switch}", value),
@@ -377,8 +377,8 @@ def _mutants() -> Iterator[CatalogueEntry]:
         yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
 
 
-def _with_what_it_needs(setting: settings.Setting) -> tuple[str, ...]:
-    """Return the option of a release that has a setting, where the default release has not, or of the behaviour that reads it."""
+def _prerequisite(setting: settings.Setting) -> tuple[str, ...]:
+    """Return the option that a setting needs to take effect: the behaviour that reads it, or a release that has it."""
     if setting.needs:
         return f"behaviours.{setting.needs}", "true"
     if setting.exists_in(DEFAULT_RELEASE):
@@ -388,24 +388,21 @@ def _with_what_it_needs(setting: settings.Setting) -> tuple[str, ...]:
 
 def _settings() -> Iterator[CatalogueEntry]:
     for name in settings.setting_names():
-        known = [settings.SETTINGS[scope, name] for scope in settings.scopes_of(name)]
-        examples = {
-            name: _setting_example(known[0]),
-            **{
-                other: _setting_example(settings.SETTINGS[known[0].scope, other]) for other in known[0].beside
-            },
-        }
+        by_scope = [settings.SETTINGS[scope, name] for scope in settings.scopes_of(name)]
+        first = by_scope[0]
+        others = {other: settings.SETTINGS[first.scope, other] for other in first.beside}
+        examples = {key: _setting_example(setting) for key, setting in {name: first, **others}.items()}
         shown = ", ".join(f"{key}: {value}" for key, value in examples.items())
         parts = {
-            **{setting.scope: _facts(setting) for setting in known},
+            **{setting.scope: _facts(setting) for setting in by_scope},
             _IN_A_CAMPAIGN: {"settings": f"{{{shown}}}"},
-            **_try("swarm", *_with_what_it_needs(known[0]), *chain.from_iterable(examples.items())),
+            **_try("swarm", *_prerequisite(first), *chain.from_iterable(examples.items())),
         }
         columns = {
-            "of": ", ".join(setting.scope for setting in known),
-            "default": " / ".join(dict.fromkeys(map(_defaults, known))),
+            "of": ", ".join(setting.scope for setting in by_scope),
+            "default": " / ".join(dict.fromkeys(map(_defaults, by_scope))),
         }
-        yield _entry("setting", name, known[0].doc, parts, columns)
+        yield _entry("setting", name, first.doc, parts, columns)
 
 
 def _facts(setting: settings.Setting) -> dict[str, str]:
@@ -418,7 +415,7 @@ def _facts(setting: settings.Setting) -> dict[str, str]:
 
 
 def _setting_example(setting: settings.Setting) -> str:
-    """Return a value that is not the default of the latest release, where there is one."""
+    """Return a value that differs from the latest default, if there is one."""
     default = setting.defaults[-1][1]
     if setting.kind == "bool":
         return value_text(not default)
@@ -457,7 +454,7 @@ def _setting_value(value: settings.Value) -> str:
 
 
 def _history(by_release: Iterable[tuple[str, str]]) -> str:
-    """Return how a value changed from release to release, as in ``false, true since 2.4``."""
+    """Return a value with its changes from release to release, as in ``false, true since 2.4``."""
     changes: list[str] = []
     last: str | None = None
     for release, value in by_release:
@@ -467,13 +464,13 @@ def _history(by_release: Iterable[tuple[str, str]]) -> str:
     return ", ".join(changes)
 
 
-# The words of Kafka and of harrow, and Kafka's tickets
+# The terms of Kafka and of harrow, and Kafka's tickets
 
 
 def _terms() -> Iterator[CatalogueEntry]:
     for term in TERMS.values():
         facts = {"also": ", ".join(term.also), "see": ", ".join(term.see)}
-        parts: dict[str, Terms] = {"facts": {what: names for what, names in facts.items() if names}}
+        parts: dict[str, Terms] = {"facts": {fact: names for fact, names in facts.items() if names}}
         yield _entry(_TERM, term.name, term.doc, parts if parts["facts"] else {})
 
 
@@ -493,9 +490,8 @@ def _tickets() -> Iterator[CatalogueEntry]:
             },
             "releases": {name: RELEASES[name].doc for name in ticket.releases},
         }
-        yield _entry(
-            _TICKET, ticket.name, ticket.summary, {what: part for what, part in parts.items() if part}
-        )
+        nonempty = {heading: part for heading, part in parts.items() if part}
+        yield _entry(_TICKET, ticket.name, ticket.summary, nonempty)
 
 
 def _changes_of(switch: str) -> str:
@@ -503,7 +499,7 @@ def _changes_of(switch: str) -> str:
 
 
 def _with_campaigns(entry: CatalogueEntry) -> CatalogueEntry:
-    """Return a ticket with the campaigns that are about it; it takes reading their files."""
+    """Return a ticket with the campaigns about it, whose files this reads."""
     switches = entry.parts.get("behaviours", {})
     names = campaigns_about(entry.name, switches)
     campaigns: dict[str, Terms] = {"campaigns": {"about it": ", ".join(names)}} if names else {}

@@ -1,10 +1,11 @@
-"""The catalogues for people."""
+"""Catalogues for people: a list, and the explanation of an entry."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 
 from harrow.cli.console import unbroken
@@ -13,11 +14,11 @@ from harrow.cli.render.layout import DIM, columns, indented, terms
 from harrow.cli.text import Text, lines
 
 _WIDTH_MIN: Final = 40
-"""The least width in which a text is readable beside other columns."""
+"""The minimum width of a readable text beside other columns."""
 
 
 def listing(entries: Sequence[CatalogueEntry], width: int) -> Iterator[RenderableType]:
-    """Yield a catalogue: a table, or in a narrow terminal one entry below the other."""
+    """Yield a catalogue as a table, or in a narrow terminal with one entry below the other."""
     before_last = 2 + max((len(entry.name) for entry in entries), default=0)
     for heading in entries[0].columns if entries else ():
         before_last += 2 + max(len(heading), *(len(entry.columns[heading]) for entry in entries))
@@ -33,7 +34,7 @@ def listing(entries: Sequence[CatalogueEntry], width: int) -> Iterator[Renderabl
 def _table(entries: Sequence[CatalogueEntry]) -> Table:
     table = columns()
     table.show_header = True
-    # A name that is broken over two lines cannot be copied.
+    # A name that is wrapped cannot be copied.
     table.add_column("name", no_wrap=True, style="bold")
     for heading in entries[0].columns if entries else ():
         table.add_column(heading, no_wrap=True)
@@ -49,7 +50,7 @@ def _in_list(entry: CatalogueEntry) -> Text:
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence: a list is for finding, `harrow explain` has the rest."""
+    """Return the first sentence, which is enough for a list; `harrow explain` has the rest."""
     return re.split(r"(?<=[a-z0-9)]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 
@@ -63,15 +64,18 @@ def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
         yield Text()
         yield indented(heading, 2, DIM)
         if heading == TRY:
-            # Lines to copy are not broken.
+            # Lines to copy are not wrapped.
             width = max(map(len, part))
             yield from (
                 unbroken(Text.assemble("    ", (term.ljust(width), "bold"), f"  {text}"))
                 for term, text in part.items()
             )
             continue
-        table = terms(style="bold")
-        for term, meaning in part.items():
-            table.add_row(term, lines(meaning.split("\n")))
-        yield indented(table, 4)
+        yield definitions(part)
     yield Text()
+
+
+def definitions(part: Mapping[str, str]) -> Padding:
+    """Return terms in bold, each with its meaning beside it."""
+    rows = ((term, lines(meaning.split("\n"))) for term, meaning in part.items())
+    return indented(terms(rows, style="bold"), 4)

@@ -1,4 +1,4 @@
-"""The verdict on a history for people: each anomaly found, and why."""
+"""The verdict on a history for people: each anomaly, with its cause."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -29,11 +29,11 @@ def show_verdict(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Print a verdict; *quiet* only the violations, *verbose* more findings of each kind."""
-    seen = {rule: judged for rule, judged in verdict.rules.items() if judged.findings}
+    """Print a verdict; if *quiet* only violations, if *verbose* more findings of each kind."""
+    rules = {rule: judged for rule, judged in verdict.rules.items() if judged.findings}
     if quiet:
-        seen = {rule: judged for rule, judged in seen.items() if _is_broken(judged)}
-        if not seen:
+        rules = {rule: judged for rule, judged in rules.items() if judged.broken}
+        if not rules:
             return
     sizes = (
         f"{size.lines} lines, {size.processes} processes, {size.partitions} partitions: "
@@ -41,7 +41,7 @@ def show_verdict(
     )
     show(console, Text(name, "bold"), indented(sizes, 2, DIM))
     shown_max = _FINDINGS_SHOWN_VERBOSE if verbose else _FINDINGS_SHOWN
-    for rule, judged in seen.items():
+    for rule, judged in rules.items():
         mark = marks(console)[judged.status]
         count = judged.count
         times = "" if count == 1 else f" ({grouped(count)} times)"
@@ -57,10 +57,6 @@ def show_verdict(
                 more = "--format json has all" if verbose else "--verbose shows more, --format json all"
             show(console, indented(f"and {grouped(count - shown_max)} more; {more}", style=DIM))
     show(console, *_conclusion(verdict, settings))
-
-
-def _is_broken(judged: RuleResult) -> bool:
-    return judged.broken > 0
 
 
 def _judgement(judged: RuleResult) -> str:
@@ -81,5 +77,5 @@ def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[Renderab
     yield Text.assemble(
         (verdict.status, STYLES[verdict.status]), f": {held} of {len(verdict.rules)} rules held"
     )
-    if settings.is_strictest() and any(_is_broken(judged) for judged in verdict.rules.values()):
-        yield Text("Judged by everything that Kafka can promise; --set states the settings in use.", DIM)
+    if settings.is_strictest() and any(judged.broken for judged in verdict.rules.values()):
+        yield Text("Judged by the strictest settings of Kafka; state yours with --set.", DIM)

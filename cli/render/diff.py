@@ -1,6 +1,6 @@
-"""A diff for people: a table for each partition, what became of its records, where to look next."""
+"""A diff for people: for each partition its logs, the findings, and the moments that decided them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,7 @@ from harrow.checks.replay.partition_state import FOLLOWER, NO_EPOCH, PartitionSt
 from harrow.checks.rule import LOST
 from harrow.cli.console import is_unicode, show, unbroken
 from harrow.cli.render import diff_rows
-from harrow.cli.render.layout import DIM, STYLES, columns, indented, terms
+from harrow.cli.render.layout import DIM, STYLES, columns, indented, rest, terms
 from harrow.cli.render.story import chain_table
 from harrow.cli.text import Text, lines
 from harrow.cluster_model.events import POWER_LOSS, SHUT_DOWN
@@ -34,12 +34,12 @@ _MOMENTS_SHOWN: Final = 6
 _VALUES_SHOWN: Final = 6
 _TRANSACTIONS_SHOWN: Final = 6
 _LINE_WIDTH: Final = 8
-"""How long the line is that a high watermark is."""
+"""The length of the line for a high watermark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How much a table has room for: whole records in each cell, or one record a row and signs."""
+    """The level of detail that a table has room for: whole records in each cell, or one record per row and signs."""
 
     whole_cells: bool
     ids: bool
@@ -53,39 +53,39 @@ _LAYOUTS: Final = (
     Layout(whole_cells=False, ids=True, times=False, names=True),
     Layout(whole_cells=False, ids=False, times=False, names=False),
 )
-"""From the widest to the narrowest; the first that fits is taken."""
+"""The layouts from the widest to the narrowest, of which the first that fits is used."""
 
 
-def show_run_diff(console: Console, found: RunDiff, argument: str, *, only_different: bool) -> None:
-    show(console, *_heading(found))
-    for diff in found.partitions:
+def show_run_diff(console: Console, run: RunDiff, argument: str, *, only_different: bool) -> None:
+    show(console, *_heading(run))
+    for diff in run.partitions:
         if diff.stages:
-            show(console, Text(), *_stages(diff, found))
+            show(console, Text(), *_stages(diff, run))
             continue
-        show(console, Text(), *_partition(console, diff, found, only_different=only_different))
-        show(console, *_moments(diff, argument, found.state.number))
-    if not any(diff.stages for diff in found.partitions):
-        show(console, *_coordination(found.state))
-    if found.hidden:
-        count, names = counted(len(found.hidden), "partition"), shortlist(found.hidden, _VALUES_SHOWN)
+        show(console, Text(), *_partition(console, diff, run, only_different=only_different))
+        show(console, *_moments(diff, argument, run.state.number))
+    if not any(diff.stages for diff in run.partitions):
+        show(console, *_coordination(run.state))
+    if run.hidden:
+        count, names = counted(len(run.hidden), "partition"), shortlist(run.hidden, _VALUES_SHOWN)
         show(console, Text(), Text(f"{count} without a finding: {names}; --partition shows one", DIM))
 
 
-def _heading(found: RunDiff) -> Iterator[RenderableType]:
-    recorded, state = found.recorded, found.state
+def _heading(run: RunDiff) -> Iterator[RenderableType]:
+    recorded, state = run.recorded, run.state
     verdict = recorded.verdict
     yield Text.assemble(
-        (run_title(recorded, found.run), "bold"), ": ", (verdict, STYLES.get(verdict, STYLES[VIOLATED]))
+        (run_title(recorded, run.run), "bold"), ": ", (verdict, STYLES.get(verdict, STYLES[VIOLATED]))
     )
-    if what := in_short_by(recorded.rules):
-        yield indented(what, 2)
-    event_us = state.at_us if found.event is None or found.at.number is None else found.event[0]
-    at_us = event_us if found.at.at_us is None else found.at.at_us
-    where = f"at the end, {seconds(at_us)}" if found.at.is_end else f"at {seconds(at_us)}"
-    line = Text.assemble((where, "bold"), f", after event {state.number} of {found.run.last_number}")
-    if not found.at.is_end and found.event is not None:
-        fields = tuple((name, value) for name, value in named_fields(found.event).items())
-        line.append(f": {found.event[1]} {fields_text(fields)}".rstrip())
+    if anomalies := in_short_by(recorded.rules):
+        yield indented(anomalies, 2)
+    event_us = state.at_us if run.event is None or run.at.number is None else run.event[0]
+    at_us = event_us if run.at.at_us is None else run.at.at_us
+    where = f"at the end, {seconds(at_us)}" if run.at.is_end else f"at {seconds(at_us)}"
+    line = Text.assemble((where, "bold"), f", after event {state.number} of {run.run.last_number}")
+    if not run.at.is_end and run.event is not None:
+        fields = tuple((name, value) for name, value in named_fields(run.event).items())
+        line.append(f": {run.event[1]} {fields_text(fields)}".rstrip())
     yield indented(line, 2)
     if disturbances := "; ".join(_disturbances(state)):
         yield indented(f"then {disturbances}", 2)
@@ -95,7 +95,7 @@ _DOWN: Final = {POWER_LOSS: "down without power", SHUT_DOWN: "stopped"}
 
 
 def _disturbances(state: RunState) -> Iterator[str]:
-    """Yield what is not as it should be in the cluster."""
+    """Yield the brokers that are not up, and the other faults in force."""
     for node, process in state.brokers.items():
         if not process.is_live:
             yield f"{node_text(node)} {_DOWN.get(process.stopped_by, 'down')}"
@@ -110,11 +110,11 @@ def _disturbances(state: RunState) -> Iterator[str]:
 
 
 def _partition(
-    console: Console, diff: PartitionDiff, found: RunDiff, *, only_different: bool
+    console: Console, diff: PartitionDiff, run: RunDiff, *, only_different: bool
 ) -> Iterator[RenderableType]:
-    """Yield what became of the records of a partition, then its logs."""
-    partition, state = diff.partition, found.state
-    yield _state(partition, found.control_plane)
+    """Yield the findings of a partition, then its logs."""
+    partition, state = diff.partition, run.state
+    yield _state(partition, run.control_plane)
     yield from _notes(diff)
     signs = diff_rows.CellSigns(is_unicode=is_unicode(console))
     apart = {place for note in diff.notes[:_NOTES_SHOWN] for place in note.places}
@@ -127,7 +127,7 @@ def _partition(
 
 
 def _state(partition: PartitionState, control_plane: str) -> Text:
-    """Return what the control plane has of a partition."""
+    """Return the state of a partition in the control plane."""
     leader = "no leader" if partition.leader == NO_LEADER else f"leader {partition.leader}"
     isr = ", ".join(map(str, partition.isr)) or "-"
     epoch = "" if partition.leader_epoch == NO_EPOCH else f", epoch {partition.leader_epoch}"
@@ -136,9 +136,9 @@ def _state(partition: PartitionState, control_plane: str) -> Text:
     )
 
 
-def _stages(diff: PartitionDiff, found: RunDiff) -> Iterator[RenderableType]:
-    """Yield a table for each moment in which an end of a log moved: what moved is set off."""
-    yield _state(diff.partition, found.control_plane)
+def _stages(diff: PartitionDiff, run: RunDiff) -> Iterator[RenderableType]:
+    """Yield a table for each moment in which a log end moved, with the moved ends marked."""
+    yield _state(diff.partition, run.control_plane)
     before: Mapping[int, ReplicaEnds] = {}
     for stage in diff.stages:
         yield Text()
@@ -169,23 +169,23 @@ def _moved(before: int | None, now: int | None, *, is_first: bool) -> Text:
 
 def _notation(diff: PartitionDiff, layout: Layout) -> list[str]:
     replicas = diff.partition.replicas.values()
-    found = [] if any(_has_open(replica) for replica in replicas) else ["LSO = HW: no open transaction"]
+    notes = [] if any(_has_open(replica) for replica in replicas) else ["LSO = HW: no open transaction"]
     closed = [replica for replica in replicas if not replica.is_open]
     if closed:
-        found.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
+        notes.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
     entries = (fate.entry for row in diff.rows for fate in row.fates)
     with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
     if not layout.whole_cells:
-        found.insert(0, "= the same record")
+        notes.insert(0, "= the same record")
         if any(replica.role == FOLLOWER for replica in replicas):
-            found.append("a head without a role: a follower")
+            notes.append("a head without a role: a follower")
     if not layout.names:
         readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
         if readers:
-            found.append(f"read: by how many of {', '.join(map(printable, sorted(readers)))}")
+            notes.append(f"read: the number of readers among {', '.join(map(printable, sorted(readers)))}")
     if with_id is not None and layout.ids:
-        found.insert(0, f"#{with_id.producer_id}:{with_id.sequence} producer id:sequence")
-    return ["e0 leader epoch 0", *found] if diff.rows else found
+        notes.insert(0, f"#{with_id.producer_id}:{with_id.sequence} producer id:sequence")
+    return ["e0 leader epoch 0", *notes] if diff.rows else notes
 
 
 def _fitting(
@@ -195,7 +195,7 @@ def _fitting(
     state: RunState,
     signs: diff_rows.CellSigns,
 ) -> tuple[Layout, Table]:
-    """Return the widest layout that fits; the narrowest breaks its cells."""
+    """Return the widest layout that fits; the narrowest wraps its cells."""
     endless = console.options.update(width=100_000)
     line = "─" if is_unicode(console) else "-"
     for layout in _LAYOUTS[:-1]:
@@ -206,7 +206,7 @@ def _fitting(
 
 
 def _readers_min(rows: Sequence[diff_rows.FoldedRows]) -> int:
-    """Return the width of the longest name: a name that is broken cannot be copied."""
+    """Return the width of the longest name, because a wrapped name cannot be copied."""
     names = (name for row in rows for fate in row.first.fates for name in fate.readers)
     return max((len(printable(name)) + 1 for name in names), default=len("read by"))
 
@@ -253,7 +253,7 @@ def _table(
 def _high_watermarks(
     mark: int, replicas: Iterable[ReplicaState], layout: Layout, line: str
 ) -> Iterator[RenderableType]:
-    """Yield a line under the records that are committed: in the column of each replica whose high watermark is there."""
+    """Yield a line below the committed records, in the column of each replica with this high watermark."""
     yield Text("HW", DIM)
     if not layout.whole_cells:
         yield ""
@@ -282,7 +282,7 @@ def _row(
 
 
 def role_text(replica: ReplicaState, state: RunState) -> str:
-    """Return what a replica is: down, or its role in which leader epoch."""
+    """Return that a replica is down, or its role and leader epoch."""
     broker = state.brokers.get(replica.broker)
     if broker is None or not broker.is_live:
         return "down"
@@ -293,33 +293,32 @@ def role_text(replica: ReplicaState, state: RunState) -> str:
 
 
 def short_head(broker: int, role: str) -> tuple[str, str]:
-    """Return a head of two short lines: the broker and its role, if it is no follower, then the leader epoch."""
+    """Return a head of two short lines: the broker, with its role unless it follows, then the leader epoch."""
     if role.startswith("paused "):
         return f"{broker} paused", role.removeprefix("paused ")
-    what, _, epoch = role.rpartition(" e")
-    if not what:
+    name, _, epoch = role.rpartition(" e")
+    if not name:
         return f"{broker} {role}", ""
-    return (f"{broker}" if what == FOLLOWER else f"{broker} {what}"), f"e{epoch}"
+    return (f"{broker}" if name == FOLLOWER else f"{broker} {name}"), f"e{epoch}"
 
 
-def _ends(partition: PartitionState, replicas: Iterable[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
-    known = list(replicas)
-    yield "LEO", [str(replica.leo) for replica in known]
-    remote = [partition.remote_leo(replica.broker) for replica in known]
+def _ends(partition: PartitionState, replicas: Collection[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
+    yield "LEO", [str(replica.leo) for replica in replicas]
+    remote = [partition.remote_leo(replica.broker) for replica in replicas]
     if any(leo is not None for leo in remote):
         yield "remote LEO", ["" if leo is None else str(leo) for leo in remote]
-    yield "HW, LSO", [_readable_ends(replica) for replica in known]
-    yield "flushed", [str(replica.flushed) for replica in known]
-    yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in known]
+    yield "HW, LSO", [_readable_ends(replica) for replica in replicas]
+    yield "flushed", [str(replica.flushed) for replica in replicas]
+    yield "in ISR", ["yes" if replica.broker in partition.isr else "no" for replica in replicas]
 
 
 def high_watermark_text(replica: ReplicaState) -> str:
-    """Return a high watermark; of a log that is not open the one that it will begin with."""
+    """Return the high watermark; for a log that is not open, in parentheses, its checkpoint."""
     return str(replica.known_high_watermark) if replica.is_open else f"({replica.known_high_watermark})"
 
 
 def _readable_ends(replica: ReplicaState) -> str:
-    """Return the high watermark, and the LSO where that is lower."""
+    """Return the high watermark, and the LSO if it is lower."""
     text = high_watermark_text(replica)
     return f"{text}, {replica.lso}" if _has_open(replica) else text
 
@@ -329,46 +328,40 @@ def _has_open(replica: ReplicaState) -> bool:
 
 
 def _transactions(partition: PartitionState) -> Iterator[RenderableType]:
-    """Yield the latest transactions in the leader's log: from where to where, and how they ended."""
+    """Yield the latest transactions in the leader's log, each with its offsets and outcome."""
     replica = partition.replicas.get(partition.leader)
-    known = [] if replica is None else replica.transactions
-    if not known:
+    transactions = [] if replica is None else replica.transactions
+    if not transactions:
         return
     yield Text()
     yield indented(Text("transactions in the leader's log", DIM), 2)
     table = terms(justify="right", before=2)
-    for each in known[-_TRANSACTIONS_SHOWN:]:
+    for each in transactions[-_TRANSACTIONS_SHOWN:]:
         end = "" if each.marker_offset is None else str(each.marker_offset)
-        how = "open" if each.marker_offset is None else "committed" if each.is_committed else "aborted"
-        table.add_row(
-            f"{each.first_offset}..{end}",
-            how,
-            Text(f"producer id {each.producer_id}, epoch {each.producer_epoch}"),
-        )
+        outcome = "open" if each.marker_offset is None else "committed" if each.is_committed else "aborted"
+        producer = Text(f"producer id {each.producer_id}, epoch {each.producer_epoch}")
+        table.add_row(f"{each.first_offset}..{end}", outcome, producer)
     yield indented(table, 2)
-    if len(known) > _TRANSACTIONS_SHOWN:
-        count = counted(len(known) - _TRANSACTIONS_SHOWN, "earlier one")
+    if len(transactions) > _TRANSACTIONS_SHOWN:
+        count = counted(len(transactions) - _TRANSACTIONS_SHOWN, "earlier one")
         yield indented(f"and {count}; --format json has all", 4, DIM)
 
 
 def _coordination(state: RunState) -> Iterator[RenderableType]:
-    """Yield what coordinators have of transactional ids and groups, and who reads what."""
-    known = state.coordination
-    if known.transactional_ids:
+    """Yield the transactional ids and groups, with their coordinators and members."""
+    coordination = state.coordination
+    if coordination.transactional_ids:
         yield Text()
         yield Text("transactional ids", "bold")
         table = terms()
-        for name, each in known.transactional_ids.items():
-            within = f" in {', '.join(map(printable, each.partitions))}" if each.partitions else ""
-            table.add_row(
-                name,
-                Text(
-                    f"{each.state}{within} since {seconds(each.at_us)}, producer id {each.producer_id}, epoch {each.producer_epoch}, "
-                    f"coordinated by broker {each.coordinator}"
-                ),
-            )
+        for name, each in coordination.transactional_ids.items():
+            partitions = f" in {', '.join(map(printable, each.partitions))}" if each.partitions else ""
+            producer = f"producer id {each.producer_id}, epoch {each.producer_epoch}"
+            coordinator = f"coordinated by broker {each.coordinator}"
+            since = f"{each.state}{partitions} since {seconds(each.at_us)}"
+            table.add_row(name, Text(f"{since}, {producer}, {coordinator}"))
         yield indented(table, 2)
-    for name, group in known.groups.items():
+    for name, group in coordination.groups.items():
         yield Text()
         yield Text.assemble(("group ", "bold"), (name, "bold"), f"  {_group_text(group)}")
         table = terms()
@@ -389,23 +382,19 @@ def _group_text(group: GroupState) -> str:
 
 
 def _notes(diff: PartitionDiff) -> Iterator[RenderableType]:
-    """Yield what the judge found of the records by this moment, and what is still to come."""
+    """Yield the findings up to this moment, with their chains, and the later ones."""
     for number, note in enumerate(diff.notes[:_NOTES_SHOWN]):
         if number:
             yield Text()
         style = "bold red" if note.kind == LOST else "bold yellow"
         yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head()), 2)
         yield indented(chain_table(note.chain), 8)
-    rest = len(diff.notes) - _NOTES_SHOWN
-    if rest > 0:
-        yield indented(f"and {counted(rest, 'finding')} more; --format json has all", 2, DIM)
+    yield from rest(len(diff.notes), _NOTES_SHOWN, "finding")
     for note in diff.to_come[:_NOTES_SHOWN]:
-        yield indented(
-            Text.assemble(("later   ", DIM), f"{note.kind} {note.subject()} ({seconds(note.at_us)})"), 2
-        )
-    rest = len(diff.to_come) - _NOTES_SHOWN
-    if rest > 0:
-        yield indented(f"and {rest} more later", 2, DIM)
+        line = f"{note.kind} {note.subject()} ({seconds(note.at_us)})"
+        yield indented(Text.assemble(("later   ", DIM), line), 2)
+    if len(diff.to_come) > _NOTES_SHOWN:
+        yield indented(f"and {len(diff.to_come) - _NOTES_SHOWN} more later", 2, DIM)
     if diff.notes or diff.to_come:
         yield Text()
 
@@ -415,10 +404,11 @@ def _moments(diff: PartitionDiff, argument: str, number: int) -> Iterator[Render
     if not moments:
         return
     yield Text()
-    yield unbroken(Text.assemble(("  Where it was decided: ", "bold"), f"harrow diff {argument} --at ..."))
-    table = terms(justify="right", before=2)
-    for moment in moments[:_MOMENTS_SHOWN]:
-        table.add_row(f"--at {moment.number}", seconds(moment.at_us), moment.text)
-    yield indented(table, 4)
-    if len(moments) > _MOMENTS_SHOWN:
-        yield indented(f"and {len(moments) - _MOMENTS_SHOWN} more; --format json has all", 4, DIM)
+    yield unbroken(
+        Text.assemble(("  The moments that decided it: ", "bold"), f"harrow diff {argument} --at ...")
+    )
+    rows = (
+        (f"--at {moment.number}", seconds(moment.at_us), moment.text) for moment in moments[:_MOMENTS_SHOWN]
+    )
+    yield indented(terms(rows, justify="right", before=2), 4)
+    yield from rest(len(moments), _MOMENTS_SHOWN, left=4)

@@ -1,4 +1,4 @@
-"""Rows of a diff as they are shown: equal ones folded, each cell in a few characters."""
+"""The rows of a diff: equal ones folded, each cell in a few characters."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ from harrow.checks.replay.partition_state import (
 from harrow.cli.text import Text, lines
 
 FOLDED_MIN: Final = 4
-"""So many alike rows are shown as one."""
+"""The number of similar rows from which they are shown as one."""
 
 
 class _Sign(NamedTuple):
-    """How what a cell has looks, and what that means."""
+    """A sign in a cell, and its meaning."""
 
     sign: str
     meaning: str
@@ -57,7 +57,7 @@ _STATUS: Final = {None: "-", SENDING: "not yet", UNKNOWN: "unknown", FAILED: "no
 
 @dataclass(frozen=True, slots=True)
 class FoldedRows:
-    """Rows that are shown as one: the first of them, the last, and how many there are."""
+    """Rows that are shown as one."""
 
     first: replica_diff.DiffRow
     last: replica_diff.DiffRow
@@ -65,17 +65,17 @@ class FoldedRows:
     producers: int = 1
 
     def offsets(self) -> str:
-        """Return the offsets; where there are several, with their number."""
+        """Return the offsets; if there are several, with their number."""
         if self.count == 1:
             return str(self.first.offset)
         return f"{self.first.offset}..{self.last.offset} ({self.count})"
 
 
 class CellSigns:
-    """The signs of a diff, and which of them have been used: only those are explained."""
+    """The signs of a diff; the legend explains only those that are used."""
 
     def __init__(self, *, is_unicode: bool, missing: str = _SIGNS[replica_diff.MISSING].meaning) -> None:
-        """Begin with none used; *missing* says what it means that a record is not there."""
+        """Begin with no sign used; *missing* explains the sign for an absent record."""
         self._is_unicode = is_unicode
         self._missing = missing
         self._used: set[str] = set()
@@ -85,7 +85,7 @@ class CellSigns:
         return _SIGNS[name].sign if self._is_unicode else _SIGNS[name].ascii or _SIGNS[name].sign
 
     def legend(self) -> list[str]:
-        """Return what the used signs mean."""
+        """Return the meanings of the used signs."""
         used = [name for name in _SIGNS if name in self._used]
         meanings = {name: _SIGNS[name].meaning for name in used} | {replica_diff.MISSING: self._missing}
         return [f"{self.of(name)} {meanings[name]}" for name in used]
@@ -98,10 +98,10 @@ def folded(
     apart: Collection[int] = (),
     breaks: Collection[int] = (),
 ) -> Iterator[FoldedRows]:
-    """Yield the rows, with neighbours of which the same is to be said as one; with *only_different* all that are equal everywhere.
+    """Yield the rows, with similar neighbours folded; with *only_different* fold all rows on which the replicas agree.
 
-    What stands at an offset and what once stood there are folded side by side: a log that was replaced is two rows. The offsets *apart*
-    keep rows of their own, and none is folded with the one before an offset of *breaks*.
+    The present and the former records of an offset are folded side by side, so a replaced log is two rows.
+    The offsets *apart* keep rows of their own, and folding stops before each offset of *breaks*.
     """
     block: list[_Stack] = []
     for stack in _stacks(rows):
@@ -146,7 +146,7 @@ def _belongs(one: _Stack, other: _Stack, *, only_different: bool) -> bool:
 
 
 def _likeness(row: replica_diff.DiffRow) -> object:
-    """Return what rows have in common that are shown as one: all but values, offsets and times."""
+    """Return the key of rows that may be folded: everything but values, offsets and times."""
     cells = tuple(
         (
             *(cell.state, cell.committed, cell.flushed),
@@ -171,7 +171,7 @@ def _likeness(row: replica_diff.DiffRow) -> object:
 
 
 def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
-    """Return what a replica has, with its value, leader epoch and, with *ids*, producer and sequence."""
+    """Return the record of a replica: its value, its leader epoch and, with *ids*, producer and sequence."""
     first, last = rows.first.cells[broker], rows.last.cells[broker]
     if first.entry is None:
         return _missing(rows, signs)
@@ -181,7 +181,7 @@ def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> 
 
 
 def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
-    """Return what a replica has where the row's record stands beside: "=" for the same."""
+    """Return the record of a replica in a row that already shows one: "=" for the same."""
     first = rows.first.cells[broker]
     if first.entry is None:
         return _missing(rows, signs)
@@ -194,7 +194,7 @@ def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) ->
 
 
 def row_record(rows: FoldedRows, *, ids: bool) -> Text:
-    """Return the record of a row; of several with *ids* the first and the last, else the first."""
+    """Return the record of a row; of a folded row the first one, and with *ids* also the last."""
     first, last = rows.first.fates[0].entry, rows.last.fates[0].entry
     if ids:
         return Text(record_text(first, last, rows.producers, ids=True))
@@ -218,7 +218,7 @@ def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: 
 
 
 def acked_text(rows: FoldedRows, *, times: bool) -> Text:
-    """Return what the producers of a row's records were told."""
+    """Return the response to the producer of each record in a row."""
     if rows.first.is_again:
         return Text("as above")
     several = len(rows.first.fates) > 1
@@ -234,7 +234,7 @@ def acked_text(rows: FoldedRows, *, times: bool) -> Text:
 
 def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
     if fate.status == ACKED and fate.acked_offset not in {None, fate.entry.offset}:
-        # The application knows of another copy; of this one it may have been told in vain.
+        # The producer got an ack for another copy; an ack for this one may not have arrived.
         return f"as {fate.acked_offset}" if fate.acks is None else f"{fate.acks}, unheard"
     if fate.status == ACKED:
         acks = fate.acks or "yes"
@@ -246,7 +246,7 @@ def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
 
 
 def readers_text(rows: FoldedRows, *, names: bool) -> Text:
-    """Return which consumers have read a row's records, or how many."""
+    """Return the consumers that have read a row's records, or their number."""
     if rows.first.is_again:
         return Text()
     if not names:
@@ -262,12 +262,10 @@ def _names(fate: replica_diff.RecordFate) -> str:
 
 
 def _missing(rows: FoldedRows, signs: CellSigns) -> Text:
-    # Beside what once stood there, others are shown only if they had it, too.
-    return (
-        Text()
-        if rows.first.is_past
-        else Text(signs.of(replica_diff.MISSING), _SIGNS[replica_diff.MISSING].style)
-    )
+    # A row of former records shows only the replicas that had them.
+    if rows.first.is_past:
+        return Text()
+    return Text(signs.of(replica_diff.MISSING), _SIGNS[replica_diff.MISSING].style)
 
 
 def _sign(cell: replica_diff.LogCell, signs: CellSigns) -> tuple[str, str]:
@@ -281,7 +279,6 @@ def _sign(cell: replica_diff.LogCell, signs: CellSigns) -> tuple[str, str]:
 def _suffix(cell: replica_diff.LogCell, signs: CellSigns) -> str:
     if cell.removed is not None:
         return ""
-    found = ("" if cell.committed else signs.of("uncommitted")) + (
-        "" if cell.flushed else signs.of("unflushed")
-    )
-    return f" {found}" if found else ""
+    uncommitted = "" if cell.committed else signs.of("uncommitted")
+    unflushed = "" if cell.flushed else signs.of("unflushed")
+    return f" {uncommitted}{unflushed}".rstrip()

@@ -1,23 +1,22 @@
-"""Rates and counts as people read them."""
+"""Rates and counts for people."""
 
 
 def interval(low: float, high: float) -> str:
-    """Return both ends of an interval of rates, in percent."""
     return f"[{percent(low)[:-1]}, {percent(high)[:-1]}]"
 
 
 def percent(rate: float) -> str:
-    """Return a rate in percent, small ones with more digits."""
+    """Return a rate in percent, with more digits for small ones."""
     hundred = rate * 100
     if hundred in {0, 100}:
         return f"{hundred:.0f}%"
     if hundred >= 99.95:
-        return ">99.9%"  # almost all is not all
+        return ">99.9%"  # Almost all is not all.
     if hundred >= 1:
         return f"{hundred:.1f}%"
     return f"{hundred:.2g}%" if hundred >= 0.0001 else f"{hundred:.1e}%"
 
 
 def grouped(number: int) -> str:
-    """Return a number with its thousands apart."""
+    """Return a number with its thousands separated by blanks."""
     return f"{number:,}".replace(",", " ")

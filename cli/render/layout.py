@@ -1,12 +1,13 @@
-"""How output looks, the same in all commands: colours, signs, margins, tables."""
+"""The look that all commands share: colours, signs, margins and tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.story import topics
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
@@ -22,7 +23,7 @@ STYLES: Final = {
     INCONCLUSIVE: "magenta",
     SKIPPED: "dim",
 }
-"""Colours by status."""
+"""The colour of each status."""
 
 EVENT_STYLES: Final = {
     topics.ACK: "green",
@@ -36,7 +37,7 @@ EVENT_STYLES: Final = {
     topics.PROCESS: "bold",
     topics.TRUNCATION: "bold red",
 }
-"""Colours by topic."""
+"""The colour of each topic."""
 
 _MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
 _ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?", SKIPPED: "-"}
@@ -44,34 +45,53 @@ INDENT: Final = 6
 
 
 def marks(console: Console) -> Mapping[str, str]:
-    """Return the sign of each status, as far as a console can show it."""
+    """Return a sign for each status that the console can show."""
     return _MARKS if is_unicode(console) else _ASCII_MARKS
 
 
 def indented(renderable: RenderableType | str, left: int = INDENT, style: str = "") -> Padding:
-    """Return something moved to the right; its own lines break there too."""
+    """Return something moved to the right, with wrapped lines too."""
     shown = Text(renderable, style) if isinstance(renderable, str) else renderable
     return Padding(shown, (0, 0, 0, left), expand=False)
 
 
-def columns(*heads: str | Text, header_style: str = DIM) -> Table:
-    """Return a table without lines, and without a header where no column has a head."""
+def columns(
+    *heads: str | Text, rows: Iterable[Iterable[RenderableType]] = (), header_style: str = DIM
+) -> Table:
+    """Return a table without lines, and without a header if no column has a head."""
     table = Table(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
     for head in heads:
-        # Rich gives a column in which nothing stands a width of 1, and does not count that when it asks how wide
-        # the table is: another column would be folded for it.
+        # Rich renders an empty column one wide, but measures it as zero and then folds another column for it.
         table.add_column(head, overflow="fold", min_width=1)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
 def terms(
-    *, style: str = "", gap: int = 2, justify: Literal["left", "right"] = "left", before: int = 1
+    rows: Iterable[Iterable[RenderableType]] = (),
+    *,
+    style: str = "",
+    gap: int = 2,
+    justify: Literal["left", "right"] = "left",
+    before: int = 1,
 ) -> Table:
-    """Return a grid whose first columns, *before* the last, stay whole, and whose last breaks its lines."""
+    """Return a grid that never wraps its first columns, *before* the last, and wraps the last."""
     table = Table.grid(padding=(0, gap, 0, 0))
     for _ in range(before):
         table.add_column(no_wrap=True, style=style, justify=justify)
     table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def rest(
+    count: int, shown_max: int, noun: str = "", *, hint: str = "--format json has all", left: int = 2
+) -> Iterator[Padding]:
+    """Yield a line about the items beyond those that are shown, if there are any."""
+    if count > shown_max:
+        items = counted(count - shown_max, noun) if noun else str(count - shown_max)
+        yield indented(f"and {items} more{f'; {hint}' if hint else ''}", left, DIM)

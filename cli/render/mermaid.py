@@ -10,22 +10,22 @@ from harrow.checks.causes.story import seconds
 from harrow.cluster_model.events import BatchAcknowledged, BatchAppended, BatchReplicated
 
 TEXT_MAX: Final = 50_000
-"""How long a diagram Mermaid draws, unless it is configured otherwise (``maxTextSize``)."""
+"""The longest diagram that Mermaid draws by default (``maxTextSize``)."""
 
 _INBOUND: Final = (BatchAppended, BatchReplicated)
-"""Events of the actor that takes something from the other."""
+"""Events of the actor that receives something from the other."""
 _MARKED: Final = "rect rgba(255, 170, 0, 0.25)"
 _ESCAPED: Final = re.compile(r"[^\w .,:()=/\[\]+-]|\bend\b", re.IGNORECASE)
 
 
 def mermaid(story: TraceStory, rows: Sequence[Row]) -> str:
-    """Return the source of a diagram; links of the chain that is looked at stand on coloured ground."""
+    """Return the source of a diagram, with the links of the selected chain on coloured ground."""
     return "".join(f"{line}\n" for line in _lines(story, rows))
 
 
 def escaped(text: str) -> str:
-    """Return text with whatever means something to Mermaid as character codes."""
-    return _ESCAPED.sub(lambda found: "".join(f"#{ord(char)};" for char in found[0]), text)
+    """Return text with the syntax of Mermaid as character codes."""
+    return _ESCAPED.sub(lambda match: "".join(f"#{ord(char)};" for char in match[0]), text)
 
 
 def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
@@ -39,12 +39,12 @@ def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
     yield "sequenceDiagram"
     for lane, name in names.items():
         yield f"    participant {name} as {escaped(lane)}"
-    everybody = list(names.values())
+    participants = list(names.values())
     for row in rows:
         if isinstance(row, Folded):
-            if everybody:
-                # A note stands over one actor or over two and all between them.
-                over = ",".join(dict.fromkeys((everybody[0], everybody[-1])))
+            if participants:
+                # A note spans one actor, or two and all between them.
+                over = ",".join(dict.fromkeys((participants[0], participants[-1])))
                 yield f"    Note over {over}: {escaped(row.text())}"
         elif row.mark is None:
             yield f"    {_step(row, names)}"
@@ -55,12 +55,12 @@ def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _step(row: Shown, names: dict[str, str]) -> str:
-    told = row.event.narration
+    narration = row.event.narration
     text = escaped(f"{seconds(row.event.at_us)} {row.text}")
-    own = names[told.lane]
-    if told.to is None or told.to == told.lane:
+    own = names[narration.lane]
+    if narration.to is None or narration.to == narration.lane:
         return f"Note over {own}: {text}"
-    other = names[told.to]
+    other = names[narration.to]
     if isinstance(row.event.source, _INBOUND):
         return f"{other}->>{own}: {text}"
     arrow = "-->>" if isinstance(row.event.source, BatchAcknowledged) else "->>"

@@ -1,4 +1,4 @@
-"""Mistakes in campaign files: where, what, and on a terminal the line itself."""
+"""Mistakes in campaign files: place and message, and on a terminal the line itself."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,11 +12,11 @@ from harrow.cli.text import Text
 
 _EXCERPT_MAX = 100
 _SHOWN_MAX = 100
-"""How many problems are printed. A file of a mebibyte can have a hundred thousand mistakes, which only machines read."""
+"""A file of a mebibyte can have a hundred thousand mistakes, which only a program would read."""
 
 
 def show_problems(console: Console, problems: Iterable[Problem]) -> None:
-    """Print problems, one a line, as editors and CI systems know how to read them; of very many the first."""
+    """Print the first problems, one per line, in the format that editors and CI systems parse."""
     listed = list(problems)
     for problem in listed[:_SHOWN_MAX]:
         place, message = str(problem)[: -len(problem.message)], problem.message
@@ -28,7 +28,7 @@ def show_problems(console: Console, problems: Iterable[Problem]) -> None:
 
 
 def _excerpt(problem: Problem) -> list[Text]:
-    """Return the line in question with a caret below it; nothing when no file has it."""
+    """Return the line with the mistake and a caret below it; nothing if there is no such line."""
     if problem.line == 0:
         return []
     try:
@@ -37,7 +37,7 @@ def _excerpt(problem: Problem) -> list[Text]:
         return []
     if problem.line > len(lines):
         return []
-    # A caret under a tab stands right only if the tab is as wide as one character.
+    # The caret is in the right place only if a tab is as wide as one character.
     line = "".join(char if char.isprintable() else " " for char in lines[problem.line - 1])
     start = max(0, problem.column - 1 - _EXCERPT_MAX // 2)
     margin = f"{problem.line:>5} | "

@@ -1,4 +1,4 @@
-"""Two releases side by side: what one does and sets by default, and the other does not."""
+"""Two releases side by side: the behaviours and defaults that differ."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from rich.console import RenderableType
 
 from harrow.cli.render.catalogue import changed_behaviours, default_text, release_changes
-from harrow.cli.render.layout import DIM, indented, terms
-from harrow.cli.text import Text, lines
+from harrow.cli.render.catalogue_tables import definitions
+from harrow.cli.render.layout import DIM, indented
+from harrow.cli.text import Text
 from harrow.cluster_model.release.profiles import SWITCHES, ReleaseProfile
 from harrow.cluster_model.settings import SETTINGS, Setting
 
 
 def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[str, Any]:
-    """Return what differs, for programs."""
     behaviours, defaults = release_changes(former, latter)
     return {
         "schema": "harrow.diff-releases/1",
@@ -23,20 +23,20 @@ def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[st
             name: {"change": change, "doc": SWITCHES[name].doc} for name, change in behaviours.items()
         },
         "defaults": dict(defaults),
-        "without": _gone(former, latter),
+        "without": _removed(former, latter),
     }
 
 
 def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[RenderableType]:
-    """Yield what differs, for people.
+    """Yield the differences for people.
 
-    Each side is told by its name: which of the two came later is free, and the text of a switch says "before" of the older ones.
+    Each side has its name, because either release may come first, and the text of a switch says "before" of older ones.
     """
 
     def sides(first: str, second: str) -> str:
         return f"in {former.name}: {first}, in {latter.name}: {second}"
 
-    yield Text(f"What differs between Kafka {former.name} and Kafka {latter.name}", "bold")
+    yield Text(f"Differences between Kafka {former.name} and Kafka {latter.name}", "bold")
     if former.modes != latter.modes:
         yield indented(f"metadata {sides(' or '.join(former.modes), ' or '.join(latter.modes))}", 2)
     explained = {
@@ -53,24 +53,21 @@ def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[Re
         if part:
             yield Text()
             yield indented(heading, 2, DIM)
-            table = terms(style="bold")
-            for term, meaning in part.items():
-                table.add_row(term, lines(meaning.split("\n")))
-            yield indented(table, 4)
+            yield definitions(part)
     if not explained and not defaults:
-        yield indented("Nothing that is modelled differs.", 2)
+        yield indented("The model has no difference between them.", 2)
 
 
 def _defaults(setting: Setting, *releases: ReleaseProfile) -> list[str]:
-    """Return what a setting is by default in each release."""
+    """Return the default of a setting in each release."""
     return [
         default_text(setting, release.name) if setting.exists_in(release.name) else "no such setting"
         for release in releases
     ]
 
 
-def _gone(former: ReleaseProfile, latter: ReleaseProfile) -> list[str]:
-    """Return the settings that a release has not, and the other has."""
+def _removed(former: ReleaseProfile, latter: ReleaseProfile) -> list[str]:
+    """Return the settings that only the former release has."""
     return [
         f"{setting.name} ({setting.scope})"
         for setting in SETTINGS.values()

@@ -1,10 +1,11 @@
-"""Two runs for people: what they were given, where they part, what became of the logs."""
+"""Two runs for people: how their plans differ, where they diverge, and how their logs ended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 
 from harrow.campaigns.language.spelling import shortlist
@@ -18,7 +19,7 @@ from harrow.checks.finding import VIOLATED
 from harrow.checks.replay.partition_state import ACKED, LogEntry
 from harrow.cli.console import show
 from harrow.cli.render.diff_rows import FOLDED_MIN, LOST
-from harrow.cli.render.layout import DIM, STYLES, columns, indented
+from harrow.cli.render.layout import DIM, STYLES, columns, indented, rest
 from harrow.cli.text import Text
 
 _SIDES: Final = ("A", "B")
@@ -28,15 +29,14 @@ _ROWS_SHOWN: Final = 40
 _VALUES_SHOWN: Final = 8
 
 
-def show_runs_diff(console: Console, found: RunsDiff, *, only_different: bool) -> None:
-    for side, run in zip(_SIDES, found.runs, strict=True):
+def show_runs_diff(console: Console, diff: RunsDiff, *, only_different: bool) -> None:
+    for side, run in zip(_SIDES, diff.runs, strict=True):
         show(console, *_title(side, run))
-    if found.is_same:
+    if diff.is_same:
         show(console, Text(), Text("Both have the same trace, event by event.", "bold"))
-    show(console, *_plan(found), *_parting(found), *_service(found))
-    differing = [logs for logs in found.logs if not logs.is_equal()]
-    equal = [logs for logs in found.logs if logs.is_equal()]
-    for logs in differing:
+    show(console, *_plan(diff), *_divergence(diff), *_service(diff))
+    equal = [logs for logs in diff.logs if logs.is_equal()]
+    for logs in (logs for logs in diff.logs if not logs.is_equal()):
         show(console, Text(), *_logs(logs, only_different=only_different))
     if equal:
         names = shortlist([logs.name for logs in equal], _VALUES_SHOWN)
@@ -53,57 +53,53 @@ def _title(side: str, run: RunDiff) -> Iterator[RenderableType]:
         f"{where}: ",
         (verdict, STYLES.get(verdict, STYLES[VIOLATED])),
     )
-    if what := in_short_by(run.recorded.rules):
-        yield indented(what, 3)
+    if anomalies := in_short_by(run.recorded.rules):
+        yield indented(anomalies, 3)
 
 
-def _plan(found: RunsDiff) -> Iterator[RenderableType]:
+def _plan(diff: RunsDiff) -> Iterator[RenderableType]:
     yield Text()
-    if not found.plan:
+    if not diff.plan:
         yield Text("Their plans are the same.")
         return
-    yield Text("What they were given:", "bold")
-    table = columns("", *_SIDES)
-    for key, one, other in found.plan[:_KEYS_SHOWN]:
-        table.add_row(key, *("-" if value is None else value for value in (one, other)))
-    yield indented(table, 2)
-    if len(found.plan) > _KEYS_SHOWN:
-        yield indented(f"and {len(found.plan) - _KEYS_SHOWN} more; --format json has all", 2, DIM)
+    yield Text("Their plans differ:", "bold")
+    yield _sides(diff.plan[:_KEYS_SHOWN])
+    yield from rest(len(diff.plan), _KEYS_SHOWN)
 
 
-def _service(found: RunsDiff) -> Iterator[RenderableType]:
-    if not found.service:
-        return
-    yield Text()
-    yield Text("What clients got:", "bold")
-    table = columns("", *_SIDES)
-    for row in found.service:
-        table.add_row(*("-" if value is None else value for value in row))
-    yield indented(table, 2)
+def _service(diff: RunsDiff) -> Iterator[RenderableType]:
+    if diff.service:
+        yield Text()
+        yield Text("Service to clients:", "bold")
+        yield _sides(diff.service)
 
 
-def _parting(found: RunsDiff) -> Iterator[RenderableType]:
-    difference = found.difference
+def _sides(rows: Iterable[tuple[str | None, ...]]) -> Padding:
+    cells = (("-" if value is None else value for value in row) for row in rows)
+    return indented(columns("", *_SIDES, rows=cells), 2)
+
+
+def _divergence(diff: RunsDiff) -> Iterator[RenderableType]:
+    difference = diff.difference
     if difference is None:
         return
     yield Text()
-    yield Text(f"They part at event {difference.position + 1}:", "bold")
+    yield Text(f"They diverge at event {difference.position + 1}:", "bold")
     table = columns("", "")
     for earlier in difference.before[-2:]:
         table.add_row("", Text(_words(earlier), DIM))
     for side, event, style in zip(_SIDES, (difference.recorded, difference.replayed), _STYLES, strict=True):
         table.add_row(side, Text(_words(event), style))
     yield indented(table, 2)
-    telling = found.telling_difference
+    telling = diff.telling_difference
     if telling == (None, None):
         yield indented("Only times and traffic differ: the same things happened in the same order.", 2, DIM)
-    elif any(which is not None and which[0] != difference.position + 1 for which in telling):
-        yield Text("What happens is first different at:", "bold")
+    elif any(event is not None and event[0] != difference.position + 1 for event in telling):
+        yield Text("The first difference beyond times and traffic:", "bold")
         table = columns("", "", "")
-        for side, which, style in zip(_SIDES, telling, _STYLES, strict=True):
-            words = "the trace has ended" if which is None else _words(which[1])
-            number = "" if which is None else f"event {which[0]}"
-            table.add_row(Text(side, style), number, words)
+        for side, numbered, style in zip(_SIDES, telling, _STYLES, strict=True):
+            number = "" if numbered is None else f"event {numbered[0]}"
+            table.add_row(Text(side, style), number, _words(None if numbered is None else numbered[1]))
         yield indented(table, 2)
 
 

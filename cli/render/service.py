@@ -1,4 +1,4 @@
-"""Service levels for people: what was acked and how soon, how the acks ran over time, and what stood in their way."""
+"""Service levels for people: acks and latencies, acks over time, and outages with their causes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -27,9 +27,9 @@ _USUAL_PERCENT: Final = 90
 
 
 class AcksOverTime:
-    """Acks over time, a sign for each step, and a line that says how long a step is and what the highest has.
+    """Acks over time, with a sign for each step, and a line with the length of a step and the highest count.
 
-    Neighbours share a sign where the line has not room for all.
+    Neighbouring steps share a sign if the line has no room for all.
     """
 
     def __init__(self, counts: Sequence[int], bucket_us: int) -> None:
@@ -37,7 +37,6 @@ class AcksOverTime:
         self._bucket_us = bucket_us
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Return as many signs as fit."""
         share = -(-len(self._counts) // max(1, options.max_width))
         sums = [sum(self._counts[start : start + share]) for start in range(0, len(self._counts), share)]
         yield Text(sparkline(sums, _BARS if is_unicode(console) else _ASCII_BARS))
@@ -45,8 +44,8 @@ class AcksOverTime:
 
 
 def sparkline(counts: Sequence[int], bars: str) -> str:
-    """Return a sign for each count; a blank stands for nothing at all."""
-    # A burst after an outage would make everything else look like nothing.
+    """Return a sign for each count, a blank for zero."""
+    # Scaled by the maximum, a burst after an outage would make everything else invisible.
     usual = percentile(sorted(filter(None, counts)) or [1], _USUAL_PERCENT)
     return "".join(
         _NOTHING if n == 0 else bars[min(len(bars), -(-n * len(bars) // usual)) - 1] for n in counts
@@ -71,9 +70,6 @@ def service_lines(levels: ServiceLevels) -> Iterator[RenderableType]:
     outages = levels.outages
     if outages:
         yield Text()
-        table = columns("no acks of", "from", "for", "because")
-        for partition, start, length, why in outage_rows(levels, OUTAGES_SHOWN):
-            table.add_row(partition, start, length, why)
-        yield table
+        yield columns("no acks of", "from", "for", "because", rows=outage_rows(levels, OUTAGES_SHOWN))
         if len(outages) > OUTAGES_SHOWN:
             yield Text(f"and {counted(len(outages) - OUTAGES_SHOWN, 'shorter outage')}", DIM)

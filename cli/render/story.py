@@ -1,4 +1,4 @@
-"""The story of one run for people: what was found and why, what was missed, how to run it again."""
+"""The story of one run for people: its findings with their causes, missed expectations, how to run it again."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -34,7 +34,7 @@ _FINDINGS_SHOWN: Final = 3
 
 
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield why a run failed: one story of each broken promise, for those of other records are mostly the same."""
+    """Yield why a run failed: one story per broken promise, as those of other records are mostly the same."""
     for anomaly in anomalies(run.result):
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1, everything=False)
@@ -43,7 +43,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     if difference is None or run.outcome == UNEXPECTED:
         yield from _misses(run, shown=reason(run.result))
     elif difference.step is not None:
-        # In the trial the script only got further; nothing says that what was missed has the same cause.
+        # The trial only got further in the script, so the missed expectations may have other causes.
         yield from _expectations(run)
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
@@ -52,7 +52,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield everything about a run that fits a screen or two."""
+    """Yield the details of a run, on a screen or two."""
     result = run.result
     yield indented(
         f"Kafka {result.plan.kafka}, seed {result.seed}, {result.simulated_us / 1_000_000:.3f} s of cluster time, "
@@ -74,22 +74,22 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Iterator[RenderableType]:
-    found = anomaly.incidents()
-    for incident in found[:shown_max]:
+    incidents = anomaly.incidents()
+    for incident in incidents[:shown_max]:
         finding = incident.first
         value = "" if finding.value is None else f" {finding.value}"
         others = f", {others_of(incident)}" if len(incident.findings) > 1 else ""
         yield indented(Text.assemble((f"{anomaly.rule}{value}", "bold"), f", {place(finding)}{others}:"))
         yield from story_of(finding, everything=everything)
-    rest = sum(len(incident.findings) for incident in found[shown_max:])
+    rest = sum(len(incident.findings) for incident in incidents[shown_max:])
     if rest:
         yield indented(f"and {rest} more of {anomaly.rule} (report.md has all)", style=DIM)
 
 
 def story_of(finding: Finding, *, everything: bool = False) -> Iterator[RenderableType]:
-    """Yield what led to a finding, a line for each event, and what would have prevented it.
+    """Yield the chain of events that led to a finding, and the settings that would have prevented it.
 
-    Of a long chain events are left out that turned nothing, unless *everything* is wanted.
+    A long chain is shortened to its turning points, unless *everything* is wanted.
     """
     chain = finding.chain if everything else shortened(finding.chain)
     yield indented(chain_table(chain), INDENT + 2)
@@ -97,7 +97,7 @@ def story_of(finding: Finding, *, everything: bool = False) -> Iterator[Renderab
 
 
 def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
-    """Yield what would have prevented a finding; what is to be typed stands on a line of its own, which is not broken."""
+    """Yield the settings that would have prevented a finding, with commands on unwrapped lines of their own."""
     for line in prevention_lines(finding):
         indent = left + 2 * line.depth
         if line.is_command:
@@ -107,11 +107,9 @@ def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
 
 
 def chain_table(chain: Iterable[Link]) -> Table:
-    """Return the links of a chain: times stand in a column of their own; what has no time is set off by a dash."""
-    table = terms(style=DIM, gap=1, justify="right")
-    for link in chain:
-        table.add_row("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link)))
-    return table
+    """Return the links of a chain with their times in a column, and a dash for links without a time."""
+    rows = (("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link))) for link in chain)
+    return terms(rows, style=DIM, gap=1, justify="right")
 
 
 def _release_line(run: FinishedRun) -> Iterator[RenderableType]:
@@ -121,10 +119,10 @@ def _release_line(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield the expectations of the campaign that were not met."""
+    """Yield the missed expectations of the campaign."""
     result = run.result
-    accuses = result.plan.written_for is None or run.outcome == UNEXPECTED
-    word, style = ("missed", FAILED) if accuses else (OTHERWISE, DIM)
+    is_failure = result.plan.written_for is None or run.outcome == UNEXPECTED
+    word, style = ("missed", FAILED) if is_failure else (OTHERWISE, DIM)
     for line, missed in groupby(result.missed, key=lambda each: each.line):
         place = line or expect_line(run.file, result.plan.variant)
         where = f"{run.file}:{place}" if place else str(run.file)
@@ -135,14 +133,14 @@ def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
-    """Yield what the campaign expected and did not get, and why the run is undecided, unless that is *shown* already."""
+    """Yield missed expectations, and the reasons why the run is undecided except the one already *shown*."""
     yield from _expectations(run)
     result = run.result
     for step in result.hurried:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"
         yield indented(Text.assemble(("hurried ", DIM), f"{where} {waited}"))
-    # Of brokers that are looked at now and then not everything can be said.
+    # Real brokers are observed only from time to time, so some expectations cannot be checked.
     for unseen in result.unseen:
         place = f"{run.file}:{unseen.line}: " if unseen.line else ""
         yield indented(Text.assemble(("unseen ", DIM), f"{place}{unseen.message}"))
@@ -154,7 +152,7 @@ def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
 
 
 def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
-    # Lines to copy are not broken.
+    # Lines to copy are not wrapped.
     margin = " " * INDENT
     yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
     if run.folder is not None:
@@ -162,10 +160,7 @@ def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _tables(result: RunResult) -> Iterator[Table]:
-    table = columns("left open", "drawn")
-    for name, value in result.drawn:
-        table.add_row(name, value)
-    yield table
+    yield columns("left open", "drawn", rows=result.drawn)
     table = columns("rule", "status", "findings", "promise")
     rules = worst_first(result.verdict.rules).items()
     for name, judged in rules:
@@ -174,15 +169,12 @@ def _tables(result: RunResult) -> Iterator[Table]:
     held = sum(judged.status == HELD for _, judged in rules)
     table.add_row(f"{'the other' if table.row_count else 'all'} {held}", HELD, "", "")
     yield table
-    table = columns("at", "fault that struck", "details")
-    for fault in result.faults:
-        table.add_row(duration_text(fault.at_us), fault.fault, fields_text(fault.details))
-    yield table
-    table = columns("rare state", "times")
-    for name, count in sorted(result.probes.items()):
-        if count:
-            table.add_row(name, str(count))
-    yield table
+    faults = (
+        (duration_text(fault.at_us), fault.fault, fields_text(fault.details)) for fault in result.faults
+    )
+    yield columns("at", "fault that struck", "details", rows=faults)
+    probes = ((name, str(count)) for name, count in sorted(result.probes.items()) if count)
+    yield columns("rare state", "times", rows=probes)
     table = columns("replica", "broker", "LEO", "HW", "epoch@start", "log")
     for partition, replicas in result.evidence.replicas.items():
         for broker, log in sorted(replicas.items()):

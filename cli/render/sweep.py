@@ -1,4 +1,4 @@
-"""What a sweep found, for people: failures by kind, how often per setting, rare states, durations."""
+"""The report of a sweep for people: failures by kind, rates by setting, rare states, durations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -34,7 +34,7 @@ def show_report(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Print a report; *quiet* only what failed, *verbose* all kinds of failures and all probes."""
+    """Print a report; if *quiet* only failures, if *verbose* all kinds of failures and all probes."""
     files = {(each.group.campaign, each.group.signature): each for each in written}
     shown = report.failures if verbose else report.failures[:_GROUPS_SHOWN]
     for group in shown:
@@ -62,12 +62,12 @@ def _failure(group: FailureGroup, written: WrittenFailure | None) -> Iterator[Re
     if written is not None:
         lines["shrunk" if written.shrunk else "campaign"] = str(written.path)
     for label, text in lines.items():
-        # Lines to copy are not broken, nor cut off at the edge as padded text would be.
+        # Lines to copy are not wrapped, and not cut off at the edge like padded text.
         yield unbroken(Text.assemble("  ", (f"{label:10}", DIM), text))
 
 
 def cell_labels(cells: Sequence[str]) -> list[str]:
-    """Return what tells cells of a grid apart, by their names: without `base` if none is a variant."""
+    """Return the names of cells, without `base` if no cell is a variant."""
     prefix = f"{BASE} "
     is_grid_alone = all(cell.startswith(prefix) for cell in cells)
     return [cell.removeprefix(prefix) if is_grid_alone else cell for cell in cells]
@@ -78,7 +78,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _repeaters(state: Mapping[str, Any], repeated: int) -> str:
-    """Return which workers repeated the runs: with one worker it is the same one again."""
+    """Return which workers repeated the runs; a single worker repeats its own."""
     elsewhere = int(state.get("repeated_elsewhere", repeated))
     if elsewhere == repeated:
         return " by another worker"
@@ -122,7 +122,7 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     repeated, unequal = int(state.get("repeated", 0)), state.get("unequal") or []
     if unequal:
         yield Text(
-            f"{len(unequal)} of {grouped(repeated)} repeated runs came out differently: a flaw of harrow, "
+            f"{len(unequal)} of {grouped(repeated)} repeated runs differ from the first: a bug in harrow, "
             "please report it (repeated.jsonl has the digests)",
             FAILED,
         )
@@ -138,5 +138,6 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
         text = f"not complete: {grouped(report.runs)} of {grouped(int(state['runs']))} runs"
         yield Text(text, STYLES[INCONCLUSIVE])
     if ERROR in report.verdicts():
-        text = "verdict `error`: harrow itself failed in these runs; their rows have the traceback"
-        yield Text(text, FAILED)
+        yield Text(
+            "verdict `error`: harrow itself failed in these runs; their rows have the traceback", FAILED
+        )

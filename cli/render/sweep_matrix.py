@@ -1,7 +1,7 @@
-"""The matrix of a sweep: a row for each cell, what sets the cells apart in columns, what came out in the others.
+"""The matrix of a sweep: a row for each cell, with its settings in the first columns and its results in the others.
 
-Where a terminal has not room for all columns, the rest follow below, with the same rows; where it has not even room for
-some, each cell has lines of its own. No figure and no setting is cut.
+If a terminal has no room for all columns, the rest follow below with the same rows. If it has no room for a single
+group, each cell has lines of its own. No figure and no setting is cut.
 """
 
 import re
@@ -27,7 +27,7 @@ from harrow.cli.text import Text
 _GAP: Final = 2
 _INDENT: Final = 2
 _HEAD_MAX: Final = 12
-"""A longer name of a setting stands in the legend, and a letter for it above its column."""
+"""A longer name of a setting is in the legend, with a letter above its column."""
 
 _KAFKA: Final = "kafka"
 _RELEASE: Final = re.compile(r"\d+(\.\d+)*")
@@ -49,8 +49,6 @@ _STATUSES: Final = (VIOLATED, PERMITTED, INCONCLUSIVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A head, and a text for each row."""
-
     head: str
     cells: tuple[Text, ...]
     right: bool = True
@@ -61,7 +59,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ColumnGroup:
-    """Columns that stay together, below a title."""
+    """Columns that stay together below a title."""
 
     title: str
     columns: tuple[_Column, ...]
@@ -72,7 +70,7 @@ class _ColumnGroup:
 
 
 class Matrix:
-    """The matrix as Rich prints it, as wide as there is room."""
+    """The matrix, which Rich prints as wide as the console."""
 
     def __init__(self, report: SweepReport) -> None:
         rows = _rows(report)
@@ -80,14 +78,13 @@ class Matrix:
         self._groups = [*_service_groups(report.service, rows), *_rate_groups(report, rows)]
         self._title = "; ".join(
             [
-                *(["what clients got, run by run"] if report.service else []),
-                *(["how often, of the runs that could tell"] if report.rates else []),
+                *(["service to clients, run by run"] if report.service else []),
+                *(["rates, among the decided runs"] if report.rates else []),
             ]
         )
         self._rows = len(rows)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Return the title, the legend, and the rows: once, or as often as all columns take."""
         if not self._groups:
             return
         yield Text(f"{self._title[0].upper()}{self._title[1:]}:", "bold")
@@ -115,7 +112,7 @@ class Matrix:
 
 
 def _bands(groups: Sequence[_ColumnGroup], room: int) -> Iterator[list[_ColumnGroup]]:
-    """Yield as many groups at a time as there is room for side by side."""
+    """Yield the groups in bands that fit side by side."""
     band: list[_ColumnGroup] = []
     width = 0
     for group in groups:
@@ -154,7 +151,7 @@ def _padded(text: Text, width: int, *, right: bool = False) -> Text:
     return Text.assemble(blanks, text) if right else Text.assemble(text, blanks)
 
 
-# Rows, and what sets them apart
+# Rows, and the columns in which they differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +167,8 @@ class _Row:
 
 
 def _rows(report: SweepReport) -> list[_Row]:
-    """Return the cells: campaigns and variants in the order of the sweep, settings in the order of their values."""
-    known = {(said["campaign"], said["cell"]): said for said in report.state.get("cells", ())}
+    """Return the cells, campaigns and variants in the order of the sweep, settings in the order of their values."""
+    definitions = {(cell["campaign"], cell["cell"]): cell for cell in report.state.get("cells", ())}
     cells = dict.fromkeys(
         [
             *((each.campaign, each.cell) for each in report.cells),
@@ -181,9 +178,9 @@ def _rows(report: SweepReport) -> list[_Row]:
     )
     rows = []
     for campaign, cell in cells:
-        said = known.get((campaign, cell), {})
-        variant = said.get("variant", cell)
-        rows.append(_Row(campaign=campaign, cell=cell, variant=variant, settings=said.get("settings", {})))
+        definition = definitions.get((campaign, cell), {})
+        variant, settings = definition.get("variant", cell), definition.get("settings", {})
+        rows.append(_Row(campaign=campaign, cell=cell, variant=variant, settings=settings))
     campaigns = _places([row.campaign for row in rows])
     variants = _places([row.variant for row in rows])
     values = {
@@ -207,28 +204,28 @@ def _places(names: Sequence[str]) -> dict[str, int]:
 
 
 def _order(key: str, values: Sequence[str]) -> dict[str, int]:
-    """Return the place of each value of a setting: numbers by size, then words as they were first named."""
-    named = _places(values)
-    is_release = key == _KAFKA and all(map(_RELEASE.fullmatch, named))
+    """Return the place of each value of a setting: numbers by size, then words in order of first use."""
+    first_uses = _places(values)
+    is_release = key == _KAFKA and all(map(_RELEASE.fullmatch, first_uses))
 
     def place(value: str) -> tuple[int, Any]:
         if is_release:
             return 0, tuple(map(int, value.split(".")))
         amount = _amount(value)
-        return (1, named[value]) if amount is None else (0, amount)
+        return (1, first_uses[value]) if amount is None else (0, amount)
 
-    return _places(sorted(named, key=place))
+    return _places(sorted(first_uses, key=place))
 
 
 def _amount(value: str) -> Fraction | None:
-    """Return what a number stands for, a time in seconds and a size in bytes; None for a word."""
+    """Return the amount of a value, in seconds for a time and in bytes for a size; None for a word."""
     match = _QUANTITY.fullmatch(value.strip())
     unit = None if match is None else _UNITS.get(match["unit"])
     return None if match is None or unit is None else Fraction(match["number"]) * unit
 
 
 def _key_columns(rows: Sequence[_Row]) -> tuple[dict[str, str], list[_Column]]:
-    """Return the columns in which rows differ, and the names of settings that letters stand for."""
+    """Return the legend of letters for long names, and the columns in which rows differ."""
     columns = []
     if len({row.campaign for row in rows}) > 1:
         columns.append(_key_column("campaign", [row.campaign for row in rows]))
@@ -258,17 +255,17 @@ def _key_column(head: str, values: Sequence[str]) -> _Column:
     return _Column(head=head, cells=tuple(Text(value) for value in values), right=False)
 
 
-# What came out
+# Results
 
 
 def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Iterator[_ColumnGroup]:
     if not service:
         return
-    of_row = {(cell.campaign, cell.cell): cell for cell in service}
-    found = [of_row.get(row.key) for row in rows]
+    by_key = {(cell.campaign, cell.cell): cell for cell in service}
+    cells = [by_key.get(row.key) for row in rows]
 
     def column(head: str, text: Callable[[CellService], str]) -> _Column:
-        return _Column(head=head, cells=tuple(Text("" if cell is None else text(cell)) for cell in found))
+        return _Column(head=head, cells=tuple(Text("" if cell is None else text(cell)) for cell in cells))
 
     def time_column(head: str, of: Callable[[CellService], float | None]) -> _Column:
         def text(cell: CellService) -> str:
@@ -295,12 +292,12 @@ def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Ite
 
 
 def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_ColumnGroup]:
-    """Yield a group for each anomaly and each way in which it came out, what was broken first."""
+    """Yield a group for each anomaly and status, violations first."""
     rates = {(rate.rule, rate.status, rate.campaign, rate.cell): rate for rate in report.rates}
     tries = {(cell.campaign, cell.cell): _tries(cell) for cell in report.cells}
     tries.update({(rate.campaign, rate.cell): rate.runs for rate in report.rates})
-    seen = dict.fromkeys((rate.rule, rate.status) for rate in report.rates if rate.status is not None)
-    for rule, status in sorted(seen, key=lambda each: _STATUSES.index(each[1] or HELD)):
+    pairs = dict.fromkeys((rate.rule, rate.status) for rate in report.rates if rate.status is not None)
+    for rule, status in sorted(pairs, key=lambda each: _STATUSES.index(each[1] or HELD)):
         style = FAILED if status == VIOLATED else STYLES.get(status or HELD, "")
         columns: list[list[Text]] = [[], [], []]
         for row in rows:
@@ -308,9 +305,9 @@ def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_ColumnG
             runs = tries.get(row.key, 0)
             hits = 0 if rate is None else rate.hits
             low, high = wilson(hits, runs)
-            texts = (percent(hits / runs), interval(low, high)) if runs else ("", "")
-            told = (*texts, f"{grouped(hits)} of {grouped(runs)}")
-            for column, text in zip(columns, told, strict=True):
+            texts: tuple[str, ...] = (percent(hits / runs), interval(low, high)) if runs else ("", "")
+            texts = (*texts, f"{grouped(hits)} of {grouped(runs)}")
+            for column, text in zip(columns, texts, strict=True):
                 column.append(Text(text, style if hits else ""))
         heads = ("rate", "95% interval", "runs")
         yield _ColumnGroup(

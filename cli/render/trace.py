@@ -1,4 +1,4 @@
-"""The story of a run as text: lanes as columns where they fit, else a line an event with the actor's name."""
+"""The story of a run as text: lanes as columns if they fit, else a line per event with the actor's name."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,19 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console, RenderableType
 
 from harrow.campaigns.record.numbered_findings import NumberedFinding
-from harrow.campaigns.story.narration import FAULTS
+from harrow.campaigns.story.narration import FAULTS, broker_of_lane
+from harrow.campaigns.story.run_state import before
 from harrow.campaigns.story.trace_record import RecordStory
 from harrow.campaigns.story.trace_selection import Folded, Row, Shown
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.causes.story import seconds
+from harrow.checks.replay.cluster_state import BrokerState
+from harrow.checks.replay.partition_state import LEADER
 from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, EVENT_STYLES, indented, terms
 from harrow.cli.render.story import prevention_of
-from harrow.cli.render.trace_lanes import LaneStates
 from harrow.cli.text import Text
+from harrow.cluster_model.events import ClientSent, ClientStopped
 
 _LANE_WIDTH_MIN: Final = 20
 _TEXT_WIDTH_MIN: Final = 20
@@ -25,7 +28,7 @@ _TIME_WIDTH: Final = 10
 _GAP: Final = 2
 _FINDINGS_LISTED: Final = 6
 _COLUMNS_MAX: Final = 1_000
-"""What is wider is no terminal, and no page either: lanes cannot be read as columns there."""
+"""Wider output is a pipe or file, where columns cannot be read."""
 
 Piece = tuple[str, str]
 """Text and its style."""
@@ -33,7 +36,7 @@ Piece = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneSigns:
-    """What lines and marks are drawn with."""
+    """The characters for lines and marks."""
 
     live: str
     leading: str
@@ -54,7 +57,7 @@ def heading(
     *,
     everything: bool = False,
 ) -> Iterator[RenderableType]:
-    """Yield the first lines of a story: which run it is, and what was found."""
+    """Yield the first lines of a story: the run and its findings."""
     verdict = f"Kafka {story.recorded.plan.kafka}, {story.recorded.verdict}"
     yield unbroken(Text.assemble((story.name, "bold"), f": {verdict}"))
     if finding is not None:
@@ -62,11 +65,9 @@ def heading(
         yield indented(Text(title, "bold"), 2)
     elif record is None:
         listed = story.findings if everything else story.findings[:_FINDINGS_LISTED]
-        table = terms(gap=2)
-        for found in listed:
-            table.add_row(str(found.number), Text(f"{found.title()}: {found.judged()}"))
         if listed:
-            yield indented(table, 2)
+            rows = ((str(each.number), Text(f"{each.title()}: {each.judged()}")) for each in listed)
+            yield indented(terms(rows), 2)
         rest = len(story.findings) - len(listed)
         if rest:
             yield unbroken(Text(f"  and {rest} more findings (--all lists them)", DIM))
@@ -74,24 +75,66 @@ def heading(
 
 
 def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Iterator[RenderableType]:
-    """Yield the last lines: what follows from it all."""
+    """Yield the last lines: the fate of a record, or the conclusions of a finding."""
     if record is not None:
         yield Text()
         yield Text(f"What became of {record.value}:", "bold")
         yield from (indented(line, _GAP) for line in record.lines)
     if finding is not None:
         yield Text()
-        table = terms(style=DIM, gap=1)
-        for text in finding.conclusions():
-            table.add_row("so", Text(text))
-        yield indented(table, _GAP)
+        rows = (("so", Text(text)) for text in finding.conclusions())
+        yield indented(terms(rows, style=DIM, gap=1), _GAP)
         yield from prevention_of(finding.finding, _GAP)
 
 
 def lanes_of(story: TraceStory, rows: Sequence[Row]) -> list[str]:
-    """Return the lanes in which something is shown, in order."""
+    """Return the lanes that are not empty, in order."""
     used = {row.event.narration.lane for row in rows if isinstance(row, Shown)}
     return [lane for lane in story.lanes if lane in used]
+
+
+class LaneStates:
+    """The state of each actor (up, paused, leading) at a moment, which only moves forward."""
+
+    def __init__(self, story: TraceStory) -> None:
+        self._story = story
+        self._state = before(story.run)
+        self._next = 0
+        self._stopped_clients: set[str] = set()
+
+    def go_to(self, position: int) -> None:
+        """Move to the moment after an event."""
+        run = self._story.run
+        while self._next <= position:
+            self._state.advance(run.events[self._next], run.numbers[self._next])
+            event = self._story.events[self._next].source
+            if isinstance(event, ClientStopped):
+                self._stopped_clients.add(event.client)
+            elif isinstance(event, ClientSent):
+                # No event reports the return of a client; its next send shows it.
+                self._stopped_clients.discard(event.client)
+            self._next += 1
+
+    def is_down(self, lane: str) -> bool:
+        broker = self._broker(lane)
+        return lane in self._stopped_clients if broker is None else not broker.is_live
+
+    def is_paused(self, lane: str) -> bool:
+        broker = self._broker(lane)
+        return broker is not None and broker.is_paused
+
+    def leads(self, lane: str) -> bool:
+        """Return whether a broker believes that it leads some partition."""
+        broker = self._broker(lane)
+        return broker is not None and any(
+            partition.replicas[broker.broker].role == LEADER
+            for partition in self._state.partitions.values()
+            if broker.broker in partition.replicas
+        )
+
+    def _broker(self, lane: str) -> BrokerState | None:
+        number = broker_of_lane(lane)
+        return None if number is None else self._state.brokers.get(number)
 
 
 class StoryTable:
@@ -123,7 +166,7 @@ class StoryTable:
                 yield from self._as_columns(group, time, self._widths)
 
     def _groups(self) -> Iterator[Folded | list[Shown]]:
-        """Yield what stands side by side: in columns, what happens at one instant, read from the left."""
+        """Yield rows to show side by side: in columns the events of one instant, from left to right."""
         group: list[Shown] = []
         for row in self._rows:
             if isinstance(row, Shown) and group and self._goes_on(group[-1], row):
@@ -145,7 +188,7 @@ class StoryTable:
         )
 
     def _lane_widths(self) -> list[int] | None:
-        """Return how wide each lane is, None where they are too many for columns."""
+        """Return the width of each lane; None if there are too many for columns."""
         available = self._width - _TIME_WIDTH - _GAP - (_GAP + 1) * len(self._lanes)
         if self._width > _COLUMNS_MAX or not self._lanes:
             return None
@@ -206,7 +249,7 @@ class StoryTable:
             yield line
 
     def _line_of(self, lane: str) -> str:
-        """Return the sign that says how an actor is when somebody else acts."""
+        """Return the sign for the state of an actor while another acts."""
         if lane == FAULTS or self._states.is_down(lane):
             return ""
         if self._states.is_paused(lane):
@@ -215,7 +258,7 @@ class StoryTable:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text in lines of a width in cells; words that are longer are broken."""
+    """Return a text in lines of a width in cells; longer words are split."""
     if cell_len(text) <= width:
         return [text]
     lines, line = [], ""

@@ -1,1 +1,1 @@
-"""Live views of runs and sweeps."""
+"""Live views of runs and sweeps on a terminal."""

@@ -1,4 +1,4 @@
-"""What a live view is drawn on: so many columns and lines, in so many signs, and how a line is made to fit."""
+"""The area of a live view: its columns, lines and characters, and how to fit a line into it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,12 +15,12 @@ WARNED: Final = "yellow"
 GOOD: Final = "green"
 PAUSED: Final = "magenta"
 HEADING: Final = "bold"
-"""How things look in a live view; each of them is said in words or signs, too."""
+"""Colours of a live view; words or signs say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """What there is to draw on: columns, lines, and whether the terminal can show more than ASCII."""
+    """The columns and lines of a terminal, and whether it can show more than ASCII."""
 
     width: int
     height: int
@@ -28,18 +28,18 @@ class Canvas:
 
     @property
     def cut(self) -> str:
-        """The sign that something was cut off."""
+        """The sign at the end of a truncated text."""
         return "…" if self.is_unicode else "~"
 
 
 def canvas_of(console: Console) -> Canvas:
-    """Return what a console has to draw on now: its user may change its size at any time."""
+    """Return the present canvas of a console, which the user may resize at any time."""
     width, height = console.size
     return Canvas(width=width, height=height, is_unicode=is_unicode(console))
 
 
 def fitted(line: Text, canvas: Canvas) -> Text:
-    """Return a line that is one line of the terminal; where some of it is cut off, that can be seen."""
+    """Return a line that fits one line of the terminal, with a sign if it is truncated."""
     line.no_wrap = True
     if line.cell_len > canvas.width:
         line.truncate(max(0, canvas.width - 1))
@@ -48,14 +48,14 @@ def fitted(line: Text, canvas: Canvas) -> Text:
 
 
 def shortened(text: str, room: int, canvas: Canvas) -> str:
-    """Return a text that is no wider than *room*; where some of it is cut off, that can be seen."""
+    """Return a text no wider than *room*, with a sign if it is truncated."""
     if cell_len(text) <= room:
         return text
     return f"{set_cell_size(text, max(0, room - 1))}{canvas.cut}"
 
 
 def bar(share: float, canvas: Canvas) -> Text:
-    """Return a bar over the whole width, of which a share is done."""
+    """Return a progress bar over the whole width."""
     done = round(max(0.0, min(1.0, share)) * canvas.width)
     full, empty = ("━", "─") if canvas.is_unicode else ("=", "-")
     return Text.assemble((full * done, GOOD), (empty * (canvas.width - done), DIM))

@@ -1,4 +1,4 @@
-"""The live view of a run: a moment of it as lines that fit a terminal. Nothing here reads a clock or prints."""
+"""The live view of a run: one moment as lines that fit a terminal. It neither reads a clock nor prints."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -40,19 +40,18 @@ _LABEL_WIDTH: Final = len("brokers ")
 
 
 def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
-    """Return a moment of a run, a line of the terminal for each of its lines.
+    """Return a moment of a run, with one line of the terminal for each of its lines.
 
-    The moments of one run at one size have as many lines, so that nothing jumps. What there is no room
-    for is left out, and how much of it is said.
+    All moments of a run have the same number of lines, so that nothing jumps. Items without room
+    are counted.
     """
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
     servers = list(_servers(scene, canvas))
     kept = _ABOVE_KEPT + len(servers) + _BELOW_KEPT
     above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), *servers, _records(scene)]
     below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
-    # Faults and findings come and go, and brokers that are not well take more words. The same room is kept
-    # for them all the time, and what happened gives way when there are more: partitions do not change their
-    # looks in the middle of a run.
+    # Faults and findings come and go, and unhealthy brokers take more words. So these keep a constant room, and
+    # events give way when there are more: the layout of partitions does not change during a run.
     partitions = _partitions(scene, canvas, height - kept - _EVENTS_MIN - 1)
     lines = [*above, *partitions, *below]
     room = min(height - len(lines) - 1, _EVENTS_MAX + kept - len(above) - len(below))
@@ -70,38 +69,39 @@ def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
     yield bar(share, canvas)
 
 
-# Brokers, and what clients know
+# Brokers and clients
 
 
 def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
-    """Yield the brokers on a few lines; where they are too many, those that are well are left out first."""
+    """Yield the brokers on a few lines; if there are too many, the healthy ones are omitted first."""
     state = scene.state
     brokers = [broker for _, broker in sorted(state.brokers.items()) if not is_server(broker.broker)]
     words = [_broker(broker, scene) for broker in brokers]
     no_controller = [Text("no controller", WARNED)] if state.controller == NO_CONTROLLER else []
     lines = _wrapped("brokers", [*words, *no_controller], canvas)
     if len(lines) > _BROKER_LINES_MAX:
-        by_need = sorted(zip(brokers, words, strict=True), key=lambda pair: _is_sound(pair[0], scene))
-        shown = len(by_need)
+        by_urgency = sorted(
+            zip(brokers, words, strict=True), key=lambda pair: _is_inconspicuous(pair[0], scene)
+        )
+        shown = len(by_urgency)
         while shown and len(lines) > _BROKER_LINES_MAX:
             shown -= 1
-            up = sum(broker.is_live and not broker.is_paused for broker, _ in by_need[shown:])
-            rest = Text(f"and {len(by_need) - shown} more, {up} up", DIM)
-            lines = _wrapped(
-                "brokers", [*no_controller, *(word for _, word in by_need[:shown]), rest], canvas
-            )
+            up = sum(broker.is_live and not broker.is_paused for broker, _ in by_urgency[shown:])
+            rest = Text(f"and {len(by_urgency) - shown} more, {up} up", DIM)
+            shown_words = (word for _, word in by_urgency[:shown])
+            lines = _wrapped("brokers", [*no_controller, *shown_words, rest], canvas)
     yield from lines
     yield from [Text()] * (_broker_lines_kept(brokers, canvas) - len(lines))
 
 
 def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
-    """Return how many lines the brokers take when all is dark: the rest of the view stays where it is."""
+    """Return how many lines the brokers take when all are down, so that the rest of the view never moves."""
     words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
     return min(_BROKER_LINES_MAX, len(_wrapped("brokers", [*words, Text("no controller")], canvas)))
 
 
 def _servers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
-    """Yield the controllers that are no brokers, or the servers of an ensemble, on a line of each kind."""
+    """Yield the dedicated controllers, or the ZooKeeper servers, on a line for each kind."""
     by_kind: dict[str, list[Text]] = {}
     for node, server in sorted(scene.state.brokers.items()):
         if is_server(node):
@@ -126,7 +126,7 @@ def _wrapped(name: str, words: Sequence[Text], canvas: Canvas) -> list[Text]:
 _DOWN: Final = {POWER_LOSS: "DOWN, no power", SHUT_DOWN: "STOPPED"}
 
 
-def _is_sound(broker: BrokerState, scene: Scene) -> bool:
+def _is_inconspicuous(broker: BrokerState, scene: Scene) -> bool:
     is_up = broker.is_live and not (broker.is_paused or broker.is_stopping) and broker.is_registered
     return is_up and broker.broker != scene.state.controller and not broker.is_active_controller
 
@@ -135,12 +135,12 @@ def _broker(broker: BrokerState, scene: Scene) -> Text:
     text = _life(broker, str(broker.broker))
     if broker.is_live and not broker.is_registered:
         text.append(" no session", WARNED)
-    return text.append(_office(broker, scene, "controller"))
+    return text.append(_controller_text(broker, scene, "controller"))
 
 
 def _server(server: BrokerState, number: str, scene: Scene) -> Text:
-    office = _office(server, scene, "leads") if server.is_live else Text()
-    return _life(server, number).append(office)
+    controller = _controller_text(server, scene, "leads") if server.is_live else Text()
+    return _life(server, number).append(controller)
 
 
 def _life(process: BrokerState, name: str) -> Text:
@@ -154,8 +154,8 @@ def _life(process: BrokerState, name: str) -> Text:
     return text.append("up", GOOD)
 
 
-def _office(process: BrokerState, scene: Scene, word: str) -> Text:
-    """Return whether a process is the controller, or takes itself for it."""
+def _controller_text(process: BrokerState, scene: Scene, word: str) -> Text:
+    """Return whether a process is the controller, or still believes that it is."""
     if scene.state.controller == process.broker:
         return Text(f" {word} e{scene.state.controller_epoch}", "cyan")
     return Text(" DEPOSED controller", WARNED) if process.is_active_controller else Text()
@@ -180,7 +180,7 @@ def _records(scene: Scene) -> Text:
 
 
 def _partitions(scene: Scene, canvas: Canvas, room: int) -> list[Text]:
-    """Return the partitions in as much detail as there is room for."""
+    """Return the partitions with as much detail as fits."""
     partitions = list(scene.state.partitions.values())
     if sum(1 + len(partition.replicas) for partition in partitions) + 1 <= room:
         signs = CellSigns(is_unicode=canvas.is_unicode, missing="not there")
@@ -200,7 +200,7 @@ def _committed(canvas: Canvas) -> str:
 def _tall(
     partitions: Sequence[partition_state.PartitionState], scene: Scene, canvas: Canvas, signs: CellSigns
 ) -> Iterator[Text]:
-    """Yield a line for each replica, with a sign for each of the last records, below one for its partition."""
+    """Yield a line for each partition, and below it one for each replica, with a sign per record."""
     words = {
         (partition.name, replica.broker): _words(replica, partition, scene)
         for partition in partitions
@@ -232,19 +232,19 @@ def _tall(
 def _words(
     replica: partition_state.ReplicaState, partition: partition_state.PartitionState, scene: Scene
 ) -> tuple[str, str, str]:
-    """Return who a replica is, where its log ends, and the style of it."""
+    """Return the role of a replica, the ends of its log, and a style."""
     role = role_text(replica, scene.state)
     style = BAD if role == "down" else PAUSED if role.startswith("paused") else ""
     if replica.role == partition_state.LEADER and role != "down":
         if replica.broker == partition.leader:
             style = style or GOOD
-        else:  # It has not heard of its successor.
+        else:  # It has not heard of its successor yet.
             role, style = f"{role} DEPOSED", BAD
     if replica.broker not in partition.isr:
         role, style = f"{role}, not in ISR", style or WARNED
     remote = partition.remote_leo(replica.broker)
-    known = "" if remote is None else f" remote {remote}"
-    ends = f"LEO {replica.leo}{known} HW {high_watermark_text(replica)}"
+    remote_text = "" if remote is None else f" remote {remote}"
+    ends = f"LEO {replica.leo}{remote_text} HW {high_watermark_text(replica)}"
     if replica.flushed != replica.leo:
         ends += f" flushed {replica.flushed}"
     return f"{replica.broker} {role}", ends, style
@@ -271,11 +271,11 @@ def _sign(cell: LogCell, signs: CellSigns, canvas: Canvas) -> tuple[str, str]:
 
 
 def _flat(partitions: Sequence[partition_state.PartitionState], scene: Scene, room: int) -> list[Text]:
-    """Return a line for each partition; where there are too many, those that are well are left out first."""
+    """Return a line for each partition; if there are too many, the healthy ones are omitted first."""
     shown = list(partitions)
     if len(shown) + 1 > room:
-        by_need = sorted(shown, key=lambda partition: _is_well(partition, scene))[: max(1, room - 2)]
-        shown = [partition for partition in shown if partition in by_need]
+        by_urgency = sorted(shown, key=lambda partition: _is_healthy(partition, scene))[: max(1, room - 2)]
+        shown = [partition for partition in shown if partition in by_urgency]
     rows = [(printable(partition.name), partition) for partition in shown]
     name_width = max(9, max((cell_len(name) for name, _ in rows), default=0))
     isr_width = max(4, max((len(_isr(partition)) for _, partition in rows), default=0) + 1)
@@ -296,7 +296,7 @@ def _flat(partitions: Sequence[partition_state.PartitionState], scene: Scene, ro
         lines.append(line)
     hidden = [partition for partition in partitions if partition not in shown]
     if hidden:
-        well = sum(_is_well(partition, scene) for partition in hidden)
+        well = sum(_is_healthy(partition, scene) for partition in hidden)
         rest = f"and {counted(len(hidden), 'partition')} more, {well} with a leader and a whole ISR"
         lines.append(Text(rest, DIM))
     return lines
@@ -326,7 +326,7 @@ def _ends(
     return Text(ends, style)
 
 
-def _is_well(partition: partition_state.PartitionState, scene: Scene) -> bool:
+def _is_healthy(partition: partition_state.PartitionState, scene: Scene) -> bool:
     leader = scene.state.brokers.get(partition.leader)
     leads = leader is not None and leader.is_live and not leader.is_paused
     return leads and _is_whole(partition)
@@ -355,28 +355,28 @@ def _lasts(fault: FaultShown, scene: Scene, *, in_short: bool) -> str:
     return f"{since}{seconds(max(0, fault.until_us - scene.at_us))} left"
 
 
-def _anomalies(found: Sequence[FindingGroup], canvas: Canvas) -> Iterator[Text]:
-    if not found:
+def _anomalies(anomalies: Sequence[FindingGroup], canvas: Canvas) -> Iterator[Text]:
+    if not anomalies:
         yield Text.assemble(("findings ", HEADING), ("none so far", DIM))
         return
     yield Text("findings so far", HEADING)
     cross = "✗" if canvas.is_unicode else "x"
-    for anomaly in found[:_ANOMALIES_SHOWN]:
+    for anomaly in anomalies[:_ANOMALIES_SHOWN]:
         sign, style = (cross, BAD) if anomaly.permitted_by is None else ("~", "cyan")
         yield Text.assemble("  ", (f"{sign} {anomaly.sentence()}", style))
-    if len(found) > _ANOMALIES_SHOWN:
-        yield Text(f"  and {counted(len(found) - _ANOMALIES_SHOWN, 'more kind')}", DIM)
+    if len(anomalies) > _ANOMALIES_SHOWN:
+        yield Text(f"  and {counted(len(anomalies) - _ANOMALIES_SHOWN, 'more kind')}", DIM)
 
 
 def _events(events: Sequence[EventShown], room: int) -> Iterator[Text]:
     shown = events[-room:]
     for item in shown:
-        told = item.event.narration
+        narration = item.event.narration
         folded = f"{item.folded + 1} times, last " if item.folded else ""
         yield Text.assemble(
             (f"{seconds(item.event.at_us):>10} ", DIM),
-            f"{set_cell_size(told.lane, max(_LANE_WIDTH, cell_len(told.lane)))} ",
+            f"{set_cell_size(narration.lane, max(_LANE_WIDTH, cell_len(narration.lane)))} ",
             (folded, DIM),
-            (told.text, EVENT_STYLES.get(told.topic, "")),
+            (narration.text, EVENT_STYLES.get(narration.topic, "")),
         )
     yield from [Text()] * (room - len(shown))

@@ -1,4 +1,4 @@
-"""The live view of a sweep: how far it is and what it has found so far, as lines that fit a terminal."""
+"""The live view of a sweep: its progress and results so far, as lines that fit a terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -30,13 +30,13 @@ _CELLS_MIN: Final = 2
 
 
 def sweep_frame(progress: Progress, definition: Definition, canvas: Canvas) -> Group:
-    """Return how a sweep stands; what there is no room for is left out, and how much of it is said."""
+    """Return the state of a sweep; items without room are counted."""
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
     above = list(_heading(progress, definition, canvas))
     below = list(_probes(progress, canvas))
     room = height - len(above) - len(below)
     kinds = len(progress.tally.failures)
-    # Both tables have a heading; failures come first where there is not room for all of both.
+    # Both tables have a heading; failures take precedence if there is no room for all of both.
     for_cells = max(_CELLS_MIN, min(len(definition.cells), room - 2 - max(1, min(kinds, _KINDS_MIN))))
     cells = _cells(progress, definition, canvas, for_cells)
     failures = list(_failures(progress, definition, canvas, max(1, room - len(cells) - 1)))
@@ -58,25 +58,24 @@ def _heading(progress: Progress, definition: Definition, canvas: Canvas) -> Iter
     if progress.left_s is not None:
         parts.append(f"about {rough_duration_text(round(progress.left_s) * US_PER_SECOND)} left")
     if progress.already:
-        parts.append(f"{grouped(progress.already)} runs from before")
+        parts.append(f"{grouped(progress.already)} earlier runs")
     yield Text(", ".join(parts))
     if progress.repeated or progress.lost:
-        yield _harrows_own(progress)
+        yield _checks(progress)
 
 
-def _harrows_own(progress: Progress) -> Text:
-    """Return what the sweep has found of itself: whether repeated runs came out the same, and what got lost."""
+def _checks(progress: Progress) -> Text:
+    """Return whether repeated runs were equal, and how often runs were lost."""
     line = Text()
     if progress.repeated:
         line.append(f"{counted(progress.repeated, 'run')} repeated")
     if progress.unequal:
-        line.append(f", {len(progress.unequal)} of them came out differently", BAD)
+        line.append(f", {len(progress.unequal)} of them differ", BAD)
     elif progress.repeated:
-        line.append(", each came out the same", DIM)
+        line.append(", all equal", DIM)
     if progress.lost:
-        line.append("; " if progress.repeated else "").append(
-            f"runs were lost and tried again, {counted(progress.lost.total(), 'time')}", WARNED
-        )
+        times = counted(progress.lost.total(), "time")
+        line.append("; " if progress.repeated else "").append(f"lost runs and repeated them, {times}", WARNED)
     return line
 
 
@@ -84,7 +83,7 @@ def _harrows_own(progress: Progress) -> Text:
 
 
 def _cells(progress: Progress, definition: Definition, canvas: Canvas, room: int) -> list[Text]:
-    """Return the matrix: a line for each cell, those with failures first where there are too many."""
+    """Return a line for each cell; if there are too many, those with most failures."""
     tally = progress.tally
     cells = list(zip(definition.cells, _names(definition.cells), strict=True))
     if len(cells) > room:
@@ -92,8 +91,8 @@ def _cells(progress: Progress, definition: Definition, canvas: Canvas, room: int
         chosen = {_key(cell) for cell, _ in by_failures[: max(1, room - 1)]}
         cells = [pair for pair in cells if _key(pair[0]) in chosen]
     width = min(_NAME_MAX, max(cell_len(name) for _, name in cells))
-    seen = {verdict for _, verdict in tally.verdicts}
-    statuses = [status for status in (*STATUSES, ERROR) if status in seen]
+    verdicts = {verdict for _, verdict in tally.verdicts}
+    statuses = [status for status in (*STATUSES, ERROR) if status in verdicts]
     columns = "".join(f"{status:>{len(status) + 2}}" for status in statuses)
     each = f"{grouped(len(definition.seeds))} runs each"
     width = max(width, len(each))
@@ -114,7 +113,7 @@ def _cells(progress: Progress, definition: Definition, canvas: Canvas, room: int
         lines.append(line)
     if len(definition.cells) > len(cells):
         rest = len(definition.cells) - len(cells)
-        lines.append(Text(f"and {counted(rest, 'cell')} more, with as many failures or fewer", DIM))
+        lines.append(Text(f"and {counted(rest, 'cell')} more, with no more failures than these", DIM))
     return lines
 
 
@@ -123,7 +122,7 @@ def _key(cell: Cell) -> tuple[str, str]:
 
 
 def _names(cells: Sequence[Cell]) -> list[str]:
-    """Return the labels of all cells of a sweep, with the campaign where there are several."""
+    """Return the labels of all cells of a sweep, with the campaign if there are several."""
     names = cell_labels([cell.name for cell in cells])
     if len({cell.campaign for cell in cells}) > 1:
         names = [f"{cell.campaign} {name}" for cell, name in zip(cells, names, strict=True)]
@@ -134,11 +133,11 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 
 
 def _failures(progress: Progress, definition: Definition, canvas: Canvas, room: int) -> Iterator[Text]:
-    found = sorted(progress.tally.failures.items(), key=lambda item: (-item[1].count, item[0]))
-    if not found:
+    failures = sorted(progress.tally.failures.items(), key=lambda item: (-item[1].count, item[0]))
+    if not failures:
         yield Text.assemble(("failures ", HEADING), ("none so far", DIM))
         return
-    shown = found if len(found) <= room else found[: max(1, room - 1)]
+    shown = failures if len(failures) <= room else failures[: max(1, room - 1)]
     width = min(_NAME_MAX, max(len(signature) for (_, signature), _ in shown))
     yield Text.assemble((f"{set_cell_size('failures', width)}    runs  earliest", HEADING))
     by_key = dict(zip(map(_key, definition.cells), _names(definition.cells), strict=True))
@@ -147,14 +146,14 @@ def _failures(progress: Progress, definition: Definition, canvas: Canvas, room: 
             (set_cell_size(shortened(signature, width, canvas), width), BAD),
             f" {grouped(tally.count):>7}  seed {tally.seed}  {by_key[campaign, tally.cell]}",
         )
-    if len(found) > len(shown):
-        yield Text(f"and {counted(len(found) - len(shown), 'other kind')}", DIM)
+    if len(failures) > len(shown):
+        yield Text(f"and {counted(len(failures) - len(shown), 'other kind')}", DIM)
 
 
 def _probes(progress: Progress, canvas: Canvas) -> Iterator[Text]:
     missing = progress.probes_missing()
     yield Text.assemble(("rare states ", HEADING), f"{len(progress.probes)} reached, {len(missing)} not yet")
-    # How often runs of before reached them is not known here.
+    # A resumed sweep does not count how often earlier runs reached them.
     reached = {} if progress.already else progress.tally.probes
     rarest = sorted(reached.items(), key=lambda item: (item[1], item[0]))[:_RAREST_SHOWN]
     if rarest:
@@ -164,7 +163,7 @@ def _probes(progress: Progress, canvas: Canvas) -> Iterator[Text]:
 
 
 def _listed(label: str, names: Sequence[str], canvas: Canvas, lines_max: int) -> Iterator[Text]:
-    """Yield names on at most so many lines, and how many there was no room for."""
+    """Yield names on at most *lines_max* lines, and the number of those without room."""
     margin = 11
     lines = [f"  {label:<{margin - 2}}"]
     for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Plays runs on a terminal: as fast as was asked for, and so that Ctrl-C leaves the terminal as it was."""
+"""Plays runs on a terminal at a given speed, and restores the terminal after Ctrl-C."""
 
 import math
 import time
@@ -17,15 +17,15 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _FRAME_S: Final = 1 / 12
 _END_US: Final = 5 * US_PER_SECOND
-"""How long, by the cluster's clock, the end of a run is seen that the next one follows."""
+"""How long, on the cluster's clock, the end of a run stays before the next one."""
 
 
 class RunWatch:
-    """Plays runs that are over, one after the other.
+    """Plays finished runs, one after the other.
 
-    *speed* is in seconds of the cluster by seconds of the clock, `math.inf` for no waiting: then a run is
-    shown at its end only, and not at all right after another. The view of the *only* run stays where it is.
-    *check* raises what has to end the playing.
+    *speed* is in cluster seconds per wall-clock second. With `math.inf` only the end of a run is shown, and not even
+    that right after another run. The view of the *only* run stays on screen. *check* raises an exception to end
+    the playback.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class RunWatch:
             with live:
                 self._play(playback, live)
         except KeyboardInterrupt:
-            # The keys may have been pressed twice, while the view was being taken away.
+            # A second Ctrl-C may have interrupted the removal of the view.
             self._console.show_cursor(show=True)
             raise
         finally:
             if self._only:
-                self._console.print()  # What is printed of the run follows below.
+                self._console.print()  # The output of the run follows below.
             took_s = self._clock() - begun_s
             self.played_s += took_s
-            # Without waiting the runs are what takes time, not the look at them.
+            # Without waits, most of the time should go to the runs and not to drawing them.
             self._next_s = begun_s + took_s + max(_FRAME_S, 3 * took_s)
 
     def _play(self, playback: Playback, live: Live) -> None:
@@ -89,11 +89,11 @@ class RunWatch:
             self._wait_until(self._clock() + _END_US / US_PER_SECOND / self._speed)
 
     def _show(self, frame: Frame, due_s: float, playback: Playback, live: Live) -> float:
-        """Show a frame, as often as its clock is seen to go on; return when the next one is due."""
+        """Show a frame with its clock running, and return when the next one is due."""
         lasts_s = frame.lasts_us / US_PER_SECOND / self._speed
         until_s = due_s + lasts_s
         begin_us = playback.at_us
-        # What would be over before it could be seen is drawn together with what comes next.
+        # A frame that is too short to see is drawn together with the next one.
         while until_s - max(self._clock(), self._drawn_s) >= _FRAME_S:
             passed = max(0.0, self._clock() - due_s) / lasts_s
             self._draw(playback.scene(begin_us + round(min(1.0, passed) * frame.passes_us)), live)

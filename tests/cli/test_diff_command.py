@@ -304,7 +304,7 @@ def test_a_seed_apart(harrow: Harrow, folder: Path) -> None:
     ended = harrow("diff", "1/latest", "2/latest", "--only-different", COLUMNS="80")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert re.search(r"^  seed +1 +2$", ended.stdout, re.MULTILINE)
-    assert "They part at event " in ended.stdout
+    assert "They diverge at event " in ended.stdout
     assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
@@ -384,7 +384,7 @@ def test_two_releases_differ_in_behaviours_and_in_defaults_that_nobody_has_set(
 
 def test_two_releases_are_compared_by_name(harrow: Harrow, folder: Path) -> None:
     out = harrow("diff", "4.0", "latest").stdout
-    assert out.startswith(f"What differs between Kafka 4.0 and Kafka {NEWEST_RELEASE}")
+    assert out.startswith(f"Differences between Kafka 4.0 and Kafka {NEWEST_RELEASE}")
     assert re.search(rf"eligible_leader_replicas +in 4\.0: false, in {NEWEST}: true", out)
     told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)
     assert told["schema"] == "harrow.diff-releases/1"
@@ -421,7 +421,7 @@ def test_settings_that_are_gone_are_told_between_releases(harrow: Harrow) -> Non
 
 def test_a_newer_release_may_come_first(harrow: Harrow) -> None:
     out = harrow("diff", "latest", "3.9").stdout
-    assert out.startswith(f"What differs between Kafka {NEWEST_RELEASE} and Kafka 3.9")
+    assert out.startswith(f"Differences between Kafka {NEWEST_RELEASE} and Kafka 3.9")
     assert f"metadata in {NEWEST_RELEASE}: kraft, in 3.9: kraft or zookeeper" in out
     assert re.search(rf"cleaner_retains_last_batch +in {NEWEST}: true, in 3\.9: false", out)
     assert re.search(rf"linger\.ms \(producer\) +in {NEWEST}: 5, in 3\.9: 0", out)

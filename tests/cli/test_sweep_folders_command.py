@@ -253,7 +253,7 @@ def test_eighty_columns_hold_the_report(small: Path, on_terminal: Callable[..., 
     )
     assert code == 1
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    table = text.partition("how often, of the runs that could tell:\n")[2].partition("\n\n")[0].splitlines()
+    table = text.partition("rates, among the decided runs:\n")[2].partition("\n\n")[0].splitlines()
     assert max(len(line.rstrip()) for line in table) <= 80
     assert table[0].split() == ["A", "min.insync.replicas"]
     assert sum(bool(re.search(r"^  all   2  .* of 20\b", line)) for line in table) >= 1

@@ -152,7 +152,7 @@ def test_the_matrix_has_a_row_for_each_cell_and_a_column_for_what_differs() -> N
             of_cells=[each["cell"] for each in cells],
         )
     )
-    assert table(lines, "How often, of the runs that could tell:") == [
+    assert table(lines, "Rates, among the decided runs:") == [
         "        lost-write, permitted",
         "  acks  rate  95% interval           runs",
         "  1     3.1%  [2.9, 3.3]    620 of 20 000",
@@ -202,7 +202,7 @@ def test_sizes_releases_and_words_are_sorted_as_people_sort_them() -> None:
         cells = [cell("base", **{key: value}) for value in given]
         names = [each["cell"] for each in cells]
         of = report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
-        matrix = table(shown(of), "What clients got, run by run:")
+        matrix = table(shown(of), "Service to clients, run by run:")
         assert [line.split()[0] for line in matrix if line.split()[0] in given] == list(order)
 
 
@@ -237,7 +237,7 @@ def test_what_a_folder_says_of_a_cell_cannot_disturb_a_terminal() -> None:
     cells = [cell("base", **{"a\x1b[31m": "1\n2"}), cell("b", **{"a\x1b[31m": "3"})]
     names = [each["cell"] for each in cells]
     lines = shown(report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names)))
-    matrix = table(lines, "What clients got, run by run:")
+    matrix = table(lines, "Service to clients, run by run:")
     assert any("1\\n2" in line for line in matrix)
     assert not any("\x1b" in line for line in lines)
 
@@ -260,7 +260,7 @@ def test_quiet_says_what_failed_and_nothing_else() -> None:
     assert shown(report(rate("base", 1, "permitted")), quiet=True) == []
     lines = shown(report(rate("base", 1, "violated"), failures=(failure(),)), quiet=True)
     assert lines[0] == "lost-write  c, 3 times"
-    assert "How often, of the runs that could tell:" not in lines
+    assert "Rates, among the decided runs:" not in lines
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_quiet_says_what_failed_and_nothing_else() -> None:
         ({"repeated": 1, "repeated_elsewhere": 1}, "1 run repeated by another worker: all equal"),
         ({"repeated_elsewhere": 0}, "810 runs repeated by the same worker: all equal"),
         ({"repeated_elsewhere": 700}, "810 runs repeated, 700 of them by another worker: all equal"),
-        ({"unequal": [[0, 3]]}, "1 of 810 repeated runs came out differently: a flaw of harrow, please"),
+        ({"unequal": [[0, 3]]}, "1 of 810 repeated runs differ from the first: a bug in harrow, please"),
         ({"complete": False}, "not complete: 40 000 of 50 000 runs"),
         ({"workers": 1}, "process, 1 worker, 12 min 34 s; answers by DuckDB"),
     ],

@@ -135,10 +135,10 @@ def test_before_anything_has_come_back() -> None:
 def test_runs_that_came_out_differently_are_told() -> None:
     found = progress(grid())
     found.repeated = 8
-    assert "8 runs repeated, each came out the same" in lines_of(found, grid())
+    assert "8 runs repeated, all equal" in lines_of(found, grid())
     found.unequal = [Repeated(cell=0, seed=1, first="a", again="b", other_worker=True)]
     found.lost.update(["gone"])
-    told = "8 runs repeated, 1 of them came out differently; lost runs and repeated them, 1 time"
+    told = "8 runs repeated, 1 of them differ; lost runs and repeated them, 1 time"
     assert told[:79] in "\n".join(lines_of(found, grid()))
 
 
@@ -162,6 +162,6 @@ def test_where_there_are_too_many_the_rest_is_counted() -> None:
     (cells,) = (line for line in shown if "cells more" in line)
     (kinds,) = (line for line in shown if "other kinds" in line)
     listed = sum(line.startswith("acks=") for line in shown)
-    assert cells == f"and {40 - listed} cells more, with as many failures or fewer"
+    assert cells == f"and {40 - listed} cells more, with no more failures than these"
     assert any(line.startswith("acks=33 ") for line in shown)
     assert kinds == f"and {30 - sum(line.startswith('lost-write-') for line in shown)} other kinds"
