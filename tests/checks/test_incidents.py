@@ -53,7 +53,7 @@ def test_the_losses_of_a_run_by_one_truncation_are_one() -> None:
     result = run.judge("lost-write")
     (incident,) = incidents(result.findings)
     assert len(incident.findings) == 31
-    assert others_of(incident) == "and m1, m2, m3, m4 and 26 more with the same cause"
+    assert others_of(incident) == "and m1, m2, m3, m4 and 26 more by the same cause"
 
 
 def test_json_lists_its_members_and_they_are_read_back() -> None:
