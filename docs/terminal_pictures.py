@@ -1,13 +1,15 @@
 """Makes the pictures of docs/pictures/ from real runs: ``make docs``.
 
-Each is what a terminal of that width shows for some commands, as SVG by Rich. No
-picture loads a font: every viewer has a monospaced one.
+Each shows what a terminal of that width prints for some commands, as SVG by Rich. No picture loads
+a font: every viewer has a monospaced one. The page of a trace is photographed in Chromium, if that is installed.
 """
 
 import io
 import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -15,11 +17,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.story.playback import Playback
 from harrow.cli.main import main as harrow
+from harrow.cli.watch.canvas import Canvas
+from harrow.cli.watch.run_screen import frame
 
 FOLDER: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96
@@ -31,6 +39,14 @@ PICTURES: Final = {
     "trace": (f"harrow trace {_FOUND} --around lost-write",),
 }
 """Commands by the name of their picture, in the order in which they are run in one folder."""
+
+WATCHED: Final = "watch"
+"""The picture of one moment of the first campaign, as `--watch` plays it."""
+_WATCHED_AT_US: Final = 32_040_100
+
+PAGE: Final = "page"
+"""The picture of a page: PNG, because only a browser can draw it."""
+_PAGE_SIZE: Final = "1200,800"
 
 MEASURED: Final = ("speed",)
 """Pictures of measurements, which no two machines draw alike: `python -m benchmarks.compare --growth`."""
@@ -65,7 +81,8 @@ def pictures() -> dict[str, str]:
     """Return the pictures as SVG, by name."""
     with TemporaryDirectory() as folder, _terminal(Path(folder)):
         found: list[str] = []
-        return {name: _picture(name, commands, found) for name, commands in PICTURES.items()}
+        drawn = {name: _picture(name, commands, found) for name, commands in PICTURES.items()}
+        return {**drawn, WATCHED: _moment()}
 
 
 def said(svg: str) -> list[str]:
@@ -116,15 +133,57 @@ def _picture(name: str, commands: Sequence[str], found: list[str]) -> str:
         shown = Text.from_ansi("\n".join(lines))
         found += re.findall(r"^look at it: harrow diff (\S+)", shown.plain, re.MULTILINE)
         console.print(shown)
+    return _svg(console, name)
+
+
+def _svg(console: Console, name: str) -> str:
     svg = console.export_svg(title="harrow", theme=MONOKAI, code_format=_FORMAT, unique_id=f"harrow-{name}")
     return "".join(f"{line.strip()}\n" for line in svg.splitlines() if line.strip())
 
 
+def _moment() -> str:
+    """Draw what `harrow run loss-by-hw-truncation --variant base --watch` shows when the record is cut off."""
+    (file,) = resolve("loss-by-hw-truncation")
+    (plan,) = (plan for plan in load_campaign(file).plans if plan.variant is None)
+    playback = Playback(run_plan(plan, 0))
+    playback.advance(sum(event.at_us <= _WATCHED_AT_US for event in playback.events) - 1)
+    shown: RenderableType = frame(
+        playback.scene(_WATCHED_AT_US), Canvas(width=COLUMNS, height=24), speed=", 5x"
+    )
+    console = Console(file=io.StringIO(), record=True, width=COLUMNS, force_terminal=True, highlight=False)
+    console.print(
+        Text.assemble(("$ ", "green"), ("harrow run loss-by-hw-truncation --variant base --watch", "bold"))
+    )
+    console.print(shown)
+    return _svg(console, WATCHED)
+
+
+def _photograph_page() -> None:
+    """Write the picture of the page of the first campaign's trace, unless there is no Chromium."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print("no Chromium: the picture of the page stays as it is", file=sys.stderr)
+        return
+    with TemporaryDirectory() as folder, _terminal(Path(folder)):
+        _shown("harrow run loss-by-hw-truncation --variant base")
+        _shown("harrow trace results/latest --format html --output page.html")
+        subprocess.run(  # noqa: S603 - a page of ours
+            [
+                *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+                *("--virtual-time-budget=3000", f"--window-size={_PAGE_SIZE}"),
+                *(f"--screenshot={FOLDER / PAGE}.png", Path("page.html").resolve().as_uri()),
+            ],
+            check=True,
+            capture_output=True,
+        )
+
+
 def main() -> None:
-    """Write the pictures anew."""
+    """Write the pictures."""
     FOLDER.mkdir(exist_ok=True)
     for name, svg in pictures().items():
         (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
+    _photograph_page()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.terminal_pictures import FOLDER, MEASURED, PICTURES, pictures, said
+from docs.terminal_pictures import FOLDER, MEASURED, PAGE, PICTURES, WATCHED, pictures, said
 from tests.cli.conftest import ROOT
 
 BYTES_MAX = 60_000
@@ -20,7 +20,7 @@ def test_the_pictures_are_those_of_today() -> None:
     }, "make docs"
 
 
-@pytest.mark.parametrize("name", [*PICTURES, *MEASURED])
+@pytest.mark.parametrize("name", [*PICTURES, WATCHED, *MEASURED])
 def test_a_picture_stands_by_itself(name: str) -> None:
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert len(svg.encode()) <= BYTES_MAX
@@ -28,7 +28,14 @@ def test_a_picture_stands_by_itself(name: str) -> None:
     assert "@font-face" not in svg
 
 
-@pytest.mark.parametrize("name", [*PICTURES, *MEASURED])
+@pytest.mark.parametrize("name", [*PICTURES, WATCHED, *MEASURED])
 def test_a_page_shows_the_picture(name: str) -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     assert any(f"pictures/{name}.svg)" in page.read_text(encoding="utf-8") for page in pages)
+
+
+def test_readme_shows_the_picture_of_the_page_which_is_small() -> None:
+    assert f"pictures/{PAGE}.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    picture = (FOLDER / f"{PAGE}.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) <= 250_000
