@@ -40,51 +40,38 @@ CORE: Final = (
 )
 """What takes time. Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom."""
 
-PURE: Final = frozenset(
-    {
-        "__init__.py",
-        # Classes below a decorator of ours; metadata of fields.
-        *("cluster_model/events.py", "cluster_model/topology.py"),
-        # Protocols that are `runtime_checkable`, `__doc__` of a class, metadata of fields, `ClassVar` counters.
-        "cluster_model/sim/message_rule.py",
-        "cluster_model/fields.py",
-        "cluster_model/registry.py",
-        # A `Sequence`; what takes its time is in C.
-        "cluster_model/packed_log.py",
-        # Says to mypyc what is said in plain Python otherwise.
-        "cluster_model/compiling.py",
-        # Its classes are asked for their `api`, which compiled only their objects have.
-        "cluster_model/zookeeper/service/protocol.py",
-        # Tables that are read once.
-        "cluster_model/errors.py",
-        *("cluster_model/settings.py", "checks/rules/catalogue.py", "checks/rules/history_rules.py"),
-        # `cached_property` needs a `__dict__`.
-        "checks/history/version_order.py",
-        # Kinds of links: their operands are read from the annotations of functions, which compiled ones have not.
-        *("checks/history/missing_records.py", "checks/history/send_order.py", "checks/history/witness.py"),
-        *("checks/history/transaction_cycles.py", "checks/rules/acked_below_min_isr.py"),
-        *("checks/history/misrouted_records.py", "checks/rules/unconsumed.py"),
-        *("checks/rules/broken_invariants.py", "checks/rules/log_divergence.py"),
-        *(
-            "checks/rules/nonmonotonic_send.py",
-            "checks/rules/read_above_hw.py",
-            "checks/rules/two_leaders.py",
-        ),
-        *("checks/rules/doubled_effect.py", "checks/rules/lost_effect.py", "checks/rules/rebalance_skip.py"),
-        # Generators that are sent the answers of their steps.
-        "cluster_model/clients/programs.py",
-        *("checks/rules/unavailable.py", "checks/rules/unseen.py", "checks/history/torn_transactions.py"),
-        *("checks/rules/fenced_write.py", "checks/rules/hanging_transaction.py"),
-        *("checks/rules/lso_stands_still.py", "checks/rules/offset_regression.py"),
-        *("checks/rules/read_above_lso.py", "checks/rules/torn_transaction.py"),
-        "checks/rules/unasked_commit.py",
-        # Runs once for each history that is given.
-        *("checks/history/anomalies.py", "checks/history/judge.py"),
-    }
-)
+_PLAIN: Final = re.compile(r"^# Plain Python: \S", re.MULTILINE)
+"""Marks a file that mypyc cannot compile, or that gains nothing, with the reason. In an ``__init__.py`` it marks the folder."""
 
-SWITCHES: Final = "cluster_model/release/"
-"""What declares switches: the metadata of fields, too."""
+
+def stays_plain(path: Path) -> bool:
+    """Return whether a file of the core is left out: it is marked, or it defines kinds of links.
+
+    harrow reads the operands of a link from the annotations of its function, and compiled functions have none.
+    """
+    source = path.read_text(encoding="utf-8")
+    folder = path.with_name("__init__.py")
+    return (
+        path == folder
+        or any(_PLAIN.search(text) for text in (source, folder.read_text(encoding="utf-8")))
+        or _defines_links(ast.parse(source))
+    )
+
+
+def _defines_links(module: ast.Module) -> bool:
+    """Return whether a function has a decorator of `harrow.checks.link`, under whatever name it is imported."""
+    decorators = {
+        alias.asname or alias.name
+        for node in module.body
+        if isinstance(node, ast.ImportFrom) and node.module == "harrow.checks.link"
+        for alias in node.names
+    }
+    return any(
+        isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in decorators
+        for node in module.body
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+    )
 
 
 def compile_core(optimisation: str) -> None:
@@ -93,11 +80,7 @@ def compile_core(optimisation: str) -> None:
     from setuptools import Distribution  # noqa: PLC0415 - see above
 
     paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
-    compiled = {
-        path: _module(path)
-        for path in paths
-        if path not in PURE and not path.startswith(SWITCHES) and not path.endswith("__init__.py")
-    }
+    compiled = {path: _module(path) for path in paths if not stays_plain(ROOT / path)}
     # Before anything is compiled: what changes meanwhile is not what was compiled.
     lines = [
         compilation.source_line(ROOT, path, compiled.get(path, "")) for path in _with_imports(set(compiled))

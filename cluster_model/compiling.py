@@ -1,5 +1,7 @@
 """What mypyc is told of a class. In plain Python it means nothing, and compiled or not it needs no library."""
 
+# Plain Python: it tells mypyc what plain Python needs no word for.
+
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

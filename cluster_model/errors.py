@@ -1,5 +1,7 @@
 """Kafka's protocol errors, under Kafka's names (``org.apache.kafka.common.protocol.Errors``)."""
 
+# Plain Python: a table that is read once.
+
 from typing import Final
 
 NONE: Final = "NONE"

@@ -10,6 +10,8 @@ A new kind of event is a class here, or anywhere, below ``@event(NAME)``. Its de
 events (`Sight`) and which part of Kafka they are ``of``: whatever needs to know reads it from there.
 """
 
+# Plain Python: classes below a decorator of harrow, and metadata of fields.
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum, IntEnum, unique

@@ -7,6 +7,8 @@ bounds, whether a swarm may leave it open. From that follow the section of the c
 is a line here, and none anywhere else.
 """
 
+# Plain Python: the `__doc__` of classes, and metadata of fields.
+
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from types import NoneType, UnionType

@@ -4,6 +4,8 @@ A tuple of a trace takes some 250 bytes of memory as an object, 35 marshalled an
 emitted fits into memory, and needs no file that is in the way after a crash, or a disk that has room.
 """
 
+# Plain Python: a subclass of `Sequence`; its expensive part is in C already.
+
 import hashlib
 import marshal
 import zlib

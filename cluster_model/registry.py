@@ -4,6 +4,8 @@ A fault, a setting or an action is registered once. Values that follow from it (
 file, lists of names) are expensive and needed often, so they are cached until a catalogue changes.
 """
 
+# Plain Python: `ClassVar` counters.
+
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar

@@ -6,6 +6,8 @@ plain: bool, int or str, times in the unit that the name ends in (``.ms``,
 ``.seconds``).
 """
 
+# Plain Python: a table that is read once.
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain

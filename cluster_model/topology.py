@@ -3,6 +3,8 @@
 What is declared of a field is all that the language of campaigns knows of it (`harrow.cluster_model.fields`).
 """
 
+# Plain Python: metadata of fields.
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal

@@ -15,11 +15,14 @@ import pytest
 
 from harrow import compilation
 from harrow.campaigns.run.runner import run_plan
+from harrow.checks import judge  # noqa: F401 - its rules bring their kinds of links
+from harrow.checks.link import KINDS
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as coordinators_protocol
 from harrow.cluster_model.kraft import protocol as kraft_protocol
 from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
-from hatch_build import with_initialisers
+from hatch_build import CORE, stays_plain, with_initialisers
+from tests.cli.docs_pages import read_page
 from tests.library_swarm import library_swarm
 from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT, plain_environment
@@ -104,6 +107,47 @@ def test_an_initialiser_that_is_written_out_is_the_one_that_a_dataclass_has() ->
             known["Batch"](("m0",))
         with pytest.raises(TypeError):
             known["Derived"](1, 2, [], 5)
+
+
+@pytest.mark.parametrize(
+    ("source", "folder", "plain"),
+    [
+        ("RULE = 1\n", "", False),
+        ('"""Settings."""\n\n# Plain Python: a table.\n', "", True),
+        ("RULE = 1\n", "# Plain Python: tables.\n", True),
+        ("# Plain Python:\n", "", False),  # without a reason
+        (
+            "from harrow.checks.link import link\n\n@link('sent', Event)\ndef sent(*, value: str) -> str: ...\n",
+            "",
+            True,
+        ),
+        ("from harrow.checks.link import cause as why\n\n@why('power')\ndef power() -> str: ...\n", "", True),
+        ("from elsewhere import cause\n\n@cause('power')\ndef power() -> str: ...\n", "", False),
+    ],
+)
+def test_a_file_says_itself_that_it_stays_plain(
+    source: str, folder: str, plain: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "__init__.py").write_text(folder, encoding="utf-8")
+    (tmp_path / "file.py").write_text(source, encoding="utf-8")
+    assert stays_plain(tmp_path / "file.py") == plain
+
+
+def test_the_rule_of_the_docs_needs_no_other_file_where_the_core_is_compiled(tmp_path: Path) -> None:
+    page = read_page(ROOT / "docs" / "how-to" / "extending.md", ROOT)
+    (tmp_path / "__init__.py").touch()
+    rule = tmp_path / "rule.py"
+    rule.write_text(page.files["checks/elected_outside_isr.py"], encoding="utf-8")
+    assert stays_plain(rule)
+
+
+def test_all_kinds_of_links_of_the_core_are_in_plain_files() -> None:
+    paths = {path for pattern in CORE for path in ROOT.glob(pattern)}
+    compiled = {path.relative_to(ROOT).as_posix() for path in paths if not stays_plain(path)}
+    defining = {kind.phrase.__module__.removeprefix("harrow.").replace(".", "/") for kind in KINDS.values()}
+    assert len(compiled) > 100
+    assert len(defining) > 20
+    assert {f"{name}.py" for name in defining} & compiled == set()
 
 
 @pytest.fixture

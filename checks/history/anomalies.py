@@ -1,5 +1,7 @@
 """The anomalies of a history: their names in the Jepsen Kafka workload, and how each is found."""
 
+# Plain Python: it runs once for each history.
+
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple

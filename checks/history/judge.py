@@ -1,5 +1,7 @@
 """The verdict on a history of which only the settings are known, as a user states them."""
 
+# Plain Python: it runs once for each history.
+
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace

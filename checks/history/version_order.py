@@ -1,5 +1,7 @@
 """The version order of a partition: which values stand at which offsets, by everything that is known."""
 
+# Plain Python: `cached_property` needs a `__dict__`.
+
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,7 @@
 """Registers every rule, in the order in which rules are judged and listed."""
 
+# Plain Python: a table that is read once.
+
 from collections.abc import Collection
 from typing import Final
 

@@ -1,5 +1,7 @@
 """Judges the anomalies of a history in a run, which adds the cause if the trace shows it."""
 
+# Plain Python: a table that is read once.
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

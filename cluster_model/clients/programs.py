@@ -9,6 +9,8 @@ A step with a name can be held: the driver announces it, and whatever holds it t
 An error is answered by its name in Kafka, `NONE` where there is none.
 """
 
+# Plain Python: generators that receive the answers to their steps.
+
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping

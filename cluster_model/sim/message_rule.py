@@ -1,5 +1,7 @@
 """Rules for single messages on their way: hold, drop, delay, duplicate, lose the answer."""
 
+# Plain Python: protocols that are `runtime_checkable`.
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable

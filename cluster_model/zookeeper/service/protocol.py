@@ -1,5 +1,7 @@
 """What brokers and ZooKeeper say to each other, and the paths that Kafka uses."""
 
+# Plain Python: code asks its classes for their `api`, which only objects of compiled classes have.
+
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
