@@ -10,6 +10,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 
 from harrow.campaigns.version import HOME as HOME_IN_CODE
+from harrow.campaigns.version import RELEASE
 from hatch_build import with_absolute_links
 from tests.packaging.distributions import content
 from tests.plain_environment import ROOT
@@ -65,6 +66,18 @@ def test_every_address_of_the_project_names_the_repository_of_pyproject() -> Non
 
 def test_the_code_names_the_same_home_as_pyproject() -> None:
     assert HOME_IN_CODE == HOME
+
+
+def test_pages_name_the_last_release() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.yml")]
+    versions = re.compile(r"(?:harrow@|rev: |for example `)v(\d+\.\d+\.\d+)")
+    named = {
+        (path.name, version)
+        for path in pages
+        for version in versions.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {name for name, _ in named} >= {"ci.md", "CONTRIBUTING.md"}
+    assert {(name, version) for name, version in named if version != RELEASE} == set()
 
 
 def test_make_help_has_one_line_for_each_target() -> None:
